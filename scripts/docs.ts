@@ -1,0 +1,71 @@
+/**
+ * Keeps the reference tables of docs/ in step with the code: `--write` rewrites them, `--check` fails when one is
+ * stale. Each table stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { configReference } from '../src/config/reference.ts';
+import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
+import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function errorTable(): string {
+  const codes = Object.keys(PROBLEMS) as ProblemCode[];
+  return table(
+    ['code', 'status', 'title', 'when', 'what to do', 'type'],
+    codes.map((code) => {
+      const { status, title, when, remedy } = PROBLEMS[code];
+      return [`\`${code}\``, String(status), title, when, remedy, `\`${problemType(code)}\``];
+    }),
+  );
+}
+
+function configTable(): string {
+  return table(
+    ['key', 'type', 'default', 'meaning'],
+    configReference().map(({ path, type, default: value, description }) => [`\`${path}\``, type, value, description]),
+  );
+}
+
+function metricTable(): string {
+  const definitions: readonly MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
+  return table(
+    ['name', 'type', 'meaning', 'labels', 'buckets'],
+    definitions.map(({ name, type, help, labels, buckets }) => [
+      `\`${name}\``,
+      type,
+      help,
+      Object.entries(labels)
+        .map(([label, values]) => `\`${label}\`: ${values}`)
+        .join('; '),
+      buckets?.join(', ') ?? '',
+    ]),
+  );
+}
+
+const GENERATED: Readonly<Record<string, { file: string; make: () => string }>> = {
+  errors: { file: 'docs/errors.md', make: errorTable },
+  configuration: { file: 'docs/configuration.md', make: configTable },
+  metrics: { file: 'docs/metrics.md', make: metricTable },
+};
+
+const write = process.argv.includes('--write');
+let stale = 0;
+for (const [name, { file, make }] of Object.entries(GENERATED)) {
+  const url = new URL(`../${file}`, import.meta.url);
+  const text = readFileSync(url, 'utf8');
+  const [before, rest] = text.split(`<!-- generated: ${name} -->\n`);
+  const after = rest?.split('<!-- end generated -->')[1];
+  if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
+  const fresh = `${before}<!-- generated: ${name} -->\n${make()}\n<!-- end generated -->${after}`;
+  if (fresh === text) continue;
+  if (write) writeFileSync(url, fresh);
+  else {
+    stale++;
+    console.error(`${file} is stale: run "npm run docs" and commit the result`);
+  }
+}
+process.exitCode = stale > 0 ? 1 : 0;

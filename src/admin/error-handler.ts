@@ -1,0 +1,52 @@
+import type { ErrorRequestHandler } from 'express';
+import type { Logger } from '../observability/logger.ts';
+import { answerProblem } from '../problems/answer.ts';
+import type { Problem } from '../problems/document.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import { MOST_BODY_BYTES } from './json-body.ts';
+import { Refusal } from './refusal.ts';
+
+/** The one place where what went wrong becomes a problem document. Only a bug and a lost store are logged. */
+export function createErrorHandler(logger: Logger): ErrorRequestHandler {
+  return (error, req, res, _next) => {
+    if (res.headersSent) {
+      res.destroy();
+      logger.error({ err: error }, 'admin answer broke off');
+      return;
+    }
+    const problem = problemOf(error);
+    const requestId = answerProblem(res, problem);
+    const facts = { err: error, request_id: requestId, method: req.method };
+    if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
+    if (problem.code === 'store_unavailable') logger.warn(facts, 'admin request failed: the store is unavailable');
+  };
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Refusal) return { code: error.code, detail: error.detail };
+  if (error instanceof StoreUnavailableError) {
+    return {
+      code: 'store_unavailable',
+      detail: 'The store does not answer; whether a change was made is not known.',
+      headers: ['Retry-After', '1'],
+    };
+  }
+  return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
+}
+
+/** Express's router and body parser mark what the client did wrong with a status below 500. */
+function parserProblem(error: unknown): Problem | undefined {
+  if (!(error instanceof Error) || !('status' in error)) return undefined;
+  switch (error.status) {
+    case 413:
+      return { code: 'body_too_large', detail: `The body is larger than ${MOST_BODY_BYTES} bytes.` };
+    case 415:
+      return { code: 'unsupported_media_type', detail: 'Send the body as UTF-8, without Content-Encoding.' };
+    case 400:
+      return error instanceof URIError
+        ? { code: 'not_found', detail: 'The path has an encoding that cannot be decoded.' }
+        : { code: 'malformed_json', detail: 'The body is not a complete and valid JSON document.' };
+    default:
+      return undefined;
+  }
+}

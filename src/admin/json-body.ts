@@ -1,0 +1,46 @@
+import express, { type RequestHandler } from 'express';
+import type { z } from 'zod';
+import { Refusal } from './refusal.ts';
+
+export const MOST_BODY_BYTES = 64 * 1024;
+const LONGEST_SHOWN_NAME = 64;
+
+/**
+ * Parses a JSON body into `req.body`; no body at all leaves it undefined. What Express's parser throws is turned into
+ * problems by error-handler.ts.
+ */
+export function jsonBody(): RequestHandler[] {
+  return [requireJson, express.json({ limit: MOST_BODY_BYTES, inflate: false, strict: false, type: () => true })];
+}
+
+/** Before the body is read: a form post of a browser must not get as far as being parsed. */
+const requireJson: RequestHandler = (req, _res, next) => {
+  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
+  const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
+  if (hasBody && !/^application\/json\s*(;|$)/i.test(type)) {
+    return next(new Refusal('unsupported_media_type', 'Send the body with Content-Type: application/json.'));
+  }
+  next();
+};
+
+/** The body as the schema has it; a missing body counts as `{}`. @throws Refusal naming every member that is wrong. */
+export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const result = schema.safeParse(body === undefined ? {} : body, { reportInput: true });
+  if (result.success) return result.data;
+  throw new Refusal('unprocessable', result.error.issues.map(describeIssue).join('; '));
+}
+
+/** Names members, never values: one of them may be a secret in the wrong place. */
+function describeIssue(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => `${JSON.stringify(key.slice(0, LONGEST_SHOWN_NAME))}: unknown member`).join('; ');
+  }
+  const member = issue.path.length > 0 ? issue.path.join('.') : 'the body';
+  if (issue.code !== 'invalid_type') return `${member}: ${issue.message}`;
+  return issue.input === undefined ? `${member}: missing` : `${member}: must be ${withArticle(issue.expected)}`;
+}
+
+function withArticle(type: string): string {
+  const word = type === 'int' ? 'integer' : type;
+  return /^[aeiou]/.test(word) ? `an ${word}` : `a ${word}`;
+}

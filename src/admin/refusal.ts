@@ -1,0 +1,14 @@
+import type { ProblemCode } from '../problems/table.ts';
+
+/** Thrown by the admin calls to end a request with a problem document; error-handler.ts writes it. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: ProblemCode;
+  readonly detail: string;
+
+  constructor(code: ProblemCode, detail: string) {
+    super(`${code}: ${detail}`);
+    this.code = code;
+    this.detail = detail;
+  }
+}

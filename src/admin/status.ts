@@ -1,0 +1,33 @@
+import { Router } from 'express';
+import type { StoreStatus } from '../store/store.ts';
+import { allowOnly } from './method-not-allowed.ts';
+
+/** What one instance knows of itself. Times: wall time in ms. */
+export interface GatewayStatus {
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly uptimeSeconds: number;
+  readonly config: { readonly file: string; readonly hash: string; readonly loadedAtMs: number };
+  readonly store: StoreStatus;
+  /** Origin of the backend, without credentials. */
+  readonly upstream: { readonly url: string };
+}
+
+export function statusRoute(status: () => GatewayStatus): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router
+    .route('/status')
+    .get((_req, res) => {
+      const { version, startedAtMs, uptimeSeconds, config, store, upstream } = status();
+      res.json({
+        version,
+        started_at: new Date(startedAtMs).toISOString(),
+        uptime_seconds: Math.floor(uptimeSeconds),
+        config: { file: config.file, hash: config.hash, loaded_at: new Date(config.loadedAtMs).toISOString() },
+        store: { kind: store.kind, up: store.up, reached: store.reached, last_error: store.lastError ?? null },
+        upstream: { url: upstream.url },
+      });
+    })
+    .all(allowOnly('GET', 'HEAD'));
+  return router;
+}

@@ -1,0 +1,49 @@
+import { Command, CommanderError } from 'commander';
+import { ConfigError } from '../config/problems.ts';
+import { readVersion } from '../version.ts';
+import { checkConfig } from './check-config.ts';
+import { start } from './start.ts';
+
+/** Exit statuses of the command line; the same for every command. */
+export const EXIT = { success: 0, failure: 1, usage: 2 } as const;
+
+/** The command line as a tree; actions resolve to the exit status. */
+function buildProgram(finish: (status: number) => void): Command {
+  const program = new Command('tollgate')
+    .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
+    .version(readVersion())
+    .exitOverride()
+    .showHelpAfterError('(--help shows what there is)');
+  program
+    .command('start')
+    .description('run the gateway until SIGTERM or SIGINT')
+    .requiredOption('--config <file>', 'the YAML configuration file')
+    .action(async ({ config }: { config: string }) => finish(await start(config)));
+  program
+    .command('check-config')
+    .description('check a configuration file and print everything that is wrong with it')
+    .argument('<file>', 'the YAML configuration file')
+    .action(async (file: string) => finish(await checkConfig(file)));
+  return program;
+}
+
+/** Runs one command line to its end. Resolves to the exit status: 0 success, 1 failure, 2 wrong usage. */
+export async function runCommandLine(args: readonly string[]): Promise<number> {
+  let status: number = EXIT.success;
+  const program = buildProgram((result) => {
+    status = result;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
+    process.stderr.write(`${describeFailure(error)}\n`);
+    return EXIT.failure;
+  }
+}
+
+function describeFailure(error: unknown): string {
+  if (error instanceof ConfigError) return error.problems.join('\n');
+  return `tollgate: ${error instanceof Error ? error.message : String(error)}`;
+}

@@ -1,0 +1,100 @@
+/**
+ * The effective configuration as the rest of the gateway sees it: checked, complete and deeply frozen. Times are in
+ * milliseconds where a name ends in `Ms`, sizes in bytes where it ends in `Bytes`.
+ */
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
+export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
+export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
+
+export interface Config {
+  /** As the caller named it. */
+  readonly file: string;
+  /**
+   * First 12 hex digits of the SHA-256 of the effective values. Secrets are left out, because the hash is public and
+   * would let anybody try guesses offline: a changed secret alone doesn't change it.
+   */
+  readonly hash: string;
+  readonly listen: ListenConfig;
+  readonly ops: { readonly host: string; readonly port: number };
+  /** Left out: no admin API. */
+  readonly admin?: AdminConfig;
+  readonly store: StoreConfig;
+  readonly upstream: UpstreamConfig;
+  readonly routes: readonly RouteConfig[];
+  /** Prefix to prefix. Without a prototype, so that any lookup is safe. */
+  readonly aliases: Readonly<Record<string, string>>;
+  readonly plans: ReadonlyMap<string, { readonly requestsPerHour: number | 'custom' }>;
+  readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
+  readonly auth: { readonly realm: string };
+  readonly identity: { readonly headers: boolean };
+  readonly limits: LimitsConfig;
+  readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
+  readonly logging: {
+    readonly level: (typeof LOG_LEVELS)[number];
+    readonly access: (typeof ACCESS_LOG_MODES)[number];
+  };
+  readonly seed?: { readonly customers: readonly SeedCustomer[] };
+}
+
+export interface ListenConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Addresses or CIDR blocks. */
+  readonly trustedProxies: readonly string[];
+  readonly keepAliveTimeoutMs: number;
+}
+
+export interface AdminConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Never empty; left out: tokens are off. */
+  readonly token?: string;
+}
+
+export interface StoreConfig {
+  /** `redis://…` or `rediss://…`, or `sqlite:` and an absolute path. A secret: it may carry a password. */
+  readonly url: string;
+  readonly keyPrefix: string;
+  readonly timeoutMs: number;
+}
+
+/** `url` is an origin: scheme, host and, where it is not the scheme's own, port. */
+export type UpstreamTarget = { readonly kind: 'url'; readonly url: string } | { readonly kind: 'sample' };
+
+export interface UpstreamConfig {
+  readonly target: UpstreamTarget;
+  readonly connectTimeoutMs: number;
+  readonly responseTimeoutMs: number;
+  readonly totalTimeoutMs: number;
+  readonly maxConnections: number;
+  readonly credentials: (typeof CREDENTIAL_MODES)[number];
+  /** A whole Authorization header value; present exactly when `credentials` is `replace`. */
+  readonly authorization?: string;
+  readonly preserveHost: boolean;
+}
+
+export interface RouteConfig {
+  /** Literal segments, or one `{name}` for a whole segment. */
+  readonly path: string;
+  readonly methods: readonly (typeof ROUTE_METHODS)[number][];
+}
+
+export interface LimitsConfig {
+  readonly headerBytes: number;
+  readonly headerCount: number;
+  readonly targetBytes: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+/** A customer that is written at start unless it exists, with a key that is public. */
+export interface SeedCustomer {
+  readonly id: string;
+  readonly name?: string;
+  readonly plan: string;
+  readonly requestsPerHour?: number;
+  readonly key: string;
+}

@@ -1,0 +1,192 @@
+/**
+ * Rules that concern several keys. Each looks at single values and skips what is itself at fault, so that one run
+ * reports what is wrong with the values and with their combination. Values may come from the environment, so none is
+ * repeated here.
+ */
+import { z } from 'zod';
+import { type ConfigDocument, isMapping } from './document.ts';
+import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseStoreUrl } from './formats.ts';
+import type { Path, Problem } from './problems.ts';
+import { configSchema } from './schema.ts';
+import type { Secrets } from './secrets.ts';
+import { schemaAt } from './walk.ts';
+
+/** The value that holds at `path`, its default included; undefined when there is none or it breaks its own rule. */
+type Valid = (path: Path) => unknown;
+type Report = (path: Path, what: string) => void;
+
+interface Subject {
+  readonly document: ConfigDocument;
+  readonly valid: Valid;
+  readonly report: Report;
+}
+
+export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly Problem[] {
+  const problems: Problem[] = [];
+  const subject: Subject = {
+    document,
+    valid(path) {
+      const schema = schemaAt(configSchema, path);
+      const result = schema && z.safeParse(schema, document.at(path));
+      return result?.success ? result.data : undefined;
+    },
+    report: (path, what) => problems.push({ line: document.lineOf(path), path, what }),
+  };
+  checkListeners(subject);
+  checkTimeouts(subject);
+  checkRoutes(subject);
+  checkAliases(subject);
+  checkSecrets(subject, secrets);
+  checkSeed(subject, secrets);
+  return problems;
+}
+
+function checkListeners({ document, valid, report }: Subject): void {
+  const seen: { section: string; host: string; port: number }[] = [];
+  for (const section of ['listen', 'ops', 'admin']) {
+    if (section === 'admin' && !isMapping(document.at([section]))) continue;
+    const [host, port] = [valid([section, 'host']), valid([section, 'port'])];
+    if (typeof host !== 'string' || typeof port !== 'number' || port === 0) continue;
+    const same = seen.find(
+      (other) => other.port === port && (other.host === host || isWildcard(other.host) || isWildcard(host)),
+    );
+    if (same) {
+      // A default has no line to point at.
+      const isGiven = document.at([section, 'port']) !== undefined;
+      const [at, other] = isGiven ? [section, same.section] : [same.section, section];
+      report([at, 'port'], `is the port of ${other} too, on the same address; give each its own`);
+    }
+    seen.push({ section, host, port });
+  }
+}
+
+function checkTimeouts({ document, valid, report }: Subject): void {
+  const atMost = (section: string, low: string, high: string): void => {
+    const [lower, upper] = [valid([section, low]), valid([section, high])];
+    if (typeof lower !== 'number' || typeof upper !== 'number' || lower <= upper) return;
+    if (document.at([section, high]) === undefined) report([section, low], `must not be above ${high}`);
+    else report([section, high], `must not be below ${low}`);
+  };
+  atMost('upstream', 'response_timeout_ms', 'total_timeout_ms');
+  // Node.js refuses to start a server otherwise.
+  atMost('limits', 'headers_timeout_ms', 'request_timeout_ms');
+}
+
+interface RoutePaths {
+  /** By the index of their route; those at fault are left out. */
+  readonly byIndex: ReadonlyMap<number, string>;
+  readonly complete: boolean;
+}
+
+function routePaths({ document, valid }: Subject): RoutePaths {
+  const given = document.at(['routes']);
+  const routes = given ?? valid(['routes']);
+  const byIndex = new Map<number, string>();
+  if (!Array.isArray(routes)) return { byIndex, complete: false };
+  for (const [index, route] of routes.entries()) {
+    const path = given === undefined ? route.path : valid(['routes', index, 'path']);
+    if (typeof path === 'string') byIndex.set(index, path);
+  }
+  return { byIndex, complete: routes.length > 0 && byIndex.size === routes.length };
+}
+
+function checkRoutes(subject: Subject): void {
+  const first = new Map<string, number>();
+  for (const [index, path] of routePaths(subject).byIndex) {
+    // The name of a parameter tells nobody apart: /a/{x} and /a/{y} match the same.
+    const shape = path.replace(/\{[^/]*\}/g, '{}');
+    const earlier = first.get(shape);
+    if (earlier === undefined) first.set(shape, index);
+    else subject.report(['routes', index, 'path'], `matches the same as routes[${earlier}].path; keep one`);
+  }
+}
+
+function checkAliases(subject: Subject): void {
+  const { document, valid, report } = subject;
+  const aliases = document.at(['aliases']);
+  if (!isMapping(aliases)) return;
+  const { byIndex, complete } = routePaths(subject);
+  const routes = [...byIndex.values()];
+  const names = Object.keys(aliases);
+  for (const alias of names) {
+    const path = ['aliases', alias];
+    if (isRoutePrefix(alias, routes)) {
+      report(path, 'is a prefix of a route already; an alias must be a prefix that no route has');
+    }
+    if (names.some((other) => other !== alias && isWithin(alias, other))) {
+      report(path, 'lies below another alias; aliases must not contain each other');
+    }
+    const target = valid(path);
+    // A route at fault may be the one that is meant.
+    if (typeof target === 'string' && complete && !isRoutePrefix(target, routes)) {
+      report(path, 'must stand for the prefix of a route, and no route is at or below what it stands for');
+    }
+  }
+}
+
+function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): void {
+  const { adminToken, storeUrl, upstreamAuthorization: authorization } = secrets;
+  if (adminToken.kind === 'value' && !/^[\x21-\x7e]+$/.test(adminToken.value)) {
+    report(adminToken.path, 'must be printable ASCII without spaces, or no request could carry it');
+  }
+  const store = document.at(['store']);
+  if (storeUrl.kind === 'none' && (store === undefined || isMapping(store))) {
+    report(['store', 'url'], 'is required, as url or url_file: redis://host[:port][/db], rediss://… or sqlite:FILE');
+  }
+  if (storeUrl.kind === 'value') {
+    const address = parseStoreUrl(storeUrl.value);
+    if (address.kind === 'invalid') report(storeUrl.path, address.fault);
+  }
+  if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
+    report(authorization.path, 'must be printable ASCII without spaces around it, as a header value is');
+  }
+  const mode = valid(['upstream', 'credentials']);
+  if (!isMapping(document.at(['upstream'])) || mode === undefined) return;
+  if (mode === 'replace' && authorization.kind === 'none') {
+    report(['upstream', 'authorization'], 'is required, here or by authorization_file, with credentials: replace');
+  }
+  if (mode !== 'replace' && authorization.kind === 'value') {
+    report(authorization.path, 'is used with credentials: replace only; remove it or set that');
+  }
+}
+
+function checkSeed(subject: Subject, { storeUrl }: Secrets): void {
+  const { document, valid, report } = subject;
+  if (!isMapping(document.at(['seed']))) return;
+  for (const section of ['listen', 'ops']) {
+    const host = valid([section, 'host']);
+    if (typeof host !== 'string' || isLoopback(host)) continue;
+    report(['seed'], `has public keys, so ${section}.host must be a loopback address such as 127.0.0.1`);
+  }
+  if (storeUrl.kind === 'value' && parseStoreUrl(storeUrl.value).kind === 'redis') {
+    report(['seed'], 'has public keys, so store.url must be sqlite:FILE');
+  }
+  const customers = document.at(['seed', 'customers']);
+  if (!Array.isArray(customers)) return;
+  for (const index of customers.keys()) checkSeedPlan(subject, index);
+  for (const name of ['id', 'key']) {
+    const first = new Map<unknown, number>();
+    for (const index of customers.keys()) {
+      const value = valid(['seed', 'customers', index, name]);
+      const earlier = first.get(value);
+      if (earlier !== undefined) report(['seed', 'customers', index, name], `is that of customers[${earlier}] too`);
+      else if (value !== undefined) first.set(value, index);
+    }
+  }
+}
+
+function checkSeedPlan({ document, valid, report }: Subject, index: number): void {
+  const path = ['seed', 'customers', index];
+  const plan = valid([...path, 'plan']);
+  const plans = document.at(['plans']) ?? valid(['plans']);
+  if (typeof plan !== 'string' || !isMapping(plans)) return;
+  if (!Object.hasOwn(plans, plan)) {
+    report([...path, 'plan'], `must be one of the plans: ${Object.keys(plans).join(', ')}`);
+    return;
+  }
+  const entry = plans[plan];
+  const isCustom = isMapping(entry) && entry.requests_per_hour === 'custom';
+  if (isCustom && document.at([...path, 'requests_per_hour']) === undefined) {
+    report([...path, 'requests_per_hour'], `is required, because plan ${plan} is custom`);
+  }
+}

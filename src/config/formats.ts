@@ -1,0 +1,130 @@
+/**
+ * The formats of single values. A fault is returned as the words that complete "name: …" in a problem; undefined means
+ * that the value is fine. No fault repeats its value, which may hold a password.
+ */
+import { isIP } from 'node:net';
+
+const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
+const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
+const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
+const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
+const PARAMETER_SEGMENT = /^\{[A-Za-z_][A-Za-z0-9_]*\}$/;
+
+/** An address to listen on: an IP address without brackets, or a host name. */
+export function isListenHost(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  // What has only digits and dots is a mistyped address (RFC 1123 §2.1), not a name to look up.
+  return HOST_NAME.test(text) && !/^[\d.]+$/.test(text);
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** Listens on every address, so that it collides with any other host on the same port. */
+export function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
+/** `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
+export function isAddressOrBlock(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/');
+  const family = address.includes('%') ? 0 : isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return prefix === undefined || (PREFIX_LENGTH.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128));
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').slice(1);
+}
+
+function isLiteralSegment(segment: string): boolean {
+  return LITERAL_SEGMENT.test(segment) && segment !== '.' && segment !== '..';
+}
+
+/** `/v1`: absolute, of literal segments only, without a trailing slash. */
+export function isPrefix(path: string): boolean {
+  return path.startsWith('/') && segmentsOf(path).every(isLiteralSegment);
+}
+
+/** `/api/v1/things/{id}`: as a prefix, but a segment may be one parameter; no name twice. */
+export function isRoutePath(path: string): boolean {
+  if (!path.startsWith('/')) return false;
+  const segments = segmentsOf(path);
+  const parameters = segments.filter((segment) => PARAMETER_SEGMENT.test(segment));
+  return (
+    new Set(parameters).size === parameters.length &&
+    segments.every((segment) => isLiteralSegment(segment) || parameters.includes(segment))
+  );
+}
+
+/** Whether `path` is `prefix` or lies below it, segment by segment. */
+export function isWithin(path: string, prefix: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
+}
+
+/** Whether some route is at or below `prefix`. */
+export function isRoutePrefix(prefix: string, routes: readonly string[]): boolean {
+  return routes.some((route) => isWithin(route, prefix));
+}
+
+function parseUrl(text: string): URL | undefined {
+  return URL.parse(text) ?? undefined;
+}
+
+/** An origin: `http://host`, `https://host:8443`. Returned as the URL standard writes it, or undefined. */
+export function parseOrigin(text: string): string | undefined {
+  const url = parseUrl(text);
+  if (!url || !/^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text)) return undefined;
+  return url.username === '' && url.password === '' ? url.origin : undefined;
+}
+
+export type StoreAddress =
+  | { readonly kind: 'redis'; readonly url: string }
+  | { readonly kind: 'sqlite' /** As written, not yet resolved. */; readonly file: string }
+  | { readonly kind: 'invalid'; readonly fault: string };
+
+const STORE_RULE = 'must be redis://host[:port][/db], rediss://host[:port][/db] or sqlite:FILE';
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function sqliteAddress(file: string): StoreAddress {
+  if (file.startsWith('//')) {
+    return { kind: 'invalid', fault: 'must name the file right after "sqlite:", without "//"' };
+  }
+  if (file.trim() === '' || file.startsWith(':') || file.endsWith('/') || file.includes('\0')) {
+    return { kind: 'invalid', fault: 'must name a file: sqlite:FILE, relative to the folder of the configuration' };
+  }
+  return { kind: 'sqlite', file };
+}
+
+export function parseStoreUrl(text: string): StoreAddress {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase();
+  if (scheme === 'sqlite') return sqliteAddress(text.slice('sqlite:'.length));
+  if (scheme?.includes('sentinel')) {
+    return { kind: 'invalid', fault: `${STORE_RULE}; Redis Sentinel is not supported by this version` };
+  }
+  if (scheme?.includes('cluster')) {
+    return { kind: 'invalid', fault: `${STORE_RULE}; Redis Cluster is not supported by this version` };
+  }
+  const url = parseUrl(text);
+  if (!url || (scheme !== 'redis' && scheme !== 'rediss') || url.hostname === '') {
+    return { kind: 'invalid', fault: STORE_RULE };
+  }
+  if (!/^(?:\/\d{0,5})?$/.test(url.pathname)) {
+    return { kind: 'invalid', fault: 'must end after the host and port, or with the number of a database: /0' };
+  }
+  // The client would take a query as options of its own, timeouts included.
+  if (/[?#]/.test(text)) return { kind: 'invalid', fault: 'must have no query and no fragment' };
+  if (!isDecodable(url.username) || !isDecodable(url.password)) {
+    return { kind: 'invalid', fault: 'must have user and password percent-encoded: "%" is written %25' };
+  }
+  return { kind: 'redis', url: text };
+}

@@ -1,0 +1,131 @@
+/** Schemas of single values. Each has one rule in words, which stands in the problem whichever way it was broken. */
+import { z } from 'zod';
+import { isAddressOrBlock, isListenHost, isPrefix, isRoutePath, parseOrigin } from './formats.ts';
+
+export interface Kind {
+  /** For the reference table. */
+  readonly type: string;
+  /** Its value is never shown in a problem. */
+  readonly secret?: boolean;
+}
+
+/** What a leaf is, for the reference table and for problems. Descriptions are kept by zod itself. */
+export const kinds = z.registry<Kind>();
+
+/** The longest delay that a timer of Node.js takes. */
+const MAX_MS = 2_147_483_647;
+
+function integer(type: string, rule: string, min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return z.int(rule).min(min, rule).max(max, rule).register(kinds, { type });
+}
+
+function text(type: string, rule: string, accepts: (value: string) => boolean, secret = false) {
+  return z.string(rule).refine(accepts, rule).register(kinds, { type, secret });
+}
+
+export const port = () => integer('port', 'must be an integer from 0 to 65535', 0, 65_535);
+
+export const durationMs = () =>
+  integer('milliseconds', `must be an integer of milliseconds from 1 to ${MAX_MS}`, 1, MAX_MS);
+
+export const durationOrZeroMs = () =>
+  integer('milliseconds', `must be an integer of milliseconds from 0 to ${MAX_MS}`, 0, MAX_MS);
+
+export const count = () => integer('integer', 'must be an integer of at least 1', 1);
+
+export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
+
+export const flag = () => z.boolean('must be true or false').register(kinds, { type: 'boolean' });
+
+export function oneOf<const T extends readonly [string, ...string[]]>(words: T) {
+  return z.enum(words, `must be one of ${words.join(', ')}`).register(kinds, { type: words.join(' | ') });
+}
+
+export const listenHost = () =>
+  text('host', 'must be an IP address (IPv6 without brackets) or a host name', isListenHost);
+
+export const addressOrBlock = () =>
+  text('address or CIDR', 'must be an IP address or a CIDR block such as 10.0.0.0/8', isAddressOrBlock);
+
+/** Empty counts as left out: so `${NAME:-}` can switch a setting off. Checked further once `…_file` is read. */
+export const secret = (type: string) => text(type, 'must be text; put it in quotes', () => true, true);
+
+export const fileName = () =>
+  text('file', 'must be the name of a file', (value) => value === '' || (value.trim() !== '' && !value.includes('\0')));
+
+export const keyPrefix = () =>
+  text('text', 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -', (value) => /^[A-Za-z0-9._:-]{1,128}$/.test(value));
+
+export const upstreamUrl = () =>
+  text(
+    'URL | sample',
+    'must be http://host[:port] or https://host[:port] without path, query and credentials, or the word sample',
+    (value) => value === 'sample' || parseOrigin(value) !== undefined,
+    true,
+  );
+
+export const routePath = () =>
+  text(
+    'path',
+    'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, each name once, no "." or "..", and no "/" at the end',
+    isRoutePath,
+  );
+
+export const prefix = () =>
+  text(
+    'path prefix',
+    'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - only, no "." or "..", and no "/" at the end',
+    isPrefix,
+  );
+
+/** `none` and `unknown` are what metrics say of requests without a configured plan. */
+export const planName = () =>
+  text(
+    'plan name',
+    'must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none or unknown',
+    (value) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value) && value !== 'none' && value !== 'unknown',
+  );
+
+export const customerId = () =>
+  text(
+    'customer id',
+    'must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -, and begin with a letter or digit',
+    (value) => /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/.test(value),
+  );
+
+export const displayName = () =>
+  text('text', 'must be 1 to 256 characters without control characters', (value) => /^\P{Cc}{1,256}$/u.test(value));
+
+/** RFC 6750 §2.1's b64token, of the lengths that the gateway takes for a key. */
+export const apiKey = () =>
+  text(
+    'API key',
+    'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only',
+    (value) => value.length >= 8 && value.length <= 512 && /^[A-Za-z0-9._~+/-]+=*$/.test(value),
+    true,
+  );
+
+/** Stands in a quoted-string of WWW-Authenticate (RFC 9110 §5.6.4), unescaped. */
+export const realm = () =>
+  text('text', 'must be 1 to 128 printable ASCII characters without quotes and backslashes', (value) =>
+    /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(value),
+  );
+
+export const requestsPerHour = () => count();
+
+export const planLimit = () =>
+  z
+    .union([count(), z.literal('custom')], 'must be an integer of at least 1 or "custom"')
+    .register(kinds, { type: 'integer | custom' });
+
+export function mapping<T extends z.ZodRawShape>(shape: T) {
+  return z.strictObject(shape, 'must be a mapping with the keys of this section').register(kinds, { type: 'mapping' });
+}
+
+export function mapOf<K extends z.ZodString, V extends z.ZodType>(key: K, value: V) {
+  return z.record(key, value, 'must be a mapping').register(kinds, { type: 'mapping' });
+}
+
+export function listOf<T extends z.ZodType>(item: T, rule = 'must be a list') {
+  return z.array(item, rule).register(kinds, { type: 'list' });
+}

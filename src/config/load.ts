@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { Config, StoreConfig, UpstreamTarget } from './config.ts';
+import { crossCheck } from './cross-checks.ts';
+import { isMapping, readDocument } from './document.ts';
+import { isRoutePrefix, parseOrigin, parseStoreUrl } from './formats.ts';
+import { deepFreeze } from './freeze.ts';
+import { ConfigError, systemReason } from './problems.ts';
+import type { FileValues } from './schema.ts';
+import { checkSchema } from './schema-check.ts';
+import { readSecrets, type Secret, type Secrets } from './secrets.ts';
+import type { Environment } from './substitute.ts';
+
+/**
+ * Reads and checks a configuration file. Rejects with {@link ConfigError}, which has every fault that was found.
+ * `file` appears in problems as it is given here; what it names relatively is relative to its folder.
+ */
+export async function loadConfig(file: string, env: Environment): Promise<Config> {
+  let content: Uint8Array;
+  try {
+    content = await readFile(file);
+  } catch (error) {
+    throw new ConfigError(file, [{ path: [], what: `cannot be read: ${systemReason(error)}` }]);
+  }
+  return await parseConfig(file, content, env);
+}
+
+/** {@link loadConfig} for content at hand. Files that it names are read all the same. */
+export async function parseConfig(file: string, content: Uint8Array, env: Environment): Promise<Config> {
+  const document = readDocument(decode(file, content), env);
+  if (!document.wellFormed) throw new ConfigError(file, document.problems);
+  const root = document.at([]);
+  if (!isMapping(root)) {
+    const what = root === null ? 'is empty' : 'is not a mapping';
+    throw new ConfigError(file, [
+      ...document.problems,
+      { line: 1, path: [], what: `${what}; it must have sections such as store: and upstream:` },
+    ]);
+  }
+  const checked = checkSchema(document);
+  const folder = dirname(resolve(file));
+  const { secrets, problems: secretProblems } = await readSecrets(document, folder);
+  const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
+  if (!checked.values || problems.length > 0) throw new ConfigError(file, problems);
+  return deepFreeze(assemble(file, folder, checked.values, secrets));
+}
+
+function decode(file: string, content: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(content);
+  } catch {
+    throw new ConfigError(file, [{ line: 1, path: [], what: 'is not UTF-8 text' }]);
+  }
+}
+
+function assemble(file: string, folder: string, values: FileValues, secrets: Secrets): Config {
+  const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
+  const authorization = textOf(secrets.upstreamAuthorization);
+  const token = textOf(secrets.adminToken);
+  const effective: Omit<Config, 'file' | 'hash'> = {
+    listen: {
+      host: listen.host,
+      port: listen.port,
+      trustedProxies: listen.trusted_proxies,
+      keepAliveTimeoutMs: listen.keep_alive_timeout_ms,
+    },
+    ops: { host: ops.host, port: ops.port },
+    ...(admin && { admin: { host: admin.host, port: admin.port, ...(token !== undefined && { token }) } }),
+    store: storeConfig(values, secrets, folder),
+    upstream: {
+      target: upstreamTarget(upstream.urls[0]),
+      connectTimeoutMs: upstream.connect_timeout_ms,
+      responseTimeoutMs: upstream.response_timeout_ms,
+      totalTimeoutMs: upstream.total_timeout_ms,
+      maxConnections: upstream.max_connections,
+      credentials: upstream.credentials,
+      ...(authorization !== undefined && { authorization }),
+      preserveHost: upstream.preserve_host,
+    },
+    routes: values.routes.map(({ path, methods }) => ({
+      path,
+      methods: methods.includes('GET') ? ['GET', 'HEAD'] : ['HEAD'],
+    })),
+    aliases: aliasesOf(values),
+    plans: limitMap(values.plans),
+    overrides: limitMap(values.overrides),
+    auth: { realm: values.auth.realm },
+    identity: { headers: values.identity.headers },
+    limits: {
+      headerBytes: limits.header_bytes,
+      headerCount: limits.header_count,
+      targetBytes: limits.target_bytes,
+      headersTimeoutMs: limits.headers_timeout_ms,
+      requestTimeoutMs: limits.request_timeout_ms,
+    },
+    shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
+    logging: { level: values.logging.level, access: values.logging.access },
+    ...(seed && { seed: { customers: seed.customers.map(seedCustomer) } }),
+  };
+  return { file, hash: hashOf(effective), ...effective };
+}
+
+function textOf(secret: Secret): string | undefined {
+  return secret.kind === 'value' ? secret.value : undefined;
+}
+
+function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
+  const address = parseStoreUrl(textOf(secrets.storeUrl) ?? '');
+  if (address.kind === 'invalid') throw new Error('the store URL was not checked');
+  const url = address.kind === 'redis' ? address.url : `sqlite:${resolve(folder, address.file)}`;
+  return { url, keyPrefix: store.key_prefix, timeoutMs: store.timeout_ms };
+}
+
+function upstreamTarget(text: string | undefined): UpstreamTarget {
+  if (text === 'sample') return { kind: 'sample' };
+  const url = parseOrigin(text ?? '');
+  if (url === undefined) throw new Error('the upstream URL was not checked');
+  return { kind: 'url', url };
+}
+
+/** Given aliases were checked against the routes; the default one is left out where it doesn't fit them. */
+function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
+  const paths = routes.map(({ path }) => path);
+  const fitting = Object.entries(aliases).filter(
+    ([alias, target]) => !isRoutePrefix(alias, paths) && isRoutePrefix(target, paths),
+  );
+  return Object.assign(Object.create(null), Object.fromEntries(fitting));
+}
+
+function limitMap<T>(entries: Readonly<Record<string, { readonly requests_per_hour: T }>>) {
+  return new Map(
+    Object.entries(entries).map(([name, { requests_per_hour }]) => [name, { requestsPerHour: requests_per_hour }]),
+  );
+}
+
+type SeedValues = NonNullable<FileValues['seed']>['customers'][number];
+
+function seedCustomer({ id, name, plan, requests_per_hour: requestsPerHour, key }: SeedValues) {
+  return {
+    id,
+    ...(name !== undefined && { name }),
+    plan,
+    ...(requestsPerHour !== undefined && { requestsPerHour }),
+    key,
+  };
+}
+
+/** Members of this name hold secrets, wherever they stand. */
+const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'key']);
+
+function withoutSecrets(key: string, value: unknown): unknown {
+  if (SECRET_MEMBERS.has(key)) return 'set';
+  if (key === 'url' && typeof value === 'string') return value.replace(/\/\/.*@/s, '//');
+  return value instanceof Map ? [...value].sort() : value;
+}
+
+function hashOf(effective: object): string {
+  return createHash('sha256').update(JSON.stringify(effective, withoutSecrets)).digest('hex').slice(0, 12);
+}

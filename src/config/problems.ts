@@ -1,0 +1,56 @@
+/** A place in the configuration: keys of mappings and indices of lists, from the root. */
+export type Path = readonly (string | number)[];
+
+export interface Problem {
+  /** From 1; left out when the file could not be read at all. */
+  readonly line?: number;
+  readonly path: Path;
+  /** What is wrong and what to do, in words; never a secret, never the value of an environment variable. */
+  readonly what: string;
+}
+
+/** The configuration can't be used. `problems`: every fault found, each as `file:line: path: what is wrong`. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+
+  constructor(file: string, problems: readonly Problem[]) {
+    const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+    const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem)))];
+    super(texts.join('\n'));
+    this.problems = Object.freeze(texts);
+  }
+}
+
+function formatProblem(file: string, { line, path, what }: Problem): string {
+  const place = line === undefined ? file : `${file}:${line}`;
+  return path.length === 0 ? `${place}: ${what}` : `${place}: ${formatPath(path)}: ${what}`;
+}
+
+/** `routes[0].path`; a key that is not one plain word is quoted in brackets: `aliases["/v1"]`. */
+export function formatPath(path: Path): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    if (!/^[A-Za-z0-9_-]+$/.test(step)) return `${text}[${JSON.stringify(step)}]`;
+    return text === '' ? step : `${text}.${step}`;
+  }, '');
+}
+
+/** One string per place, for maps and sets. */
+export function pathKey(path: Path): string {
+  return JSON.stringify(path);
+}
+
+const SYSTEM_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'it is a folder',
+};
+
+/** Why a file could not be read, in words and without its name, which may have come from a variable. */
+export function systemReason(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return SYSTEM_REASONS[code] ?? (code || 'unknown reason');
+}

@@ -1,0 +1,184 @@
+/**
+ * Every key of the file, as it is written there, with its rule, its default and its description. What concerns several
+ * keys at once is in cross-checks.ts.
+ */
+import type { z } from 'zod';
+import { ACCESS_LOG_MODES, CREDENTIAL_MODES, LOG_LEVELS, ROUTE_METHODS } from './config.ts';
+import * as leaf from './leaf.ts';
+
+const listen = leaf.mapping({
+  host: leaf.listenHost().default('0.0.0.0').describe('Address that the public listener binds to.'),
+  port: leaf.port().default(8080).describe('Port of the public listener; 0 takes any free one.'),
+  trusted_proxies: leaf
+    .listOf(leaf.addressOrBlock().describe('An address or a CIDR block.'))
+    .default([])
+    .describe('Proxies whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are believed.'),
+  keep_alive_timeout_ms: leaf
+    .durationMs()
+    .default(75_000)
+    .describe('How long an idle connection of a caller stays open; above the idle time of a load balancer in front.'),
+});
+
+const ops = leaf.mapping({
+  host: leaf.listenHost().default('0.0.0.0').describe('Address that the ops listener binds to.'),
+  port: leaf.port().default(8081).describe('Port of the ops listener; 0 takes any free one.'),
+});
+
+const admin = leaf.mapping({
+  host: leaf.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
+  port: leaf.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
+  token: leaf.secret('secret').optional().describe('Bearer token of the admin API; empty turns tokens off.'),
+  token_file: leaf.fileName().optional().describe('File to read the token from instead.'),
+});
+
+const store = leaf.mapping({
+  url: leaf
+    .secret('URL')
+    .optional()
+    .describe('Required, here or by url_file: redis://…, rediss://…, or sqlite:FILE for the embedded store.'),
+  url_file: leaf.fileName().optional().describe('File to read the URL from instead.'),
+  key_prefix: leaf.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
+  timeout_ms: leaf.durationMs().default(100).describe('How long a request waits for the store at most.'),
+});
+
+const upstream = leaf.mapping({
+  urls: leaf
+    .listOf(leaf.upstreamUrl().describe('Scheme, host and port; sample starts the bundled backend.'))
+    .length(1, 'must have exactly one entry in this version')
+    .describe('The backend to forward to.'),
+  connect_timeout_ms: leaf.durationMs().default(1000).describe('Time to open a connection to the backend.'),
+  response_timeout_ms: leaf.durationMs().default(30_000).describe("Time to the first byte of the backend's answer."),
+  total_timeout_ms: leaf
+    .durationMs()
+    .default(120_000)
+    .describe("Time to the last byte of the backend's answer; not below response_timeout_ms."),
+  max_connections: leaf.count().default(256).describe('Open connections to the backend at most.'),
+  credentials: leaf
+    .oneOf(CREDENTIAL_MODES)
+    .default('strip')
+    .describe("What happens to the caller's Authorization header: removed, passed on, or replaced."),
+  authorization: leaf
+    .secret('secret')
+    .optional()
+    .describe('The whole Authorization header for the backend; required with credentials: replace.'),
+  authorization_file: leaf.fileName().optional().describe('File to read authorization from instead.'),
+  preserve_host: leaf
+    .flag()
+    .default(false)
+    .describe("Whether the backend gets the caller's Host header instead of its own authority."),
+});
+
+const route = leaf.mapping({
+  path: leaf.routePath().describe('Absolute path; a segment is literal or one {name}.'),
+  methods: leaf
+    .listOf(leaf.oneOf(ROUTE_METHODS).describe('A method; HEAD comes with GET.'))
+    .min(1, 'must have at least one method')
+    .describe('Methods that are forwarded.'),
+});
+
+const plan = leaf.mapping({
+  requests_per_hour: leaf.planLimit().describe("Each customer's hourly quota; custom: every customer has its own."),
+});
+
+const override = leaf.mapping({
+  requests_per_hour: leaf.requestsPerHour().describe("The customer's hourly quota, whatever its plan and record say."),
+});
+
+const seedCustomer = leaf.mapping({
+  id: leaf.customerId().describe("The customer's id."),
+  name: leaf.displayName().optional().describe('A name for people.'),
+  plan: leaf.planName().describe('A plan of this configuration.'),
+  requests_per_hour: leaf
+    .requestsPerHour()
+    .optional()
+    .describe("The customer's own hourly quota; required on a custom plan."),
+  key: leaf.apiKey().describe('Its API key. Whoever can read this file has it.'),
+});
+
+const limits = leaf.mapping({
+  header_bytes: leaf.bytes().default(16_384).describe('Size of a request line and headers together at most.'),
+  header_count: leaf.count().default(100).describe('Number of headers in a request at most.'),
+  target_bytes: leaf.bytes().default(8192).describe('Length of a request target (path and query) at most.'),
+  headers_timeout_ms: leaf
+    .durationMs()
+    .default(10_000)
+    .describe('Time for a caller to send its headers; not above request_timeout_ms.'),
+  request_timeout_ms: leaf.durationMs().default(30_000).describe('Time for a caller to send its whole request.'),
+});
+
+const DEFAULT_ROUTES: z.input<typeof route>[] = [
+  { path: '/api/v1/conversations', methods: ['GET', 'HEAD'] },
+  { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'] },
+];
+
+const DEFAULT_PLANS: Record<string, z.input<typeof plan>> = {
+  starter: { requests_per_hour: 1000 },
+  professional: { requests_per_hour: 5000 },
+  business: { requests_per_hour: 20_000 },
+  enterprise: { requests_per_hour: 'custom' },
+};
+
+export const configSchema = leaf.mapping({
+  listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
+  ops: ops.prefault({}).describe('The ops listener: health and metrics.'),
+  admin: admin.optional().describe('The admin listener; left out, there is no admin API.'),
+  store: store.prefault({}).describe('Where keys, customers and counters are kept.'),
+  upstream: upstream.describe('The backend and how to speak to it.'),
+  routes: leaf
+    .listOf(route.describe('A route.'))
+    .min(1, 'must have at least one route')
+    .default(DEFAULT_ROUTES)
+    .describe('What is forwarded; everything else is refused.'),
+  aliases: leaf
+    .mapOf(leaf.prefix(), leaf.prefix().describe('The prefix of routes that it stands for.'))
+    .default({ '/v1': '/api/v1' })
+    .describe(
+      'Further prefixes under which routes can be reached. The default holds where the routes have its prefix.',
+    ),
+  plans: leaf
+    .mapOf(leaf.planName(), plan.describe('A plan.'))
+    .default(DEFAULT_PLANS)
+    .describe('The plans and their quotas; given, they replace the default ones.'),
+  overrides: leaf
+    .mapOf(leaf.customerId(), override.describe('A customer.'))
+    .default({})
+    .describe('Quotas of single customers, above plan and customer record.'),
+  auth: leaf
+    .mapping({
+      realm: leaf.realm().default('conversations').describe('The realm that WWW-Authenticate names.'),
+    })
+    .prefault({})
+    .describe('How callers identify themselves.'),
+  identity: leaf
+    .mapping({
+      headers: leaf.flag().default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
+    })
+    .prefault({})
+    .describe('What the backend is told of the caller.'),
+  limits: limits.prefault({}).describe('What a request may cost before it is understood.'),
+  shutdown: leaf
+    .mapping({
+      not_ready_ms: leaf
+        .durationOrZeroMs()
+        .default(5000)
+        .describe('How long requests are still taken while /readyz says 503 already.'),
+      drain_ms: leaf.durationOrZeroMs().default(20_000).describe('How long requests in flight may then take to end.'),
+    })
+    .prefault({})
+    .describe('What happens on SIGTERM.'),
+  logging: leaf
+    .mapping({
+      level: leaf.oneOf(LOG_LEVELS).default('info').describe('The least severe level that is logged.'),
+      access: leaf.oneOf(ACCESS_LOG_MODES).default('all').describe('Which requests get a line in the log.'),
+    })
+    .prefault({})
+    .describe('The log, as JSON lines on standard output.'),
+  seed: leaf
+    .mapping({
+      customers: leaf.listOf(seedCustomer.describe('A customer.')).describe('Customers to create, each with one key.'),
+    })
+    .optional()
+    .describe('Demo customers, written at start unless they exist; on loopback with the embedded store only.'),
+});
+
+export type FileValues = z.output<typeof configSchema>;

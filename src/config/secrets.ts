@@ -1,0 +1,56 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { ConfigDocument } from './document.ts';
+import { type Path, type Problem, systemReason } from './problems.ts';
+
+/** A setting that can be given in the file or in one of its own; `path` is where it was given. */
+export type Secret =
+  | { readonly kind: 'none' }
+  /** Given, but not to be had; a problem says why. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'value'; readonly value: string; readonly path: Path };
+
+export interface Secrets {
+  readonly adminToken: Secret;
+  readonly storeUrl: Secret;
+  readonly upstreamAuthorization: Secret;
+}
+
+/** Reads what stands in files. `folder`: what relative names are relative to. */
+export async function readSecrets(
+  document: ConfigDocument,
+  folder: string,
+): Promise<{ readonly secrets: Secrets; readonly problems: readonly Problem[] }> {
+  const problems: Problem[] = [];
+  const read = (section: string, name: string) => readSecret(document, folder, [section, name], problems);
+  const secrets = {
+    adminToken: await read('admin', 'token'),
+    storeUrl: await read('store', 'url'),
+    upstreamAuthorization: await read('upstream', 'authorization'),
+  };
+  return { secrets, problems };
+}
+
+async function readSecret(document: ConfigDocument, folder: string, path: Path, problems: Problem[]): Promise<Secret> {
+  const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
+  const [value, file] = [document.at(path), document.at(filePath)];
+  // Another check has said what is wrong with these.
+  if (![value, file].every((given) => given === undefined || typeof given === 'string')) return { kind: 'unknown' };
+  if (typeof file !== 'string' || file === '') {
+    return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
+  }
+  if (value) {
+    const what = `is given besides ${path.at(-1)}; give one of the two`;
+    problems.push({ line: document.lineOf(filePath), path: filePath, what });
+    return { kind: 'unknown' };
+  }
+  try {
+    const content = await readFile(resolve(folder, file), 'utf8');
+    const trimmed = content.replace(/(?:\r?\n)+$/, '');
+    return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
+  } catch (error) {
+    const what = `the file cannot be read: ${systemReason(error)}; a relative name is relative to this file's folder`;
+    problems.push({ line: document.lineOf(filePath), path: filePath, what });
+    return { kind: 'unknown' };
+  }
+}

@@ -1,0 +1,76 @@
+import { BlockList, isIP } from 'node:net';
+
+/** Who is at the other end, seen through the proxies that the configuration trusts. */
+export interface Caller {
+  /** The nearest hop that is not a trusted proxy. */
+  readonly address: string;
+  /** The value of X-Forwarded-For for the backend. */
+  readonly forwardedFor: string;
+  readonly proto: 'http' | 'https';
+  /** The host that the caller asked a trusted proxy for; undefined where the request's own Host says it. */
+  readonly host: string | undefined;
+}
+
+/** What a request says of its way here; header values as joined by Node.js. */
+export interface Arrival {
+  readonly peerAddress: string;
+  readonly encrypted: boolean;
+  readonly forwardedFor: string | undefined;
+  readonly forwardedProto: string | undefined;
+  readonly forwardedHost: string | undefined;
+}
+
+const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
+
+/** An IPv4 peer of a dual-stack socket shows up as `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2). */
+function unmapped(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+export class TrustedProxies {
+  readonly #blocks = new BlockList();
+  readonly #empty: boolean;
+
+  /** Addresses or CIDR blocks, validated by the configuration. */
+  constructor(entries: readonly string[]) {
+    this.#empty = entries.length === 0;
+    for (const entry of entries) {
+      const [address = '', prefix] = entry.split('/');
+      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+      if (prefix === undefined) this.#blocks.addAddress(address, family);
+      else this.#blocks.addSubnet(address, Number(prefix), family);
+    }
+  }
+
+  has(address: string): boolean {
+    if (this.#empty) return false;
+    const family = isIP(address);
+    return family !== 0 && this.#blocks.check(address, family === 6 ? 'ipv6' : 'ipv4');
+  }
+}
+
+/**
+ * X-Forwarded-* is believed only when the peer itself is a trusted proxy; the chain is then read from its near end,
+ * and the first address that is not trusted is the caller. Everything further away was written by the caller.
+ */
+export function identifyCaller(arrival: Arrival, trusted: TrustedProxies): Caller {
+  const peer = unmapped(arrival.peerAddress);
+  const ownProto = arrival.encrypted ? 'https' : 'http';
+  if (!trusted.has(peer)) {
+    return { address: peer, forwardedFor: peer, proto: ownProto, host: undefined };
+  }
+  const chain = (arrival.forwardedFor ?? '').split(',').map((hop) => hop.trim());
+  let address = peer;
+  for (let i = chain.length - 1; i >= 0 && trusted.has(address); i--) {
+    const hop = unmapped(chain[i] ?? '');
+    if (isIP(hop) === 0) break;
+    address = hop;
+  }
+  const { forwardedProto, forwardedHost } = arrival;
+  return {
+    address,
+    forwardedFor: arrival.forwardedFor ? `${arrival.forwardedFor}, ${peer}` : peer,
+    proto: forwardedProto === 'http' || forwardedProto === 'https' ? forwardedProto : ownProto,
+    host: forwardedHost !== undefined && HOST_VALUE.test(forwardedHost) ? forwardedHost : undefined,
+  };
+}

@@ -1,0 +1,64 @@
+import { isPossibleKey } from '../keys/api-key.ts';
+import type { Problem } from '../problems/document.ts';
+
+export type Credentials = { readonly token: string } | { readonly problem: Problem };
+
+/** Values for `WWW-Authenticate` (RFC 6750 §3): without credentials there is no error attribute (§3.1). */
+export interface Challenges {
+  readonly missing: string;
+  readonly invalidRequest: string;
+  readonly invalidToken: string;
+}
+
+export function createChallenges(realm: string): Challenges {
+  const bearer = `Bearer realm="${realm}"`;
+  return {
+    missing: bearer,
+    invalidRequest: `${bearer}, error="invalid_request"`,
+    invalidToken: `${bearer}, error="invalid_token"`,
+  };
+}
+
+function countAuthorizationFields(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length === 13 && name.toLowerCase() === 'authorization') count++;
+  }
+  return count;
+}
+
+/**
+ * The bearer token of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). `rawHeaders` are counted because
+ * Node.js hands over the first of two Authorization headers, and the backend might take the second.
+ */
+export function readCredentials(
+  authorization: string | undefined,
+  rawHeaders: readonly string[],
+  challenges: Challenges,
+): Credentials {
+  const malformed = (detail: string): Credentials => ({
+    problem: { code: 'malformed_key', detail, headers: ['WWW-Authenticate', challenges.invalidRequest] },
+  });
+  const missing = (detail: string): Credentials => ({
+    problem: { code: 'missing_key', detail, headers: ['WWW-Authenticate', challenges.missing] },
+  });
+  if (authorization === undefined) {
+    return missing('Send your API key as "Authorization: Bearer <API_KEY>".');
+  }
+  if (countAuthorizationFields(rawHeaders) > 1) return malformed('Send exactly one Authorization header.');
+  const space = authorization.indexOf(' ');
+  const scheme = space < 0 ? authorization : authorization.slice(0, space);
+  if (scheme.toLowerCase() !== 'bearer') {
+    return missing('The Authorization header must use the Bearer scheme: "Authorization: Bearer <API_KEY>".');
+  }
+  let start = scheme.length;
+  while (authorization.charCodeAt(start) === 0x20) start++;
+  const token = authorization.slice(start);
+  if (!isPossibleKey(token)) {
+    return malformed(
+      'What follows "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.',
+    );
+  }
+  return { token };
+}

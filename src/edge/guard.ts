@@ -1,0 +1,117 @@
+/**
+ * The first look at a request: what is not one well-formed request without a body is refused here, before anything
+ * else reads it. Node.js has parsed the framing strictly by then; this adds what a gateway must not leave to chance.
+ */
+import type { Problem } from '../problems/document.ts';
+import { findPathFault } from './path.ts';
+
+export interface GuardLimits {
+  /** Names and values together, with the four bytes of `: ` and CRLF that go with each field. */
+  readonly headerBytes: number;
+  readonly headerCount: number;
+  readonly targetBytes: number;
+}
+
+/** The parts of an `IncomingMessage` that the guard reads. */
+export interface RawRequest {
+  readonly url?: string | undefined;
+  readonly httpVersion: string;
+  readonly rawHeaders: readonly string[];
+}
+
+export type GuardVerdict =
+  | {
+      readonly passed: true;
+      readonly path: string;
+      /** From the question mark on, as sent; empty without one. */
+      readonly query: string;
+      /** The authority that the caller asked for; empty in HTTP/1.0 without Host. */
+      readonly host: string;
+    }
+  | { readonly passed: false; readonly problem: Problem };
+
+/** RFC 9112 §3.2.2: the form that a proxy's client sends. Only its path and query are used. */
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
+/** What may stand in a query: every visible ASCII character but `#`, which ends it for some parsers. */
+const QUERY = /^[\x21\x22\x24-\x7e]*$/;
+const HOST = /^(?:[A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{1,5})?$/;
+
+/** Of Host, Content-Length and Transfer-Encoding: other names need not be lower-cased. */
+const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 14, 17]);
+
+function refusal(code: Problem['code'], detail: string): GuardVerdict {
+  return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
+}
+
+function splitTarget(target: string): { path: string; query: string; authority?: string } | undefined {
+  if (target.startsWith('/')) {
+    const mark = target.indexOf('?');
+    return mark < 0 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark) };
+  }
+  const [absolute, authority, path = '/', query = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  return absolute === undefined || authority === undefined ? undefined : { path, query, authority };
+}
+
+/** Size, framing and Host in one pass over the raw fields; Node.js would hand over joined or first values. */
+function inspectHeaders(
+  { rawHeaders, httpVersion }: RawRequest,
+  limits: GuardLimits,
+): { host: string } | { refused: GuardVerdict } {
+  let host: string | undefined;
+  let bytes = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    bytes += name.length + value.length + 4;
+    if (!INSPECTED_LENGTHS.has(name.length)) continue;
+    switch (name.toLowerCase()) {
+      case 'host':
+        if (host !== undefined) return { refused: refusal('bad_request', 'Send exactly one Host header.') };
+        if (!HOST.test(value)) return { refused: refusal('bad_request', 'The Host header is not a host name.') };
+        host = value;
+        break;
+      case 'transfer-encoding':
+        if (value.toLowerCase() === 'chunked') return { refused: bodyRefused() };
+        if (value === '') return { refused: refusal('bad_request', 'The Transfer-Encoding header is empty.') };
+        return { refused: refusal('not_implemented', 'This transfer coding is not implemented.') };
+      case 'content-length':
+        if (value !== '0') return { refused: bodyRefused() };
+        break;
+    }
+  }
+  if (bytes > limits.headerBytes) {
+    return {
+      refused: refusal('headers_too_large', `The header fields may have ${limits.headerBytes} bytes together.`),
+    };
+  }
+  if (!host && httpVersion === '1.1') {
+    return { refused: refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).') };
+  }
+  return { host: host ?? '' };
+}
+
+function bodyRefused(): GuardVerdict {
+  return refusal('body_not_allowed', 'This API is read-only: send the request without a body.');
+}
+
+export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
+  const target = request.url ?? '';
+  if (target.length > limits.targetBytes) {
+    return refusal('target_too_long', `Path and query may have ${limits.targetBytes} bytes together.`);
+  }
+  if (request.rawHeaders.length > 2 * limits.headerCount) {
+    return refusal('headers_too_large', `A request may have ${limits.headerCount} header fields.`);
+  }
+  const headers = inspectHeaders(request, limits);
+  if ('refused' in headers) return headers.refused;
+  const parts = splitTarget(target);
+  if (parts === undefined) {
+    return refusal('bad_request', 'The request target must be a path that begins with a slash.');
+  }
+  const fault = findPathFault(parts.path);
+  if (fault) return refusal('bad_request', `The path ${fault}.`);
+  if (!QUERY.test(parts.query)) {
+    return refusal('bad_request', 'The query has a character that must be percent-encoded.');
+  }
+  return { passed: true, path: parts.path, query: parts.query, host: parts.authority ?? headers.host };
+}

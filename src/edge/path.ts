@@ -1,0 +1,81 @@
+/**
+ * The syntax of a request path, decided on the raw bytes and without decoding anything (RFC 3986 §3.3, §6.2.2).
+ *
+ * One resource must have one spelling here, or the gateway and the backend could disagree about which resource a path
+ * names. So everything that some server somewhere normalises is refused instead: dot segments, percent-encoded
+ * unreserved characters, encoded separators, encoded controls, and bytes that are not UTF-8 once decoded.
+ */
+
+/** Why a path is refused, as the words of a sentence to the caller. */
+export type PathFault =
+  | 'has a character that does not belong into a path'
+  | 'has a percent sign without two hexadecimal digits'
+  | 'percent-encodes a character that must be sent as it is'
+  | 'percent-encodes a separator or a control character'
+  | 'has percent-encoded bytes that are not UTF-8'
+  | 'has a dot segment';
+
+const UNRESERVED = 1;
+const OTHER_PATH_CHARACTER = 2;
+
+/** Classes of the characters that may stand in a path as they are: pchar (RFC 3986 §3.3) and the slash. */
+const CLASSES = new Uint8Array(128);
+for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~') {
+  CLASSES[character.charCodeAt(0)] = UNRESERVED;
+}
+for (const character of "!$&'()*+,;=:@/") CLASSES[character.charCodeAt(0)] = OTHER_PATH_CHARACTER;
+
+const PERCENT = 0x25;
+const SLASH = 0x2f;
+const DOT = 0x2e;
+const FORBIDDEN_WHEN_ENCODED: ReadonlySet<number> = new Set([SLASH, 0x5c, PERCENT, 0x3b]);
+
+function hexValue(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  if (code >= 0x41 && code <= 0x46) return code - 0x37;
+  if (code >= 0x61 && code <= 0x66) return code - 0x57;
+  return -1;
+}
+
+function isUtf8Encoded(path: string): boolean {
+  try {
+    decodeURIComponent(path); // strict: refuses overlong forms, surrogates and cut sequences
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isDotSegment(path: string, start: number, end: number): boolean {
+  const length = end - start;
+  if (length === 1) return path.charCodeAt(start) === DOT;
+  return length === 2 && path.charCodeAt(start) === DOT && path.charCodeAt(start + 1) === DOT;
+}
+
+/** The first fault of `path` (which begins with a slash and has no query), or undefined when it may be matched. */
+export function findPathFault(path: string): PathFault | undefined {
+  let segmentStart = 1;
+  let hasHighBytes = false;
+  for (let i = 0; i < path.length; i++) {
+    const code = path.charCodeAt(i);
+    if (code === SLASH) {
+      if (isDotSegment(path, segmentStart, i)) return 'has a dot segment';
+      segmentStart = i + 1;
+    } else if (code === PERCENT) {
+      const high = hexValue(path.charCodeAt(i + 1));
+      const low = hexValue(path.charCodeAt(i + 2));
+      if (high < 0 || low < 0) return 'has a percent sign without two hexadecimal digits';
+      const byte = high * 16 + low;
+      if (byte >= 0x80) hasHighBytes = true;
+      else if (CLASSES[byte] === UNRESERVED) return 'percent-encodes a character that must be sent as it is';
+      else if (byte < 0x20 || byte === 0x7f || FORBIDDEN_WHEN_ENCODED.has(byte)) {
+        return 'percent-encodes a separator or a control character';
+      }
+      i += 2;
+    } else if (code >= 0x80 || CLASSES[code] === 0) {
+      return 'has a character that does not belong into a path';
+    }
+  }
+  if (isDotSegment(path, segmentStart, path.length)) return 'has a dot segment';
+  return hasHighBytes && !isUtf8Encoded(path) ? 'has percent-encoded bytes that are not UTF-8' : undefined;
+}

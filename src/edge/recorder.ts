@@ -1,0 +1,126 @@
+import type { Clock } from '../clock.ts';
+import type { AccessLog } from '../observability/access-log.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { AnswerSource, AuthResult, Metrics, QuotaOutcome } from '../observability/metrics.ts';
+import { problemStatus } from '../problems/document.ts';
+import type { ProblemCode } from '../problems/table.ts';
+import type { ForwardOutcome } from '../upstream/forwarder.ts';
+import type { Exchange } from './exchange.ts';
+import { HOURLY_POLICY } from './rate-limit-headers.ts';
+
+/** Counted and logged for a caller that left before there was a status; nginx made the number known. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** The one place that writes a request's metrics and its log line: once for each, when it is over. */
+export interface Recorder {
+  opened(): void;
+  authenticated(result: AuthResult): void;
+  quotaDecided(plan: string, outcome: QuotaOutcome): void;
+  /** The gateway answered with a problem document; `outcome` where that was the upstream's fault. */
+  refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void;
+  /** The upstream's answer was relayed, wholly or until somebody hung up. */
+  forwarded(exchange: Exchange, outcome: ForwardOutcome): void;
+  /** Bytes that never became a request were refused. */
+  unparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
+  /** A customer cannot be served because of how it is set up; operators must know. */
+  limitMissing(exchange: Exchange, reason: string): void;
+  bug(error: unknown, requestId: string | undefined): void;
+}
+
+export interface RecorderParts {
+  readonly metrics: Metrics;
+  readonly accessLog: AccessLog;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+interface Finish {
+  readonly status: number;
+  readonly source: AnswerSource;
+  readonly problem?: ProblemCode;
+  readonly outcome?: ForwardOutcome | undefined;
+}
+
+export function createRecorder({ metrics, accessLog, logger, clock }: RecorderParts): Recorder {
+  function finish(exchange: Exchange, { status, source, problem, outcome }: Finish): void {
+    const { req, requestId, route, plan } = exchange;
+    const durationMs = clock.monotonicMs() - exchange.startedAt;
+    const upstreamMs = outcome?.begun ? outcome.upstreamMs : undefined;
+    metrics.inflight(-1);
+    metrics.request({
+      route,
+      method: req.method,
+      status,
+      source,
+      plan,
+      problem,
+      durationSeconds: durationMs / 1000,
+      upstreamSeconds: upstreamMs === undefined ? undefined : upstreamMs / 1000,
+    });
+    accessLog({
+      requestId,
+      method: req.method,
+      route,
+      status,
+      problem,
+      source,
+      customer: exchange.customer,
+      plan: plan === 'none' ? undefined : plan,
+      keyId: exchange.keyId,
+      clientAddress: exchange.caller.address,
+      durationMs,
+      upstreamMs,
+      quota: exchange.quota,
+      bytes: outcome?.contentBytes,
+    });
+  }
+
+  function explainFailure(exchange: Exchange, outcome: ForwardOutcome): void {
+    if (outcome.kind !== 'failed') return;
+    const { failure, headSent, cause } = outcome;
+    logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
+  }
+
+  return {
+    opened() {
+      metrics.inflight(1);
+    },
+    authenticated(result) {
+      metrics.auth(result);
+    },
+    quotaDecided(plan, outcome) {
+      metrics.quotaDecision(plan, HOURLY_POLICY, outcome, 'store');
+    },
+    refused(exchange, code, outcome) {
+      finish(exchange, { status: problemStatus(code), source: 'gateway', problem: code, outcome });
+      if (outcome) explainFailure(exchange, outcome);
+    },
+    forwarded(exchange, outcome) {
+      const { status } = outcome;
+      finish(exchange, {
+        status: status ?? CLIENT_CLOSED_REQUEST,
+        source: status === undefined ? 'gateway' : 'upstream',
+        outcome,
+      });
+      explainFailure(exchange, outcome);
+    },
+    unparsed(code, requestId, clientAddress) {
+      const record = {
+        route: 'none',
+        method: 'other',
+        status: problemStatus(code),
+        source: 'gateway' as const,
+        problem: code,
+      };
+      metrics.request({ ...record, plan: 'none' });
+      accessLog({ ...record, requestId, clientAddress });
+    },
+    limitMissing(exchange, reason) {
+      const { requestId, customer, keyId } = exchange;
+      logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
+    },
+    bug(error, requestId) {
+      logger.error({ request_id: requestId, err: error }, 'internal error');
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** What callers are told when a request does not reach the backend, or the backend gives no answer. */
+import type { Problem } from '../problems/document.ts';
+import { failureProblem } from '../upstream/failures.ts';
+import type { ForwardOutcome } from '../upstream/forwarder.ts';
+import type { Challenges } from './credentials.ts';
+import { HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
+
+const RETRY_SOON = ['Retry-After', '1'];
+
+export function methodNotAllowed(allow: string): Problem {
+  return { code: 'method_not_allowed', detail: `This path can be read with ${allow}.`, headers: ['Allow', allow] };
+}
+
+export function invalidKey(challenges: Challenges): Problem {
+  return {
+    code: 'invalid_key',
+    detail: 'The API key is not valid. Check that all of it was copied, or create a new key in your dashboard.',
+    headers: ['WWW-Authenticate', challenges.invalidToken],
+  };
+}
+
+export function customerSuspended(): Problem {
+  return { code: 'customer_suspended', detail: 'This account is suspended. Contact support to have it reactivated.' };
+}
+
+export function quotaNotConfigured(): Problem {
+  return { code: 'quota_not_configured', detail: 'This account has no request quota yet. Contact support.' };
+}
+
+export function quotaExceeded(limit: number, resetSeconds: number, nowMs: number): Problem {
+  return {
+    code: 'quota_exceeded',
+    detail: `All ${limit} requests of the last hour are used. Try again in ${resetSeconds} seconds.`,
+    headers: ['Retry-After', String(resetSeconds), ...rateLimitHeaders({ limit, remaining: 0, resetSeconds }, nowMs)],
+    members: { 'violated-policies': [HOURLY_POLICY] },
+  };
+}
+
+export function storeUnavailable(): Problem {
+  return {
+    code: 'store_unavailable',
+    detail: 'The request cannot be checked right now. This says nothing about your key: try again shortly.',
+    headers: RETRY_SOON,
+  };
+}
+
+const UPSTREAM_DETAILS = {
+  bad_gateway: 'The backend gave no usable answer. The request was counted.',
+  gateway_timeout: 'The backend did not answer in time. The request was counted.',
+  upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
+} as const;
+
+/** A request that never began upstream was not counted, so it says nothing about the quota. */
+export function upstreamFailed(
+  { failure, begun }: Extract<ForwardOutcome, { kind: 'failed' }>,
+  quotaHeaders: () => string[],
+): Problem {
+  const code = failureProblem(failure);
+  return { code, detail: UPSTREAM_DETAILS[code], headers: begun ? quotaHeaders() : RETRY_SOON };
+}
+
+export function internalError(): Problem {
+  return { code: 'internal_error', detail: 'The gateway failed. Please report the request_id.' };
+}

@@ -1,0 +1,107 @@
+/**
+ * The table of what the public listener serves. Paths are compared as raw bytes, case-sensitively; an alias is a
+ * second prefix of the same routes. Nothing is redirected: a near miss is a 404 that names the right form.
+ */
+
+export interface RouteDefinition {
+  /** `/api/v1/conversations/{id}`: literal segments, or one `{name}` for a whole segment. */
+  readonly path: string;
+  readonly methods: readonly string[];
+}
+
+export interface Route {
+  /** The canonical path template: the `route` label of metrics and logs. */
+  readonly template: string;
+  readonly methods: ReadonlySet<string>;
+  /** Ready value of the Allow header. */
+  readonly allow: string;
+}
+
+export type RouteMatch =
+  | { readonly found: true; readonly route: Route /** The path as the backend knows it. */; readonly path: string }
+  | { readonly found: false /** A sentence for the caller. */; readonly detail: string };
+
+export interface RouteTable {
+  /** `path` is free of faults (see path.ts) and has no query. */
+  match(path: string): RouteMatch;
+}
+
+const MAX_ID_BYTES = 512;
+const VERSIONED_PREFIX = /^(.*\/)(v\d+)(?=\/|$)/;
+
+interface ParameterRoute {
+  readonly pattern: RegExp;
+  readonly route: Route;
+}
+
+/** `;` is left out of pchar: servers disagree on whether it begins a parameter or belongs to the segment. */
+function toPattern(template: string): RegExp {
+  const segments = template.split('/').map((segment) => {
+    if (segment.startsWith('{')) return `[^/;]{1,${MAX_ID_BYTES}}`;
+    return segment.replace(/[.]/g, '\\$&');
+  });
+  return new RegExp(`^${segments.join('/')}$`);
+}
+
+function versionedPrefix(path: string): { base: string; version: string } | undefined {
+  const match = VERSIONED_PREFIX.exec(path);
+  const [, base, version] = match ?? [];
+  return base === undefined || version === undefined ? undefined : { base, version };
+}
+
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+export function createRouteTable(
+  definitions: readonly RouteDefinition[],
+  aliases: Readonly<Record<string, string>>,
+): RouteTable {
+  const literals = new Map<string, Route>();
+  const parameterRoutes: ParameterRoute[] = [];
+  for (const { path, methods } of definitions) {
+    const route = { template: path, methods: new Set(methods), allow: methods.join(', ') };
+    if (path.includes('{')) parameterRoutes.push({ pattern: toPattern(path), route });
+    else literals.set(path, route);
+  }
+  const aliasPrefixes = Object.entries(aliases).map(([alias, target]) => ({ prefix: `${alias}/`, target }));
+
+  const knownPrefixes = [...definitions.map(({ path }) => path), ...Object.keys(aliases)]
+    .map(versionedPrefix)
+    .filter((prefix) => prefix !== undefined);
+  const versions = [...new Set(knownPrefixes.map(({ base, version }) => base + version))].sort();
+  const templates = listed(definitions.map(({ path }) => path));
+
+  function canonical(path: string): string {
+    for (const { prefix, target } of aliasPrefixes) {
+      if (path.startsWith(prefix)) return target + path.slice(prefix.length - 1);
+    }
+    return path;
+  }
+
+  function find(canonicalPath: string): Route | undefined {
+    const literal = literals.get(canonicalPath);
+    if (literal) return literal;
+    for (const { pattern, route } of parameterRoutes) if (pattern.test(canonicalPath)) return route;
+    return undefined;
+  }
+
+  function explainMiss(path: string): string {
+    const bare = path.replace(/\/+$/, '');
+    if (bare !== path && find(canonical(bare))) return `There is no trailing slash here: use ${bare} instead.`;
+    const asked = versionedPrefix(path);
+    const otherVersion = asked && knownPrefixes.some(({ base }) => base === asked.base);
+    if (otherVersion && !versions.includes(asked.base + asked.version)) {
+      return `Version ${asked.version} does not exist. What exists is under ${listed(versions)}.`;
+    }
+    return `There is nothing at this path. What exists: ${templates}.`;
+  }
+
+  return {
+    match(path) {
+      const canonicalPath = canonical(path);
+      const route = find(canonicalPath);
+      return route ? { found: true, route, path: canonicalPath } : { found: false, detail: explainMiss(path) };
+    },
+  };
+}

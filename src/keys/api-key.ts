@@ -1,0 +1,74 @@
+/**
+ * API keys as text. A generated key is `tg_`, 32 random bytes in base62 (43 characters, zero-padded), and the CRC-32 of
+ * everything before it in base62 (6 characters): a secret scanner can recognise one, and a mistyped one is refused
+ * without asking the store. Keys that were made elsewhere may be any token68.
+ */
+import { hash, randomBytes as secureRandomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const GENERATED_PREFIX = 'tg_';
+const RANDOM_BYTES = 32;
+const RANDOM_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const CHECKED_LENGTH = GENERATED_PREFIX.length + RANDOM_LENGTH;
+const GENERATED_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** token68 of RFC 9110 §11.2; the length is checked apart, because `=` belongs to it. */
+const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/;
+const SHORTEST_KEY = 8;
+const LONGEST_KEY = 512;
+
+const SHOWN_LENGTH = 12;
+/** Characters of a key that are never shown: 24 of base62 are 142 bits, out of reach of guessing. */
+const HIDDEN_LENGTH = 24;
+
+/** A new key with 256 bits of `randomBytes`, which must be cryptographically secure. */
+export function createApiKey(randomBytes: (size: number) => Buffer = secureRandomBytes): string {
+  const checked = GENERATED_PREFIX + toBase62(bigIntOf(randomBytes(RANDOM_BYTES)), RANDOM_LENGTH);
+  return checked + checksum(checked);
+}
+
+/** True only for what has the form of a generated key but not its checksum; keys made elsewhere never fail. */
+export function failsChecksum(key: string): boolean {
+  if (key.length !== GENERATED_LENGTH || !key.startsWith(GENERATED_PREFIX)) return false;
+  return checksum(key.slice(0, CHECKED_LENGTH)) !== key.slice(CHECKED_LENGTH);
+}
+
+/** Whether a token can be an API key at all: token68 of 8 to 512 characters. */
+export function isPossibleKey(token: string): boolean {
+  return token.length >= SHORTEST_KEY && token.length <= LONGEST_KEY && TOKEN68.test(token);
+}
+
+/** The name under which a key is stored: lower-case hex SHA-256 of the whole key. */
+export function sha256Hex(key: string): string {
+  return hash('sha256', key, 'hex');
+}
+
+/**
+ * What people recognise a key by: at most its first 12 characters, and only as many as leave 24 in the dark. So a
+ * short imported key shows nothing (the empty string).
+ */
+export function keyPrefix(key: string): string {
+  return key.slice(0, Math.max(0, Math.min(SHOWN_LENGTH, key.length - HIDDEN_LENGTH)));
+}
+
+/** A name for a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */
+export function createKeyId(randomBytes: (size: number) => Buffer = secureRandomBytes): string {
+  return `key_${toBase62(bigIntOf(randomBytes(14)), 19)}`;
+}
+
+function checksum(text: string): string {
+  return toBase62(BigInt(crc32(text)), CHECKSUM_LENGTH);
+}
+
+function bigIntOf(bytes: Buffer): bigint {
+  return BigInt(`0x${bytes.toString('hex')}`);
+}
+
+function toBase62(value: bigint, length: number): string {
+  let digits = '';
+  for (let rest = value; rest > 0n; rest /= 62n) digits = BASE62.charAt(Number(rest % 62n)) + digits;
+  return digits.padStart(length, '0');
+}

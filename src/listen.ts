@@ -1,0 +1,25 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { isIPv6 } from 'node:net';
+
+/**
+ * Binds `server` and resolves to the URL it can be reached at; port 0 takes any free one. A failure says which
+ * setting to change. `name` is the section of the configuration.
+ */
+export async function listen(
+  server: Server,
+  name: string,
+  { host, port }: { host: string; port: number },
+): Promise<string> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === 'EADDRINUSE' ? 'something else listens there already' : message;
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; choose another ${name}.host or ${name}.port`);
+  }
+  const address = server.address();
+  const boundPort = address !== null && typeof address === 'object' ? address.port : port;
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${boundPort}`;
+}

@@ -1,0 +1,88 @@
+/**
+ * Log lines on their way to a stream, usually stdout, that may be slow, stuck or gone. A line is never waited for: lines
+ * are gathered for one turn of the event loop and written together; beyond a bound, or once the stream has failed, they
+ * are dropped and counted, and the count is logged when there is room again.
+ *
+ * The stream must be process.stdout itself rather than a file descriptor of its own: Node.js then sets a pipe to
+ * non-blocking. A blocking write to a pipe that nobody reads holds one of libuv's threads, and the process cannot even
+ * exit.
+ */
+import type { Writable } from 'node:stream';
+import type { LogDestination } from './logger.ts';
+
+export interface LogStream extends LogDestination {
+  /** Lines lost since the start. */
+  droppedLines(): number;
+  /** Writes what is left, for at most a second; lines after it are dropped. Does not end the stream. */
+  close(): Promise<void>;
+}
+
+const MOST_BUFFERED_BYTES = 4 * 1024 * 1024;
+const CLOSE_DEADLINE_MS = 1000;
+
+export function openLogStream(
+  stream: Writable,
+  { mostBufferedBytes = MOST_BUFFERED_BYTES, closeDeadlineMs = CLOSE_DEADLINE_MS } = {},
+): LogStream {
+  let gathered = '';
+  let scheduled: NodeJS.Immediate | undefined;
+  let droppedLines = 0;
+  let reportedDrops = 0;
+  let usable = true;
+
+  // Stays for good: an error event without a listener ends the process (EPIPE, when the reader of a pipe is gone).
+  stream.on('error', () => {
+    usable = false;
+  });
+
+  function flush(): void {
+    scheduled = undefined;
+    const lines = gathered;
+    gathered = '';
+    if (usable && lines !== '') stream.write(lines);
+  }
+
+  function append(line: string): void {
+    gathered += line;
+    scheduled ??= setImmediate(flush);
+  }
+
+  return {
+    write(line) {
+      if (!usable || stream.writableLength + gathered.length + line.length > mostBufferedBytes) {
+        droppedLines++;
+        return;
+      }
+      if (droppedLines > reportedDrops) {
+        append(droppedLinesNotice(droppedLines - reportedDrops));
+        reportedDrops = droppedLines;
+      }
+      append(line);
+    },
+
+    droppedLines: () => droppedLines,
+
+    async close() {
+      clearImmediate(scheduled);
+      flush();
+      if (usable) await written(stream, closeDeadlineMs);
+      usable = false;
+    },
+  };
+}
+
+function droppedLinesNotice(lines: number): string {
+  const time = new Date().toISOString();
+  return `${JSON.stringify({ level: 'warn', time, dropped_lines: lines, msg: 'log lines were dropped: their reader was too slow' })}\n`;
+}
+
+/** Resolves when the stream has passed on everything, has failed, or at the deadline. */
+function written(stream: Writable, deadlineMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, deadlineMs);
+    stream.write('', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

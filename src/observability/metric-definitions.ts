@@ -1,0 +1,139 @@
+/**
+ * Every metric of the gateway's own, as one table: the metrics are made from it and docs/metrics.md is generated from
+ * it. Times are in seconds. Labels are bounded by the configuration: no key, no customer, no raw path, no header.
+ */
+
+export interface MetricDefinition {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  /** Label name to its possible values, in words. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Upper bounds, of histograms only. */
+  readonly buckets?: readonly number[];
+}
+
+const ROUTE = "the configured route's template, or `none` when no route matched";
+const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` when it is not configured";
+const SOURCE = '`upstream` when the backend answered, `gateway` otherwise';
+const STORE_OP =
+  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reserve` or `refund`';
+
+/** From a backend in the same rack to `upstream.total_timeout_ms`. */
+const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
+/** What the gateway adds is tens of microseconds when it is well, milliseconds when it is not. */
+const OVERHEAD_BUCKETS = [
+  0.00005, 0.0001, 0.00015, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+];
+const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+
+export const METRIC_DEFINITIONS = {
+  httpRequests: {
+    name: 'tollgate_http_requests_total',
+    type: 'counter',
+    help: 'Requests on the public listener, by how they were answered.',
+    labels: {
+      route: ROUTE,
+      method: '`GET`, `HEAD` or `other`',
+      code: 'the HTTP status that was answered',
+      source: SOURCE,
+      plan: PLAN,
+    },
+  },
+  refusals: {
+    name: 'tollgate_refusals_total',
+    type: 'counter',
+    help: 'Problem documents that the gateway answered.',
+    labels: { problem: 'a `code` of docs/errors.md', plan: PLAN },
+  },
+  requestDuration: {
+    name: 'tollgate_request_duration_seconds',
+    type: 'histogram',
+    help: "From a request's headers to the end of its answer.",
+    labels: { route: ROUTE, source: SOURCE },
+    buckets: REQUEST_BUCKETS,
+  },
+  upstreamDuration: {
+    name: 'tollgate_upstream_duration_seconds',
+    type: 'histogram',
+    help: "From sending a request to the backend to the end of the backend's answer.",
+    labels: { route: ROUTE },
+    buckets: REQUEST_BUCKETS,
+  },
+  overhead: {
+    name: 'tollgate_overhead_seconds',
+    type: 'histogram',
+    help: 'The part of the request duration that was not spent with the backend; store calls are in it.',
+    labels: { source: SOURCE },
+    buckets: OVERHEAD_BUCKETS,
+  },
+  auth: {
+    name: 'tollgate_auth_total',
+    type: 'counter',
+    help: 'Attempts to authenticate, by result.',
+    labels: {
+      result:
+        '`valid`, `missing` (no credentials), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `revoked`, `expired` or `store_error` (the store could not be asked)',
+    },
+  },
+  quotaDecisions: {
+    name: 'tollgate_quota_decisions_total',
+    type: 'counter',
+    help: 'Quota decisions.',
+    labels: {
+      plan: PLAN,
+      policy: '`hourly`',
+      outcome: '`allowed`, `denied` or `store_error` (no decision was possible)',
+      mode: '`store`: decided by the store',
+    },
+  },
+  storeCalls: {
+    name: 'tollgate_store_calls_total',
+    type: 'counter',
+    help: 'Calls to the store, failed ones included.',
+    labels: { op: STORE_OP },
+  },
+  storeCommandDuration: {
+    name: 'tollgate_store_command_duration_seconds',
+    type: 'histogram',
+    help: 'How long the store took to answer, failed calls included.',
+    labels: { op: STORE_OP },
+    buckets: STORE_BUCKETS,
+  },
+  storeUp: {
+    name: 'tollgate_store_up',
+    type: 'gauge',
+    help: '1 while the store can be reached, else 0.',
+    labels: {},
+  },
+  degraded: {
+    name: 'tollgate_degraded',
+    type: 'gauge',
+    help: '1 while the store, which was reached before, cannot be reached; else 0.',
+    labels: {},
+  },
+  inflightRequests: {
+    name: 'tollgate_inflight_requests',
+    type: 'gauge',
+    help: 'Requests on the public listener that are not finished.',
+    labels: {},
+  },
+  configInfo: {
+    name: 'tollgate_config_info',
+    type: 'gauge',
+    help: 'Always 1; the running configuration.',
+    labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, secrets left out' },
+  },
+  configLastSuccess: {
+    name: 'tollgate_config_last_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the running configuration was loaded, in seconds since the Unix epoch.',
+    labels: {},
+  },
+  buildInfo: {
+    name: 'tollgate_build_info',
+    type: 'gauge',
+    help: 'Always 1; what is running.',
+    labels: { version: "Tollgate's version", node: "Node.js's version" },
+  },
+} as const satisfies Record<string, MetricDefinition>;

@@ -1,0 +1,146 @@
+/** What the gateway counts and measures, as methods that say what happened. See metric-definitions.ts for what each means. */
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { ProblemCode } from '../problems/table.ts';
+import type { StoreObserver, StoreOp } from '../store/store.ts';
+import { METRIC_DEFINITIONS, type MetricDefinition } from './metric-definitions.ts';
+import { createCounter, createHistogram } from './series.ts';
+
+export type AnswerSource = 'upstream' | 'gateway';
+
+const AUTH_RESULTS = [
+  'valid',
+  'missing',
+  'malformed',
+  'checksum',
+  'unknown',
+  'revoked',
+  'expired',
+  'store_error',
+] as const;
+export type AuthResult = (typeof AUTH_RESULTS)[number];
+export type QuotaPolicy = 'hourly';
+export type QuotaOutcome = 'allowed' | 'denied' | 'store_error';
+export type QuotaMode = 'store';
+
+/** A finished request of the public listener. */
+export interface RequestSample {
+  /** The configured template or `none`; never a raw path. */
+  readonly route: string;
+  /** As received; counted as `GET`, `HEAD` or `other`. */
+  readonly method: string;
+  readonly status: number;
+  readonly source: AnswerSource;
+  /** A configured name, `none` or `unknown`. */
+  readonly plan: string;
+  /** Of the problem document, if the gateway answered one. */
+  readonly problem?: ProblemCode | undefined;
+  /** Left out for what never became a request, such as bytes that do not parse. */
+  readonly durationSeconds?: number | undefined;
+  /** Left out when nothing was sent to the backend. */
+  readonly upstreamSeconds?: number | undefined;
+}
+
+export interface Metrics extends StoreObserver {
+  request(sample: RequestSample): void;
+  auth(result: AuthResult): void;
+  quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
+  inflight(change: 1 | -1): void;
+  /** The exposition in Prometheus' text format, to be sent as `contentType`. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface MetricsOptions {
+  /** Left out: a new one. */
+  readonly registry?: Registry;
+  readonly version: string;
+  readonly configHash: string;
+  /** Wall time in ms at which the running configuration was loaded. */
+  readonly configLoadedAtMs: number;
+  /** Process, event-loop and garbage-collection metrics as prom-client names them. */
+  readonly defaultMetrics: boolean;
+}
+
+/** None of the recording methods throws. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = options.registry ?? new Registry();
+  const define = METRIC_DEFINITIONS;
+
+  const httpRequests = createCounter(define.httpRequests, registry);
+  const refusals = createCounter(define.refusals, registry);
+  const auth = createCounter(define.auth, registry);
+  const quotaDecisions = createCounter(define.quotaDecisions, registry);
+  const storeCalls = createCounter(define.storeCalls, registry);
+  const requestDuration = createHistogram(define.requestDuration, registry);
+  const upstreamDuration = createHistogram(define.upstreamDuration, registry);
+  const overhead = createHistogram(define.overhead, registry);
+  const storeCommandDuration = createHistogram(define.storeCommandDuration, registry);
+
+  let inflight = 0;
+  let storeUp = false;
+  let storeReached = false;
+  measuredGauge(define.inflightRequests, registry, () => inflight);
+  measuredGauge(define.storeUp, registry, () => Number(storeUp));
+  measuredGauge(define.degraded, registry, () => Number(storeReached && !storeUp));
+  infoGauge(define.configInfo, registry, { hash: options.configHash });
+  infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
+  measuredGauge(define.configLastSuccess, registry, () => options.configLoadedAtMs / 1000);
+
+  for (const result of AUTH_RESULTS) auth.announce(result);
+  if (options.defaultMetrics) collectDefaultMetrics({ register: registry });
+
+  return {
+    contentType: registry.contentType,
+
+    text: () => registry.metrics(),
+
+    request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds }) {
+      httpRequests.increment(route, boundedMethod(method), String(status), source, plan);
+      if (problem !== undefined) refusals.increment(problem, plan);
+      if (durationSeconds === undefined) return;
+      requestDuration.observe(durationSeconds, route, source);
+      if (upstreamSeconds !== undefined) upstreamDuration.observe(upstreamSeconds, route);
+      overhead.observe(Math.max(0, durationSeconds - (upstreamSeconds ?? 0)), source);
+    },
+
+    auth(result) {
+      auth.increment(result);
+    },
+
+    quotaDecision(plan, policy, outcome, mode) {
+      quotaDecisions.increment(plan, policy, outcome, mode);
+    },
+
+    inflight(change) {
+      inflight += change;
+    },
+
+    called(op: StoreOp, durationSeconds: number) {
+      storeCalls.increment(op);
+      storeCommandDuration.observe(durationSeconds, op);
+    },
+
+    up(up: boolean) {
+      storeUp = up;
+      storeReached ||= up;
+    },
+  };
+}
+
+function boundedMethod(method: string): string {
+  return method === 'GET' || method === 'HEAD' ? method : 'other';
+}
+
+/** A gauge whose value is read when it is scraped. */
+function measuredGauge({ name, help }: MetricDefinition, registry: Registry, read: () => number): void {
+  const gauge: Gauge = new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect: () => gauge.set(read()),
+  });
+}
+
+function infoGauge({ name, help }: MetricDefinition, registry: Registry, labels: Record<string, string>): void {
+  new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] }).set(labels, 1);
+}

@@ -1,0 +1,179 @@
+/**
+ * The one table of the gateway's own refusals. docs/errors.md is generated from it; `code` is the stable name that
+ * callers may switch on. Titles never change with the occurrence; what happened this time goes into `detail`.
+ */
+
+/** RFC 9457 §4.2.1 registry entry of draft-ietf-httpapi-ratelimit-headers. */
+export const QUOTA_EXCEEDED_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+
+interface ProblemEntry {
+  readonly status: number;
+  readonly title: string;
+  /** When it is answered: one sentence for docs/errors.md. */
+  readonly when: string;
+  /** What the reader of the answer can do about it, for docs/errors.md. */
+  readonly remedy: string;
+  readonly type?: string;
+}
+
+export const PROBLEMS = {
+  missing_key: {
+    status: 401,
+    title: 'API key required',
+    when: 'The request has no credentials, or uses a scheme other than Bearer.',
+    remedy: 'Send `Authorization: Bearer <API_KEY>` with a key from your dashboard.',
+  },
+  malformed_key: {
+    status: 400,
+    title: 'Malformed credentials',
+    when: 'There are two Authorization headers, or what follows `Bearer` cannot be an API key.',
+    remedy: 'Send exactly one Authorization header: `Bearer`, one space, and the key exactly as it was shown.',
+  },
+  invalid_key: {
+    status: 401,
+    title: 'Invalid API key',
+    when: 'The key is unknown, revoked or expired; the three are not told apart.',
+    remedy: 'Check that the whole key was copied; otherwise create a new key in your dashboard.',
+  },
+  customer_suspended: {
+    status: 403,
+    title: 'Account suspended',
+    when: 'The customer that owns the key is suspended.',
+    remedy: 'Contact support to have the account reactivated. The key itself is fine.',
+  },
+  quota_not_configured: {
+    status: 403,
+    title: 'No quota configured',
+    when: 'No limit can be found: the plan is unknown, the customer record is missing, or a custom plan has no number.',
+    remedy: 'Contact support: the account needs a plan with a limit. The key itself is fine.',
+  },
+  quota_exceeded: {
+    status: 429,
+    title: 'Hourly quota exceeded',
+    type: QUOTA_EXCEEDED_TYPE,
+    when: 'The customer has used its requests of the last 3600 seconds; all keys of a customer share them.',
+    remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'Temporarily unable to check the request',
+    when: 'The gateway cannot reach its store, so it can neither accept nor refuse the key or the quota.',
+    remedy: 'Try again after `Retry-After`; it says nothing about the key.',
+  },
+  not_found: {
+    status: 404,
+    title: 'No such resource',
+    when: 'The path is none of the API, has a trailing slash, or names a version that does not exist.',
+    remedy: 'Compare the path with the documentation; `detail` names the right form where there is one.',
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'Method not allowed',
+    when: 'The path exists, but not with this method.',
+    remedy: 'Use one of the methods in the `Allow` header.',
+  },
+  bad_request: {
+    status: 400,
+    title: 'Malformed request',
+    when: 'The bytes are not one well-formed HTTP/1.1 request, or the path has forbidden characters or encodings.',
+    remedy: 'Correct what `detail` names. The connection is closed.',
+  },
+  body_not_allowed: {
+    status: 400,
+    title: 'Request body not allowed',
+    when: 'The request carries a body; the API is read-only.',
+    remedy: 'Send the request without a body, without `Transfer-Encoding`, and with `Content-Length: 0` or none.',
+  },
+  target_too_long: {
+    status: 414,
+    title: 'Request target too long',
+    when: 'Path and query together are longer than `limits.target_bytes`.',
+    remedy: 'Shorten the query. The connection is closed.',
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'Request headers too large',
+    when: 'The headers exceed `limits.header_bytes` or `limits.header_count`.',
+    remedy: 'Send fewer or smaller headers. The connection is closed.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'Request took too long to arrive',
+    when: 'The request was not complete within `limits.headers_timeout_ms` or `limits.request_timeout_ms`.',
+    remedy: 'Send the request again on a new connection.',
+  },
+  not_implemented: {
+    status: 501,
+    title: 'Transfer coding not implemented',
+    when: 'The request uses a transfer coding other than chunked.',
+    remedy: 'Send the request without `Transfer-Encoding`.',
+  },
+  bad_gateway: {
+    status: 502,
+    title: 'Bad answer from the backend',
+    when: 'The backend closed the connection or answered with what is not HTTP.',
+    remedy: 'Try again; the request was counted. If it persists, report `request_id`.',
+  },
+  gateway_timeout: {
+    status: 504,
+    title: 'The backend did not answer in time',
+    when: 'The backend sent no answer within `upstream.response_timeout_ms` or `upstream.total_timeout_ms`.',
+    remedy: 'Try again later, or ask for less; the request was counted. If it persists, report `request_id`.',
+  },
+  upstream_unavailable: {
+    status: 503,
+    title: 'The backend is unavailable',
+    when: 'No backend could be reached, so the request was never sent.',
+    remedy: 'Try again after `Retry-After`; the request was not counted.',
+  },
+  internal_error: {
+    status: 500,
+    title: 'Internal error',
+    when: 'The gateway met a bug of its own.',
+    remedy: 'Report `request_id`.',
+  },
+  unauthorized: {
+    status: 401,
+    title: 'Admin credentials required',
+    when: 'Admin API: no bearer token, or not the right one.',
+    remedy: 'Send `Authorization: Bearer <admin token>` with the value of `admin.token`.',
+  },
+  conflict: {
+    status: 409,
+    title: 'Already exists',
+    when: 'Admin API: a customer with this id exists already.',
+    remedy: 'Choose another id, or change the existing record.',
+  },
+  unprocessable: {
+    status: 422,
+    title: 'The request cannot be carried out as asked',
+    when: 'Admin API: a member is missing, unknown or of the wrong kind; the plan is unknown; a custom plan lacks its limit.',
+    remedy: 'Correct the members that `detail` names.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    when: 'Admin API: the body is not declared as JSON.',
+    remedy: 'Send `Content-Type: application/json`.',
+  },
+  malformed_json: {
+    status: 400,
+    title: 'Malformed JSON',
+    when: 'Admin API: the body is not valid JSON in UTF-8.',
+    remedy: 'Send one JSON document, encoded in UTF-8.',
+  },
+  body_too_large: {
+    status: 413,
+    title: 'Request body too large',
+    when: 'Admin API: the body is larger than 64 KiB.',
+    remedy: 'Send a smaller body.',
+  },
+} as const satisfies Record<string, ProblemEntry>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** The `type` member: the registered one where it exists, else one of our own for each code. */
+export function problemType(code: ProblemCode): string {
+  const entry: ProblemEntry = PROBLEMS[code];
+  return entry.type ?? `urn:tollgate:problem:${code.replaceAll('_', '-')}`;
+}

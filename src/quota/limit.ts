@@ -1,0 +1,32 @@
+import type { CustomerRecord } from '../store/store.ts';
+
+/** What the configuration says about limits; the record of the customer says the rest. */
+export interface LimitPolicy {
+  readonly plans: ReadonlyMap<string, { readonly requestsPerHour: number | 'custom' }>;
+  readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
+}
+
+export type EffectiveLimit =
+  | { readonly found: true; readonly requestsPerHour: number; readonly source: 'override' | 'customer' | 'plan' }
+  | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
+
+/**
+ * The limit that holds for a customer: the configuration's override, else the customer's own number (on any plan),
+ * else the plan's. A plan that the configuration doesn't know gives none, whatever else is set: nobody has said what
+ * such a customer may do.
+ */
+export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): EffectiveLimit {
+  const plan = policy.plans.get(customer.plan);
+  if (plan === undefined) return { found: false, reason: `the configuration has no plan "${customer.plan}"` };
+  const override = policy.overrides.get(customer.id);
+  if (override) return { found: true, requestsPerHour: override.requestsPerHour, source: 'override' };
+  const own = customer.requestsPerHour;
+  if (own === 'invalid') {
+    return { found: false, reason: "the customer record's requests_per_hour is not an integer of at least 1" };
+  }
+  if (own !== undefined) return { found: true, requestsPerHour: own, source: 'customer' };
+  if (plan.requestsPerHour === 'custom') {
+    return { found: false, reason: `plan "${customer.plan}" is custom and the customer has no requests_per_hour` };
+  }
+  return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
+}

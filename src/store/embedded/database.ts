@@ -1,0 +1,94 @@
+/** Opening the embedded store's file: one process, one schema. */
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreUnavailableError } from '../store.ts';
+
+const SCHEMA_VERSION = 1;
+const SCHEMA = `
+  CREATE TABLE customer (
+    id TEXT PRIMARY KEY,
+    plan TEXT NOT NULL,
+    requests_per_hour TEXT,
+    name TEXT,
+    suspended TEXT,
+    usage_reset_at TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE api_key (
+    sha256 TEXT PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    customer TEXT NOT NULL,
+    name TEXT,
+    prefix TEXT,
+    created_at TEXT,
+    expires_at TEXT,
+    revoked_at TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE window (
+    customer TEXT PRIMARY KEY,
+    epoch TEXT NOT NULL,
+    used INTEGER NOT NULL,
+    oldest INTEGER NOT NULL,
+    newest INTEGER NOT NULL,
+    hold_end_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX window_by_newest ON window (newest);
+  CREATE TABLE bucket (
+    customer TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    units INTEGER NOT NULL,
+    PRIMARY KEY (customer, bucket)
+  ) STRICT, WITHOUT ROWID;
+`;
+const SQLITE_BUSY = 5;
+
+/**
+ * Opens the file, makes it (and its folder) if there is none, and holds it alone until it is closed or the process ends.
+ *
+ * `synchronous = NORMAL` with a write-ahead log: a crash of the process loses nothing, a power cut may lose the last
+ * moments.
+ * @throws StoreUnavailableError when another process has the file, or it cannot be opened, or is not ours to read.
+ */
+export function openDatabase(file: string): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    database = new DatabaseSync(file, { timeout: 0 });
+    // Counters in memory of two processes would drift apart unnoticed, so the lock is taken now and kept.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+    inTransaction(database, migrate);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw new StoreUnavailableError(describe(file, error), { cause: error });
+  }
+}
+
+/** Runs `work` as one transaction: all of it is stored or, when it throws, nothing. */
+export function inTransaction<T>(database: DatabaseSync, work: (database: DatabaseSync) => T): T {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work(database);
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    // SQLite rolls back by itself on some errors, a full disk among them.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function migrate(database: DatabaseSync): void {
+  const version = database.prepare('PRAGMA user_version').get()?.user_version;
+  if (version === SCHEMA_VERSION) return;
+  if (version !== 0) throw new Error(`its schema is version ${version}, this program knows version ${SCHEMA_VERSION}`);
+  database.exec(SCHEMA);
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+}
+
+function describe(file: string, error: unknown): string {
+  if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) {
+    return `the store file ${file} is in use by another process: stop that one, or set another file in store.url`;
+  }
+  return `cannot open the store file ${file}: ${error instanceof Error ? error.message : error}`;
+}

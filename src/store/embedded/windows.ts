@@ -1,0 +1,103 @@
+/** The hourly windows in SQLite: the pure arithmetic over two tables, one transaction a call. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../clock.ts';
+import type { GiveBack, WindowStore } from '../store.ts';
+import { checkRequest, HOURLY, refund, reserve, type WindowHash, type WindowHead } from '../window-arithmetic.ts';
+import { inTransaction } from './database.ts';
+import type { RunOperation } from './operation.ts';
+
+/** Nothing here can lose a reply, so there is one session as long as the store is open. */
+const SESSION = 1;
+/** For each window that begins, so many idle ones may be removed: the tables shrink as fast as they grow, in small bites. */
+const REMOVALS_PER_NEW_WINDOW = 2;
+/** A window is idle once its newest bucket was dropped this long ago for certain, whatever the clock did meanwhile. */
+const IDLE_MARGIN_MS = 120_000;
+
+export interface EmbeddedWindowsOptions {
+  readonly database: DatabaseSync;
+  readonly run: RunOperation;
+  /** Its wall time is the store's time. */
+  readonly clock: Clock;
+  /** A new random name for a window; no white space. */
+  readonly newEpoch: () => string;
+}
+
+export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWindowsOptions): WindowStore {
+  const hashOf = sqliteHashes(database);
+  const removeIdle = idleRemoval(database);
+
+  return {
+    async reserve(request) {
+      checkRequest(request);
+      return run('reserve', () =>
+        inTransaction(database, () => {
+          const hash = hashOf(request.customer);
+          const nowMs = clock.nowMs();
+          const isNew = hash.head() === undefined;
+          const giveBacks = ofThisSession(request.giveBacks);
+          const grant = reserve(hash, HOURLY, nowMs, { ...request, giveBacks }, newEpoch());
+          if (isNew && grant.granted > 0) removeIdle(nowMs);
+          return { ...grant, session: SESSION };
+        }),
+      );
+    },
+
+    async refund(customer, giveBacks) {
+      const ours = ofThisSession(giveBacks);
+      if (ours.length === 0) return 0;
+      return run('refund', () => inTransaction(database, () => refund(hashOf(customer), ours)));
+    },
+  };
+}
+
+function ofThisSession(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
+  return giveBacks.filter(({ session }) => session === SESSION);
+}
+
+/** One customer's window as the arithmetic wants it. Valid inside a transaction. */
+function sqliteHashes(database: DatabaseSync): (customer: string) => WindowHash {
+  const selectHead = database.prepare(
+    'SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ?',
+  );
+  const upsertHead = database.prepare(
+    `INSERT INTO window (customer, epoch, used, oldest, newest, hold_end_ms)
+     VALUES (:customer, :epoch, :used, :oldest, :newest, :holdEndMs)
+     ON CONFLICT (customer) DO UPDATE SET epoch = excluded.epoch, used = excluded.used, oldest = excluded.oldest,
+       newest = excluded.newest, hold_end_ms = excluded.hold_end_ms`,
+  );
+  const selectUnits = database.prepare('SELECT units FROM bucket WHERE customer = ? AND bucket = ?');
+  const addUnits = database.prepare(
+    `INSERT INTO bucket (customer, bucket, units) VALUES (?, ?, ?)
+     ON CONFLICT (customer, bucket) DO UPDATE SET units = units + excluded.units`,
+  );
+  const deleteBucket = database.prepare('DELETE FROM bucket WHERE customer = ? AND bucket = ?');
+  const selectBuckets = database.prepare('SELECT bucket, units FROM bucket WHERE customer = ?');
+
+  return (customer) => ({
+    head: () => selectHead.get(customer) as WindowHead | undefined,
+    setHead: ({ epoch, used, oldest, newest, holdEndMs }) => {
+      upsertHead.run({ customer, epoch, used, oldest, newest, holdEndMs });
+    },
+    units: (bucket) => selectUnits.get(customer, bucket)?.units as number | undefined,
+    add: (bucket, units) => {
+      addUnits.run(customer, bucket, units);
+    },
+    delete: (bucket) => {
+      deleteBucket.run(customer, bucket);
+    },
+    buckets: () => selectBuckets.all(customer).map((row) => [Number(row.bucket), Number(row.units)] as const),
+  });
+}
+
+function idleRemoval(database: DatabaseSync): (nowMs: number) => void {
+  const selectIdle = database.prepare('SELECT customer FROM window WHERE newest < ? ORDER BY newest LIMIT ?');
+  const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
+  const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
+  return (nowMs) => {
+    const oldestInUse = Math.floor((nowMs - HOURLY.windowMs - IDLE_MARGIN_MS) / HOURLY.bucketMs);
+    for (const { customer } of selectIdle.all(oldestInUse, REMOVALS_PER_NEW_WINDOW)) {
+      deleteWindow.run(String(customer));
+      deleteBuckets.run(String(customer));
+    }
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Records as named text fields: the form in which both stores keep them. An absent, null or empty field is unset.
+ * Outside programs write such records, so every value is read with suspicion.
+ */
+import type { CustomerRecord, KeyRecord } from './store.ts';
+
+export const KEY_FIELDS = ['id', 'customer', 'name', 'prefix', 'created_at', 'expires_at', 'revoked_at'] as const;
+export const CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'name', 'suspended', 'usage_reset_at'] as const;
+
+export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
+export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
+export type CustomerFields = Fields<(typeof CUSTOMER_FIELDS)[number]>;
+
+/** The record, or undefined when a required field is unset: then there is no such key. */
+export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
+  if (!fields.id || !fields.customer) return undefined;
+  return {
+    id: fields.id,
+    customer: fields.customer,
+    ...(fields.name && { name: fields.name }),
+    ...(fields.prefix && { prefix: fields.prefix }),
+    ...(fields.created_at && { createdAt: fields.created_at }),
+    ...(fields.expires_at && { expiresAt: fields.expires_at }),
+    ...(fields.revoked_at && { revokedAt: fields.revoked_at }),
+  };
+}
+
+/** The record, or undefined when the plan is unset: then there is no such customer. */
+export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
+  if (!fields.plan) return undefined;
+  return {
+    id,
+    plan: fields.plan,
+    ...(fields.name && { name: fields.name }),
+    ...(fields.requests_per_hour && { requestsPerHour: parseLimit(fields.requests_per_hour) }),
+    suspended: fields.suspended === '1',
+    ...(fields.usage_reset_at && { usageResetAt: fields.usage_reset_at }),
+  };
+}
+
+export function keyFields(record: KeyRecord): KeyFields {
+  return {
+    id: record.id,
+    customer: record.customer,
+    name: record.name ?? null,
+    prefix: record.prefix ?? null,
+    created_at: record.createdAt ?? null,
+    expires_at: record.expiresAt ?? null,
+    revoked_at: record.revokedAt ?? null,
+  };
+}
+
+export function customerFields(record: CustomerRecord): CustomerFields {
+  return {
+    plan: record.plan,
+    requests_per_hour: record.requestsPerHour === undefined ? null : String(record.requestsPerHour),
+    name: record.name ?? null,
+    suspended: record.suspended ? '1' : null,
+    usage_reset_at: record.usageResetAt ?? null,
+  };
+}
+
+function parseLimit(text: string): number | 'invalid' {
+  const limit = /^\d+$/.test(text) ? Number(text) : 0;
+  return Number.isSafeInteger(limit) && limit >= 1 ? limit : 'invalid';
+}

@@ -1,0 +1,170 @@
+/**
+ * One connection to Redis that fails fast and heals by itself.
+ *
+ * The options turn off everything that makes ioredis wait or repeat. Without them an outage becomes hanging requests, and
+ * a command whose reply was lost is sent again and counts twice. Only the handshake reconnects, for ever.
+ *
+ * The connection is usable while it is ready and its last call was answered. After a call that was not answered in time,
+ * a PING finds out when Redis answers again, so that an idle gateway does not report an outage that is over.
+ */
+import { Redis, ReplyError } from 'ioredis';
+import type { Clock } from '../../clock.ts';
+import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../store.ts';
+import { UnexpectedReplyError } from './unexpected-reply.ts';
+
+const CONNECT_TIMEOUT_MS = 1000;
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 1000;
+const PROBE_INTERVAL_MS = 200;
+
+export interface RedisConnectionOptions {
+  /** `redis://` or `rediss://`. */
+  readonly url: string;
+  /** Shown in Redis' CLIENT LIST. */
+  readonly name: string;
+  /** Calls that take longer reject; without it they end with the connection. */
+  readonly commandTimeoutMs?: number;
+  /** A connection with calls outstanding and no byte received for so long is given up. */
+  readonly socketTimeoutMs: number;
+  readonly clock: Clock;
+  readonly observer: StoreObserver;
+  /** Called whenever `usable` may have changed, and with the reason whenever something failed. */
+  readonly onChange: (failure?: string) => void;
+}
+
+export class RedisConnection {
+  readonly #options: RedisConnectionOptions;
+  readonly #redis: Redis;
+  #session = 1;
+  #unanswered = false;
+  #probe: NodeJS.Timeout | undefined;
+  /** Why there is no connection; unset while there is one. */
+  #lossReason: string | undefined;
+  #closed = false;
+
+  constructor(options: RedisConnectionOptions) {
+    this.#options = options;
+    this.#redis = new Redis(options.url, {
+      lazyConnect: true,
+      protocol: 2,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      commandTimeout: options.commandTimeoutMs,
+      socketTimeout: options.socketTimeoutMs,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      retryStrategy: retryDelayMs,
+      connectionName: options.name,
+      disableClientInfo: true,
+    });
+    this.#redis.on('ready', () => {
+      this.#lossReason = undefined;
+      this.#answered();
+    });
+    this.#redis.on('close', () => this.#lost());
+    this.#redis.on('error', (error: Error) => {
+      this.#lossReason = describe(error);
+    });
+  }
+
+  /** The client, for defining commands before the first call. */
+  get client(): Redis {
+    return this.#redis;
+  }
+
+  /** A number that changes with every loss of the connection. */
+  get session(): number {
+    return this.#session;
+  }
+
+  get usable(): boolean {
+    return this.#redis.status === 'ready' && !this.#unanswered;
+  }
+
+  /** Connects; settles with the first attempt, whatever came of it. */
+  async open(): Promise<void> {
+    await this.#redis.connect().catch(() => undefined);
+  }
+
+  /**
+   * Runs one operation and tells the observer.
+   * @throws StoreUnavailableError for whatever `operation` rejects with.
+   */
+  async run<T>(op: StoreOp, operation: (redis: Redis) => Promise<T>): Promise<T> {
+    const { clock, observer } = this.#options;
+    const startedMs = clock.monotonicMs();
+    const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
+    try {
+      const result = await operation(this.#redis);
+      this.#answered();
+      observer.called(op, seconds(), false);
+      return result;
+    } catch (error) {
+      observer.called(op, seconds(), true);
+      throw this.#unavailable(error);
+    }
+  }
+
+  /** Ends the connection after the replies that are still due. Calls reject from now on. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#probe);
+    if (this.#redis.status === 'ready') await this.#redis.quit().catch(() => undefined);
+    this.#redis.disconnect();
+  }
+
+  #unavailable(error: unknown): StoreUnavailableError {
+    withoutArguments(error);
+    const isReply = error instanceof ReplyError || error instanceof UnexpectedReplyError;
+    if (!isReply && this.#redis.status !== 'ready') {
+      const reason = this.#lossReason ?? describe(error);
+      return new StoreUnavailableError(`not connected to Redis: ${reason}`, { cause: error });
+    }
+    const failure = describe(error);
+    this.#unanswered = !isReply;
+    if (!isReply) this.#probeLater();
+    this.#options.onChange(failure);
+    return new StoreUnavailableError(`Redis: ${failure}`, { cause: error });
+  }
+
+  #answered(): void {
+    this.#unanswered = false;
+    this.#options.onChange();
+  }
+
+  #lost(): void {
+    this.#session += 1;
+    this.#unanswered = false;
+    this.#lossReason ??= 'the connection was closed';
+    this.#options.onChange(this.#lossReason);
+  }
+
+  #probeLater(): void {
+    if (this.#probe !== undefined || this.#closed) return;
+    this.#probe = setTimeout(async () => {
+      this.#probe = undefined;
+      try {
+        if (this.#unanswered) await this.#redis.ping();
+        this.#answered();
+      } catch {
+        if (this.#unanswered) this.#probeLater();
+      }
+    }, PROBE_INTERVAL_MS).unref();
+  }
+}
+
+/** Exponential, and spread out so that many gateways do not come back in step. */
+function retryDelayMs(attempt: number): number {
+  const ceilingMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt);
+  return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
+}
+
+function describe(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(describe).join('; ');
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+/** ioredis hangs a command's arguments on its error: digests of keys and a password of AUTH must not reach a log. */
+function withoutArguments(error: unknown): void {
+  if (error instanceof Error && 'command' in error) delete error.command;
+}

@@ -1,0 +1,129 @@
+/**
+ * The hourly window in Redis, as a limiter of rate-limiter-flexible whose script is ours.
+ *
+ * The library's own script counts fixed windows and lets refused calls consume; reserve.lua does neither. What is
+ * overridden are the four methods through which `consume()` and `get()` reach the store, so the library's limits, blocks
+ * and delays take no part. A grant smaller than the need is an expected outcome: it resolves.
+ *
+ * The library registers its script on the client under one fixed name, so a client carries one instance, and instances
+ * are built before the first command is sent.
+ */
+import type { Redis } from 'ioredis';
+import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { GiveBack, Grant, ReserveRequest, WindowStore } from '../store.ts';
+import { checkRequest, HOURLY } from '../window-arithmetic.ts';
+import type { RedisConnection } from './connection.ts';
+import { windowName } from './key-names.ts';
+import {
+  parseGrant,
+  parseRefund,
+  REFUND_LUA,
+  RESERVE_LUA,
+  refundArguments,
+  reserveArguments,
+} from './window-scripts.ts';
+
+interface WindowCommands {
+  rlflxIncr(key: string, ...args: (string | number)[]): Promise<unknown>;
+  tollgateRefund(key: string, ...args: (string | number)[]): Promise<unknown>;
+}
+
+interface ConsumeOptions {
+  readonly reservation: ReserveRequest;
+}
+
+export interface HourlyWindowOptions {
+  /** Has no command timeout: a grant that arrives late must still arrive, so that it can be given back. */
+  readonly connection: RedisConnection;
+  readonly keyPrefix: string;
+  /** A new random name for a window; no white space. */
+  readonly newEpoch: () => string;
+}
+
+export class HourlyWindow extends RateLimiterRedis implements WindowStore {
+  readonly #connection: RedisConnection;
+  readonly #commands: WindowCommands;
+  readonly #prefix: string;
+  readonly #newEpoch: () => string;
+
+  constructor({ connection, keyPrefix, newEpoch }: HourlyWindowOptions) {
+    super({
+      storeClient: connection.client,
+      customIncrTtlLuaScript: RESERVE_LUA,
+      keyPrefix: '',
+      // Required by the library and unused here: every call carries its own limit, and the script knows the window.
+      points: 1,
+      duration: HOURLY.windowMs / 1000,
+    });
+    connection.client.defineCommand('tollgateRefund', { numberOfKeys: 1, lua: REFUND_LUA });
+    this.#commands = connection.client as Redis & WindowCommands;
+    this.#connection = connection;
+    this.#prefix = keyPrefix;
+    this.#newEpoch = newEpoch;
+  }
+
+  async reserve(reservation: ReserveRequest): Promise<Grant> {
+    checkRequest(reservation);
+    const options: ConsumeOptions = { reservation };
+    const key = windowName(this.#prefix, reservation.customer);
+    const result = await this.#connection.run('reserve', () => this.consume(key, reservation.need, { ...options }));
+    return (result as GrantRes).grant;
+  }
+
+  async refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number> {
+    const ours = this.#ofThisSession(giveBacks);
+    if (ours.length === 0) return 0;
+    const key = windowName(this.#prefix, customer);
+    return this.#connection.run('refund', async () =>
+      parseRefund(await this.#commands.tollgateRefund(key, ...refundArguments(ours))),
+    );
+  }
+
+  /** Called by `consume()` in the turn of the call, so the session is the one that the command is sent on. */
+  async _upsert(
+    key: string,
+    _points: number,
+    _durationMs: number,
+    _forceExpire: boolean,
+    { reservation }: ConsumeOptions,
+  ): Promise<Grant> {
+    const session = this.#connection.session;
+    const giveBacks = this.#ofThisSession(reservation.giveBacks);
+    const args = reserveArguments({ ...reservation, giveBacks }, HOURLY, this.#newEpoch());
+    return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
+  }
+
+  /** `get()` reads by a reservation of nothing; its options carry one, for the limit. */
+  _get(key: string, { reservation }: ConsumeOptions): Promise<Grant> {
+    return this._upsert(key, 0, 0, false, { reservation: { ...reservation, need: 0, ahead: 0 } });
+  }
+
+  _getRateLimiterRes(_key: string, _points: number, grant: Grant): GrantRes {
+    return new GrantRes(grant);
+  }
+
+  _afterConsume(
+    resolve: (result: GrantRes) => void,
+    _reject: (reason: unknown) => void,
+    key: string,
+    points: number,
+    grant: Grant,
+  ): void {
+    resolve(this._getRateLimiterRes(key, points, grant));
+  }
+
+  /** After a reconnect nobody knows whether an earlier give-back ran, and one that ran twice would admit too many. */
+  #ofThisSession(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
+    return giveBacks.filter(({ session }) => session === this.#connection.session);
+  }
+}
+
+/** The library's result, and the whole grant with it. */
+export class GrantRes extends RateLimiterRes {
+  readonly grant: Grant;
+
+  constructor(grant: Grant) {
+    super(grant.free, grant.waitMs, grant.used, grant.granted > 0 && grant.used === grant.granted);
+    this.grant = grant;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * What an operator should know about the Redis server, as sentences. Managed servers often forbid CONFIG, and some answer
+ * INFO in part; what cannot be read is not judged.
+ */
+import type { Redis } from 'ioredis';
+
+const OLDEST_VERSION = [6, 2] as const;
+/** A busy window is a hash of 361 buckets and a head. */
+const WINDOW_FIELDS = 400;
+
+export async function checkServer(redis: Redis): Promise<string[]> {
+  const info = await redis.info().catch(() => '');
+  const infoField = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
+  const config = await redis.config('GET', 'hash-max-*-entries').catch(() => undefined);
+  const warnings: string[] = [];
+
+  const version = infoField('redis_version');
+  const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
+  const [oldestMajor, oldestMinor] = OLDEST_VERSION;
+  if (version !== undefined && (major < oldestMajor || (major === oldestMajor && minor < oldestMinor))) {
+    warnings.push(`Redis ${version} is too old: ${OLDEST_VERSION.join('.')} or newer is needed`);
+  }
+
+  const policy = infoField('maxmemory_policy');
+  if (policy !== undefined && policy !== 'noeviction') {
+    warnings.push(
+      `Redis has maxmemory-policy ${policy}: when memory runs short it forgets keys and quotas. Set it to noeviction`,
+    );
+  }
+
+  const packedEntries = Array.isArray(config) ? Number(config[1]) : Number.NaN;
+  if (packedEntries < WINDOW_FIELDS) {
+    warnings.push(
+      `Redis has ${config?.[0]} ${packedEntries}: below ${WINDOW_FIELDS} the window of a busy customer takes 21 KB instead of 3 KB`,
+    );
+  }
+  return warnings;
+}

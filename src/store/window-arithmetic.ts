@@ -1,0 +1,240 @@
+/**
+ * The hourly window: how units are counted, dropped and given back.
+ *
+ * A customer's window is a set of buckets of `bucketMs` each and a head that sums them up. Bucket `b` covers the store
+ * times from `b * bucketMs` up to `(b + 1) * bucketMs`.
+ *
+ * Reserve counts its units in the bucket of `now + holdMs`: the last instant at which a request on this grant may reach
+ * the upstream. The bucket is dropped one window after its own end. Whatever is granted from then on reaches the upstream
+ * a whole window after everything the bucket counted, so no interval of `windowMs` sees more than the limit.
+ *
+ *  1. Units that travel along as give-backs return to the buckets they were counted in.
+ *  2. Expired buckets are dropped: at most `MAX_STEPS` indices are walked from the oldest one, and when that is not enough
+ *     (a customer with long pauses) all buckets are counted anew.
+ *  3. `granted` is what is needed, as far as it is free, and of `ahead` no more than an eighth of what is free after that.
+ *     Far from the limit this saves calls; near it every request is decided alone.
+ *  4. The answer says how long to wait until more is free: until the first drop after which `used < limit`.
+ *
+ * A refusal counts nothing; all it may write is the removal of what has expired.
+ *
+ * The store's clock may go back. Buckets up to a minute ahead are left as they are and drop that much later. Buckets
+ * further ahead would lock the customer out, so they are folded into the latest bucket of the present, and the window
+ * begins a new epoch: a give-back that names a folded bucket must not take units out of a later one of the same index.
+ *
+ * reserve.lua and refund.lua are the same algorithm inside Redis. A test feeds both the same histories.
+ */
+import type { GiveBack, Grant, ReserveRequest } from './store.ts';
+
+export const WINDOW_MS = 3_600_000;
+export const BUCKET_MS = 10_000;
+/** The longest hold a reservation may ask for; the latest bucket that can be written follows from it. */
+export const MAX_HOLD_MS = 10_000;
+
+const CLOCK_STEP_TOLERANCE_MS = 60_000;
+const MAX_STEPS = 16;
+const AHEAD_DIVISOR = 8;
+
+/** Length and resolution. Constants of the stored format: a window must not be read with another shape. */
+export interface WindowShape {
+  readonly windowMs: number;
+  readonly bucketMs: number;
+}
+
+export const HOURLY: WindowShape = { windowMs: WINDOW_MS, bucketMs: BUCKET_MS };
+
+export interface WindowHead {
+  /** Drawn when the window was created; a give-back must name it. */
+  readonly epoch: string;
+  /** The sum of all buckets. */
+  readonly used: number;
+  /** Index of the oldest bucket, 0 when it is not known. */
+  readonly oldest: number;
+  /** No bucket has a higher index. */
+  readonly newest: number;
+  readonly holdEndMs: number;
+}
+
+/** One customer's window, as it is stored. The caller makes a reserve or refund atomic. */
+export interface WindowHash {
+  head(): WindowHead | undefined;
+  setHead(head: WindowHead): void;
+  /** Units counted in a bucket; undefined when there is no such bucket. */
+  units(bucket: number): number | undefined;
+  /** Adds units, which may be negative, to a bucket, which may not exist yet. */
+  add(bucket: number, units: number): void;
+  delete(bucket: number): void;
+  buckets(): readonly (readonly [bucket: number, units: number])[];
+}
+
+export type WindowRequest = Omit<ReserveRequest, 'customer' | 'giveBacks'> & {
+  readonly giveBacks: readonly Omit<GiveBack, 'session'>[];
+};
+export type WindowGrant = Omit<Grant, 'session'>;
+
+type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
+
+/** @throws RangeError when the request is one that no store may run. */
+export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest, 'giveBacks'>): void {
+  if (![need, ahead, limit, holdMs].every((value) => Number.isSafeInteger(value) && value >= 0)) {
+    throw new RangeError('need, ahead, limit and holdMs must be integers of at least 0');
+  }
+  if (holdMs > MAX_HOLD_MS) throw new RangeError(`holdMs must be at most ${MAX_HOLD_MS}`);
+}
+
+/**
+ * Checks and counts. `nowMs` is the store's time; `freshEpoch` is used if a window begins.
+ * @throws RangeError as {@link checkRequest}.
+ */
+export function reserve(
+  hash: WindowHash,
+  shape: WindowShape,
+  nowMs: number,
+  request: WindowRequest,
+  freshEpoch: string,
+): WindowGrant {
+  checkRequest(request);
+  const { need, ahead, limit, holdMs } = request;
+  const stored = hash.head();
+  const ledger: Ledger = stored ? { ...stored } : { epoch: freshEpoch, used: 0, oldest: 0, newest: 0, holdEndMs: 0 };
+  const gaveBack = takeBack(hash, ledger, request.giveBacks) > 0;
+  const dropped = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
+  if (ledger.used <= 0) {
+    ledger.used = 0;
+    ledger.oldest = 0;
+  }
+
+  const available = Math.max(0, limit - ledger.used);
+  const needed = Math.min(need, available);
+  const granted = needed + Math.min(ahead, Math.floor((available - needed) / AHEAD_DIVISOR));
+  const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
+  if (granted > 0) {
+    hash.add(bucket, granted);
+    ledger.used += granted;
+    if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
+    ledger.newest = Math.max(ledger.newest, bucket);
+    ledger.holdEndMs = Math.max(ledger.holdEndMs, nowMs + holdMs);
+  }
+  if (granted > 0 || gaveBack || dropped) hash.setHead(ledger);
+  return {
+    granted,
+    free: available - granted,
+    used: ledger.used,
+    waitMs: waitUntilMoreFree(hash, ledger, shape, nowMs, limit),
+    bucket,
+    epoch: ledger.epoch,
+    storeTimeMs: nowMs,
+    holdEndMs: ledger.holdEndMs,
+  };
+}
+
+/** Units that went back: at most what each bucket holds, nothing for another epoch or a bucket that is gone. */
+export function refund(hash: WindowHash, giveBacks: WindowRequest['giveBacks']): number {
+  const stored = hash.head();
+  if (!stored) return 0;
+  const ledger: Ledger = { ...stored };
+  const returned = takeBack(hash, ledger, giveBacks);
+  if (returned > 0) hash.setHead(ledger);
+  return returned;
+}
+
+function takeBack(hash: WindowHash, ledger: Ledger, giveBacks: WindowRequest['giveBacks']): number {
+  let returned = 0;
+  for (const { epoch, bucket, units } of giveBacks) {
+    const counted = epoch === ledger.epoch && units > 0 ? hash.units(bucket) : undefined;
+    if (counted === undefined) continue;
+    if (units < counted) {
+      hash.add(bucket, -units);
+    } else {
+      hash.delete(bucket);
+      if (bucket === ledger.oldest) ledger.oldest = 0;
+    }
+    returned += Math.min(units, counted);
+  }
+  ledger.used -= returned;
+  return returned;
+}
+
+/** Whether anything about the head may have changed. */
+function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): boolean {
+  let changed = false;
+  if (ledger.newest > farthestBucket(shape, nowMs)) {
+    recount(hash, ledger, shape, nowMs, freshEpoch);
+    changed = true;
+  }
+  const isDue = ledger.oldest === 0 || dropTimeMs(ledger.oldest, shape) <= nowMs;
+  if (ledger.used <= 0 || !isDue) return changed;
+
+  let steps = 0;
+  while (ledger.oldest > 0 && ledger.used > 0 && steps < MAX_STEPS) {
+    const units = hash.units(ledger.oldest);
+    if (units !== undefined) {
+      if (dropTimeMs(ledger.oldest, shape) > nowMs) break;
+      hash.delete(ledger.oldest);
+      ledger.used -= units;
+    }
+    ledger.oldest += 1;
+    steps += 1;
+  }
+  if (ledger.used > 0 && (ledger.oldest === 0 || steps >= MAX_STEPS)) recount(hash, ledger, shape, nowMs, freshEpoch);
+  return true;
+}
+
+/** The exact ledger from the buckets themselves; drops what has expired and folds what lies too far ahead. */
+function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): void {
+  ledger.used = 0;
+  ledger.oldest = 0;
+  ledger.newest = 0;
+  let folded = 0;
+  const count = (bucket: number, units: number) => {
+    ledger.used += units;
+    if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
+    ledger.newest = Math.max(ledger.newest, bucket);
+  };
+  for (const [bucket, units] of hash.buckets()) {
+    if (dropTimeMs(bucket, shape) <= nowMs) {
+      hash.delete(bucket);
+    } else if (bucket > farthestBucket(shape, nowMs)) {
+      hash.delete(bucket);
+      folded += units;
+    } else {
+      count(bucket, units);
+    }
+  }
+  if (folded === 0) return;
+  const latest = latestBucket(shape, nowMs);
+  hash.add(latest, folded);
+  count(latest, folded);
+  ledger.epoch = freshEpoch;
+  ledger.holdEndMs = Math.min(ledger.holdEndMs, nowMs + MAX_HOLD_MS);
+}
+
+function waitUntilMoreFree(
+  hash: WindowHash,
+  head: WindowHead,
+  shape: WindowShape,
+  nowMs: number,
+  limit: number,
+): number {
+  if (head.used === 0 || limit === 0) return -1;
+  let toDrop = head.used - limit + 1;
+  // Every bucket holds at least one unit, so the buckets are looked at only after the limit was lowered.
+  if (toDrop <= 1 || toDrop <= (hash.units(head.oldest) ?? 0)) return dropTimeMs(head.oldest, shape) - nowMs;
+  for (const [bucket, units] of hash.buckets().toSorted(([a], [b]) => a - b)) {
+    toDrop -= units;
+    if (toDrop <= 0) return dropTimeMs(bucket, shape) - nowMs;
+  }
+  return -1;
+}
+
+function dropTimeMs(bucket: number, { windowMs, bucketMs }: WindowShape): number {
+  return (bucket + 1) * bucketMs + windowMs;
+}
+
+/** No reservation made now can be counted later than in this bucket. */
+function latestBucket({ bucketMs }: WindowShape, nowMs: number): number {
+  return Math.floor((nowMs + MAX_HOLD_MS) / bucketMs);
+}
+
+function farthestBucket(shape: WindowShape, nowMs: number): number {
+  return latestBucket(shape, nowMs) + Math.ceil(CLOCK_STEP_TOLERANCE_MS / shape.bucketMs);
+}

@@ -1,0 +1,43 @@
+/**
+ * Fields that belong to one connection and never pass a gateway, in either direction (RFC 9110 §7.6.1). The two
+ * proxy credentials and `Proxy-Authenticate` address the next hop (§11.7): this gateway is the last one that could
+ * mean, so they end here. `HTTP2-Settings` belongs to the h2c upgrade (RFC 7540 §3.2.1), which is never made.
+ */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/**
+ * The further field names that the `Connection` fields among `rawHeaders` (flat) name, in lower case; undefined when
+ * there are none, which is the rule.
+ */
+export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
+  let named: Set<string> | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    for (const option of (rawHeaders[i + 1] ?? '').toLowerCase().split(',')) {
+      const token = option.trim();
+      if (token === '' || token === 'close' || HOP_BY_HOP.has(token)) continue;
+      named ??= new Set();
+      named.add(token);
+    }
+  }
+  return named;
+}
+
+/** Lower case, and `_` as `-`: some servers take the two for the same name, so a spoofed copy could use either. */
+export function comparableName(name: string): string {
+  const lower = name.toLowerCase();
+  return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+}

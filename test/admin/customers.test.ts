@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StoreUnavailableError } from '../../src/store/store.ts';
+import { startAdmin, type TestAdmin } from './support.ts';
+
+let admin: TestAdmin;
+beforeEach(async () => {
+  admin = await startAdmin();
+});
+afterEach(() => admin.close());
+
+const create = (body: unknown) => admin.call('POST', '/admin/v1/customers', body);
+
+describe('creating a customer', () => {
+  it('answers 201 with the record, its limit and where it is', async () => {
+    const created = await create({ id: 'acme', name: 'Acme Ltd', plan: 'starter' });
+    expect(created.status).toBe(201);
+    expect(created.headers.get('location')).toBe('/admin/v1/customers/acme');
+    expect(created.headers.get('cache-control')).toBe('no-store');
+    expect(created.body).toEqual({
+      id: 'acme',
+      name: 'Acme Ltd',
+      plan: 'starter',
+      requests_per_hour: null,
+      suspended: false,
+      usage_reset_at: null,
+      limit: 1000,
+      limit_source: 'plan',
+      limit_problem: null,
+    });
+    expect((await admin.call('GET', '/admin/v1/customers/acme')).body).toEqual(created.body);
+  });
+
+  it('takes a limit of its own on any plan', async () => {
+    const own = { limit: 7, limit_source: 'customer', requests_per_hour: 7 };
+    expect((await create({ id: 'a', plan: 'starter', requests_per_hour: 7 })).body).toMatchObject(own);
+    expect((await create({ id: 'b', plan: 'enterprise', requests_per_hour: 7 })).body).toMatchObject(own);
+  });
+
+  it("takes the configuration's override over everything", async () => {
+    const created = await create({ id: 'vip', plan: 'starter', requests_per_hour: 7 });
+    expect(created.body).toMatchObject({ limit: 120_000, limit_source: 'override' });
+  });
+
+  it.each(['a', '7', 'a@b.c', 'x:y_z-1', 'A'.repeat(128)])('takes the id %s, and finds it again', async (id) => {
+    const created = await create({ id, plan: 'starter' });
+    expect(created.status).toBe(201);
+    expect((await admin.call('GET', created.headers.get('location') ?? '')).body.id).toBe(id);
+    expect((await admin.call('GET', `/admin/v1/customers/${encodeURIComponent(id)}`)).body.id).toBe(id);
+  });
+
+  it('is 409 for an id that is taken, and changes nothing', async () => {
+    await create({ id: 'acme', plan: 'starter' });
+    const again = await create({ id: 'acme', plan: 'enterprise', requests_per_hour: 9 });
+    expect(again.status).toBe(409);
+    expect(again.body.code).toBe('conflict');
+    expect((await admin.records.findCustomer('acme'))?.plan).toBe('starter');
+  });
+
+  it.each([
+    ['an unknown plan', { id: 'a', plan: 'gold' }, 'gold'],
+    ['a custom plan without a limit', { id: 'a', plan: 'enterprise' }, 'requests_per_hour'],
+    ['a missing plan', { id: 'a' }, 'plan: missing'],
+    ['a missing id', { plan: 'starter' }, 'id: missing'],
+    ['a number for an id', { id: 12345, plan: 'starter' }, 'id: must be a string'],
+    ['an empty id', { id: '', plan: 'starter' }, 'id: must be'],
+    ['an id with a slash', { id: 'a/b', plan: 'starter' }, 'id: must be'],
+    ['an id that ends in a line break', { id: 'a\n', plan: 'starter' }, 'id: must be'],
+    ['an id of 129 characters', { id: 'a'.repeat(129), plan: 'starter' }, 'id: must be'],
+    ['a limit of 0', { id: 'a', plan: 'starter', requests_per_hour: 0 }, 'requests_per_hour: must be at least 1'],
+    ['a limit in text', { id: 'a', plan: 'starter', requests_per_hour: '5' }, 'requests_per_hour: must be a number'],
+    ['half a request', { id: 'a', plan: 'starter', requests_per_hour: 1.5 }, 'requests_per_hour: must be an integer'],
+    ['a limit beyond exact integers', { id: 'a', plan: 'starter', requests_per_hour: 2 ** 53 }, 'requests_per_hour: '],
+    ['a limit of null', { id: 'a', plan: 'starter', requests_per_hour: null }, 'requests_per_hour: must be'],
+    ['a name with a control character', { id: 'a', plan: 'starter', name: 'a\u0007' }, 'name: must not'],
+    ['an unknown member', { id: 'a', plan: 'starter', tier: 'x' }, '"tier": unknown member'],
+    ['a list', [], 'the body: must be an object'],
+    ['a number', 5, 'the body: must be an object'],
+  ])('is 422 for %s and says so', async (_what, body, detail) => {
+    const refused = await create(body);
+    expect(refused.status).toBe(422);
+    expect(refused.body.code).toBe('unprocessable');
+    expect(refused.body.detail).toContain(detail);
+    expect(await admin.records.findCustomer('a')).toBeUndefined();
+  });
+
+  it('names every member that is wrong at once, and shows no value', async () => {
+    const { body } = await create({ id: 5, plan: ['tg_secret'], requests_per_hour: 'tg_secret', extra: 'tg_secret' });
+    for (const member of ['id', 'plan', 'requests_per_hour', 'extra']) expect(body.detail).toContain(member);
+    expect(JSON.stringify(body)).not.toContain('tg_secret');
+  });
+
+  it('takes a __proto__ for the unknown member it is', async () => {
+    const refused = await create('{"id":"a","plan":"starter","__proto__":{"suspended":true}}');
+    expect(refused.status).toBe(422);
+    expect(refused.body.detail).toContain('__proto__');
+  });
+});
+
+describe('reading a customer', () => {
+  it.each(['nobody', 'a b', '-a', `${'a'.repeat(129)}`, '%ff', 'a%2Fb'])('is 404 for %s', async (id) => {
+    for (const path of [`/admin/v1/customers/${id}`, `/admin/v1/customers/${id}/usage`]) {
+      const missing = await admin.call('GET', path);
+      expect(missing.status).toBe(404);
+      expect(missing.body.code).toBe('not_found');
+    }
+  });
+
+  it('says why there is no limit', async () => {
+    await admin.records.createCustomer({ id: 'old', plan: 'gone', suspended: true });
+    const { status, body } = await admin.call('GET', '/admin/v1/customers/old');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ limit: null, limit_source: null, suspended: true });
+    expect(body.limit_problem).toContain('gone');
+  });
+});
+
+describe('the usage of a customer', () => {
+  it('is what enforcement sees under the effective limit', async () => {
+    await create({ id: 'acme', plan: 'starter' });
+    const { status, body } = await admin.call('GET', '/admin/v1/customers/acme/usage');
+    expect(status).toBe(200);
+    expect(body).toEqual({ limit: 1000, used: 3, remaining: 997, reset_seconds: 41, window_seconds: 3600 });
+  });
+
+  it('is 422 with the reason when there is no limit', async () => {
+    await admin.records.createCustomer({ id: 'old', plan: 'gone', suspended: false });
+    const { status, body } = await admin.call('GET', '/admin/v1/customers/old/usage');
+    expect(status).toBe(422);
+    expect(body.detail).toContain('gone');
+  });
+
+  it('is 503 while the store is away', async () => {
+    const away = await startAdmin({
+      usage: () => Promise.reject(new StoreUnavailableError('connection to redis lost')),
+    });
+    try {
+      await away.call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });
+      const { status, headers, body } = await away.call('GET', '/admin/v1/customers/acme/usage');
+      expect(status).toBe(503);
+      expect(headers.get('retry-after')).toBe('1');
+      expect(body.code).toBe('store_unavailable');
+      expect(JSON.stringify(body)).not.toContain('redis');
+      expect(away.logs.join('')).toContain('connection to redis lost');
+    } finally {
+      await away.close();
+    }
+  });
+});

@@ -1,0 +1,331 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: what the configuration's own substitutions look like
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
+
+const SECTIONS =
+  'listen, ops, admin, store, upstream, routes, aliases, plans, overrides, auth, identity, limits, shutdown, logging, seed';
+const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
+
+/** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */
+const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
+  ['color: red', `3: color: unknown key; known here: ${SECTIONS}`],
+  ['rotues: []', `3: rotues: unknown key, perhaps routes is meant; known here: ${SECTIONS}`],
+  ['__proto__: {}', `3: __proto__: unknown key; known here: ${SECTIONS}`],
+  ['ops:\n  host: 127.0.0.1\n  prot: 1', '5: ops.prot: unknown key, perhaps port is meant; known here: host, port'],
+  ['listen:', '3: listen: must be a mapping with the keys of this section, got nothing'],
+  ['listen: 8080', '3: listen: must be a mapping with the keys of this section, got a single value'],
+  [
+    'listen:\n  port: "8080"',
+    '4: listen.port: must be an integer from 0 to 65535, got "8080"; without quotes it would not be text',
+  ],
+  ['listen: { port: 65536 }', '3: listen.port: must be an integer from 0 to 65535, got 65536'],
+  ['listen: { port: 80.5 }', '3: listen.port: must be an integer from 0 to 65535, got 80.5'],
+  [
+    'listen: { host: 1.2.3 }',
+    '3: listen.host: must be an IP address (IPv6 without brackets) or a host name, got "1.2.3"',
+  ],
+  [
+    'listen: { host: "[::1]" }',
+    '3: listen.host: must be an IP address (IPv6 without brackets) or a host name, got "[::1]"',
+  ],
+  ['listen: { trusted_proxies: 10.0.0.1 }', '3: listen.trusted_proxies: must be a list, got a single value'],
+  [
+    'listen:\n  trusted_proxies:\n    - 10.0.0.0/8\n    - 10.0.0.0/33',
+    '6: listen.trusted_proxies[1]: must be an IP address or a CIDR block such as 10.0.0.0/8, got "10.0.0.0/33"',
+  ],
+  [
+    'listen: { keep_alive_timeout_ms: 0 }',
+    '3: listen.keep_alive_timeout_ms: must be an integer of milliseconds from 1 to 2147483647, got 0',
+  ],
+  ['ops: { port: 8080 }', '3: ops.port: is the port of listen too, on the same address; give each its own'],
+  [
+    'listen: { host: 127.0.0.1, port: 8081 }',
+    '3: listen.port: is the port of ops too, on the same address; give each its own',
+  ],
+  ['admin: { port: 8081 }', '3: admin.port: is the port of ops too, on the same address; give each its own'],
+  [
+    'admin: { token: two words }',
+    '3: admin.token: must be printable ASCII without spaces, or no request could carry it',
+  ],
+  ['admin: { token: [a] }', '3: admin.token: must be text; put it in quotes'],
+  ['routes: []', '3: routes: must have at least one route'],
+  [
+    'routes:\n  - path: api\n    methods: [GET]',
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "api"`,
+  ],
+  [
+    'routes:\n  - path: /api/../x\n    methods: [GET]',
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "/api/../x"`,
+  ],
+  [
+    'routes:\n  - path: /a/{x}/{x}\n    methods: [GET]',
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "/a/{x}/{x}"`,
+  ],
+  ['routes:\n  - { path: /a, methods: [GET, POST] }', '4: routes[0].methods[1]: must be one of GET, HEAD, got "POST"'],
+  ['routes:\n  - { path: /a, methods: [] }', '4: routes[0].methods: must have at least one method'],
+  ['routes:\n  - { path: /a }', '4: routes[0].methods: is required and must be a list'],
+  [
+    'routes:\n  - { path: "/a/{x}", methods: [GET] }\n  - { path: "/a/{y}", methods: [GET] }',
+    '5: routes[1].path: matches the same as routes[0].path; keep one',
+  ],
+  [
+    'aliases: { /v1/: /api/v1 }',
+    `3: aliases["/v1/"]: the name must begin with "/" and have ${SEGMENTS} only, no "." or "..", and no "/" at the end`,
+  ],
+  [
+    'aliases: { /v1: /api/v2 }',
+    '3: aliases["/v1"]: must stand for the prefix of a route, and no route is at or below what it stands for',
+  ],
+  [
+    'aliases: { /api: /api/v1 }',
+    '3: aliases["/api"]: is a prefix of a route already; an alias must be a prefix that no route has',
+  ],
+  [
+    'aliases:\n  /a: /api\n  /a/b: /api',
+    '5: aliases["/a/b"]: lies below another alias; aliases must not contain each other',
+  ],
+  [
+    'plans:\n  starter:\n    requests_per_hour: many',
+    '5: plans.starter.requests_per_hour: must be an integer of at least 1 or "custom", got "many"',
+  ],
+  [
+    'plans: { starter: {} }',
+    '3: plans.starter.requests_per_hour: is required and must be an integer of at least 1 or "custom"',
+  ],
+  [
+    'plans: { none: { requests_per_hour: 1 } }',
+    '3: plans.none: the name must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none or unknown',
+  ],
+  [
+    'overrides: { acme: { requests_per_hour: 0 } }',
+    '3: overrides.acme.requests_per_hour: must be an integer of at least 1, got 0',
+  ],
+  [
+    'overrides: { acme: { requests_per_hour: custom } }',
+    '3: overrides.acme.requests_per_hour: must be an integer of at least 1, got "custom"',
+  ],
+  [
+    'overrides: { -a: { requests_per_hour: 1 } }',
+    '3: overrides.-a: the name must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -, and begin with a letter or digit',
+  ],
+  [
+    'overrides:\n  a: { requests_per_hour: 1 }\n  a: { requests_per_hour: 2 }',
+    '5: overrides.a: is given twice, first on line 4; keep one',
+  ],
+  [
+    "auth: { realm: 'a\"b' }",
+    '3: auth.realm: must be 1 to 128 printable ASCII characters without quotes and backslashes, got "a\\"b"',
+  ],
+  ['identity: { headers: yes }', '3: identity.headers: must be true or false, got "yes"'],
+  ['limits: { headers_timeout_ms: 30001 }', '3: limits.headers_timeout_ms: must not be above request_timeout_ms'],
+  [
+    'limits: { headers_timeout_ms: 2, request_timeout_ms: 1 }',
+    '3: limits.request_timeout_ms: must not be below headers_timeout_ms',
+  ],
+  ['limits: { header_count: 0 }', '3: limits.header_count: must be an integer of at least 1, got 0'],
+  [
+    'shutdown: { drain_ms: -1 }',
+    '3: shutdown.drain_ms: must be an integer of milliseconds from 0 to 2147483647, got -1',
+  ],
+  ['logging: { level: loud }', '3: logging.level: must be one of trace, debug, info, warn, error, fatal, got "loud"'],
+  ['logging: { access: 404 }', '3: logging.access: must be one of all, errors, off, got 404'],
+  ['ops:\n  port: ${UNSET}', '4: ops.port: environment variable UNSET is not set; set it, or write ${UNSET:-default}'],
+  [
+    'ops:\n  port: ${A B}',
+    '4: ops.port: has a "${" that does not begin ${NAME} or ${NAME:-default}; write $${ for a literal "${"',
+  ],
+  ['ops:\n  port: ${WORD}', '4: ops.port: must be an integer from 0 to 65535, got what "${WORD}" stands for'],
+  ['ops: { host: *nowhere }', '3: ops.host: uses an alias (*name) whose anchor (&name) is not above it'],
+  ['overrides: &a { x: *a }', '3: overrides.x: contains itself by an alias (*name)'],
+  ['ops: [', '3: is not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]'],
+  [
+    'ops: { port: ${PORT} }',
+    '3: is not valid YAML: something stands here that does not belong; check the indentation, the quotes and the brackets; within { } and [ ] a ${NAME} needs a line of its own, or quotes where text is wanted',
+  ],
+  ['ops: { port: !port 1 }', '3: is not valid YAML: a tag (!name) that is not known or does not fit its value'],
+  ['---\nops: {}', '3: is not valid YAML: there is more than one document (---) in the file; keep one'],
+];
+
+/** Whole files. */
+const ONE_PROBLEM_FILES: readonly (readonly [yaml: string, problem: string])[] = [
+  ['', 'gateway.yaml:1: is empty; it must have sections such as store: and upstream:'],
+  ['# nothing\n', 'gateway.yaml:1: is empty; it must have sections such as store: and upstream:'],
+  ['- a\n', 'gateway.yaml:1: is not a mapping; it must have sections such as store: and upstream:'],
+  [
+    'store: { url: "sqlite:a" }',
+    'gateway.yaml:1: upstream: is required and must be a mapping with the keys of this section',
+  ],
+  [
+    'upstream: { urls: [sample] }',
+    'gateway.yaml:1: store.url: is required, as url or url_file: redis://host[:port][/db], rediss://… or sqlite:FILE',
+  ],
+];
+
+const STORE_RULE = 'must be redis://host[:port][/db], rediss://host[:port][/db] or sqlite:FILE';
+
+const STORE_URLS: readonly (readonly [url: string, fault: string])[] = [
+  ['http://host', STORE_RULE],
+  ['redis:host', STORE_RULE],
+  ['redis+sentinel://a,b/master', `${STORE_RULE}; Redis Sentinel is not supported by this version`],
+  ['redis+cluster://a,b', `${STORE_RULE}; Redis Cluster is not supported by this version`],
+  ['redis://host/db', 'must end after the host and port, or with the number of a database: /0'],
+  ['redis://host?commandTimeout=0', 'must have no query and no fragment'],
+  ['redis://u:50%@host', 'must have user and password percent-encoded: "%" is written %25'],
+  ['sqlite:', 'must name a file: sqlite:FILE, relative to the folder of the configuration'],
+  ['sqlite::memory:', 'must name a file: sqlite:FILE, relative to the folder of the configuration'],
+  ['sqlite://file', 'must name the file right after "sqlite:", without "//"'],
+];
+
+const UPSTREAM_RULE =
+  'must be http://host[:port] or https://host[:port] without path, query and credentials, or the word sample';
+
+describe('a problem says where it is, what is wrong and which rule holds', () => {
+  test.each(ONE_PROBLEM)('%s', async (yaml, problem) => {
+    expect(await problemsOf(MINIMAL + yaml, { WORD: 'secret-word' })).toEqual([`gateway.yaml:${problem}`]);
+  });
+
+  test.each(ONE_PROBLEM_FILES)('%j', async (yaml, problem) => {
+    expect(await problemsOf(yaml)).toEqual([problem]);
+  });
+
+  test.each(STORE_URLS)('store %s', async (url, fault) => {
+    const yaml = `upstream: { urls: [sample] }\nstore:\n  url: ${JSON.stringify(url)}`;
+    expect(await problemsOf(yaml)).toEqual([`gateway.yaml:3: store.url: ${fault}`]);
+  });
+
+  test.each([
+    'http://',
+    'ftp://host',
+    'host:3000',
+    'http://host/path',
+    'http://host?',
+    'http://host#',
+    'http://user:pw@host',
+    'http://host:99999',
+    'Sample',
+    '',
+  ])('upstream %j', async (url) => {
+    const yaml = `store: { url: "sqlite:a" }\nupstream:\n  urls:\n    - ${JSON.stringify(url)}`;
+    expect(await problemsOf(yaml)).toEqual([`gateway.yaml:4: upstream.urls[0]: ${UPSTREAM_RULE}`]);
+  });
+
+  test.each([
+    ['urls: []', 'urls: must have exactly one entry in this version'],
+    ['urls: [sample, sample]', 'urls: must have exactly one entry in this version'],
+    ['urls: sample', 'urls: must be a list, got a single value'],
+    ['urls: [sample]\n  total_timeout_ms: 29999', 'total_timeout_ms: must not be below response_timeout_ms'],
+    [
+      'urls: [sample]\n  authorization: Basic eDp5',
+      'authorization: is used with credentials: replace only; remove it or set that',
+    ],
+    [
+      'urls: [sample]\n  credentials: replace',
+      'authorization: is required, here or by authorization_file, with credentials: replace',
+    ],
+    [
+      'urls: [sample]\n  credentials: replace\n  authorization: "a\\r\\nb"',
+      'authorization: must be printable ASCII without spaces around it, as a header value is',
+    ],
+  ])('upstream with %s', async (yaml, problem) => {
+    const [found, ...more] = await problemsOf(`store: { url: "sqlite:a" }\nupstream:\n  ${yaml}`);
+    expect(more).toEqual([]);
+    expect(found?.replace(/^gateway\.yaml:\d+: /, '')).toBe(`upstream.${problem}`);
+  });
+
+  test('a file that is not UTF-8', async () => {
+    expect(await problemsOf(Uint8Array.of(0x61, 0xff))).toEqual(['gateway.yaml:1: is not UTF-8 text']);
+  });
+
+  test('a file that is not there, and one that is a folder', async () => {
+    await withFolder({}, async (folder) => {
+      const missing = join(folder, 'none.yaml');
+      await expect(loadConfig(missing, {})).rejects.toMatchObject({
+        name: 'ConfigError',
+        problems: [`${missing}: cannot be read: there is no such file`],
+      });
+      await expect(loadConfig(folder, {})).rejects.toMatchObject({
+        problems: [`${folder}: cannot be read: it is a folder`],
+      });
+    });
+  });
+});
+
+describe('problems together', () => {
+  test('problems of every kind are reported at once, by line', async () => {
+    const yaml = [
+      'listen:',
+      '  port: ${UNSET}',
+      '  prot: 1',
+      'admin:',
+      '  port: 8081',
+      '  token_file: missing',
+      'aliases:',
+      '  /v1: /nowhere',
+      'aliases: {}',
+      'plans:',
+      '  starter: { requests_per_hour: many }',
+      'store:',
+      '  url: redis:x',
+    ].join('\n');
+    const problems = await problemsOf(yaml);
+    expect(problems.map((problem) => problem.split(' ').slice(0, 2).join(' '))).toEqual([
+      'gateway.yaml:1: upstream:',
+      'gateway.yaml:2: listen.port:',
+      'gateway.yaml:3: listen.prot:',
+      'gateway.yaml:5: admin.port:',
+      'gateway.yaml:6: admin.token_file:',
+      'gateway.yaml:8: aliases["/v1"]:',
+      'gateway.yaml:9: aliases:',
+      'gateway.yaml:11: plans.starter.requests_per_hour:',
+      'gateway.yaml:13: store.url:',
+    ]);
+  });
+
+  test('the message of the error has every problem on a line', async () => {
+    await expect(load('a: 1\nb: 2')).rejects.toThrow(/:1: a: .*\n.*:2: b: /s);
+  });
+
+  test('an unset variable has no second problem, not even where the value is required', async () => {
+    const yaml = 'store:\n  url: ${REDIS_URL}\nupstream:\n  urls:\n    - ${UPSTREAM_URL}';
+    expect(await problemsOf(yaml)).toEqual([
+      'gateway.yaml:2: store.url: environment variable REDIS_URL is not set; set it, or write ${REDIS_URL:-default}',
+      'gateway.yaml:5: upstream.urls[0]: environment variable UPSTREAM_URL is not set; set it, or write ${UPSTREAM_URL:-default}',
+    ]);
+  });
+});
+
+describe('what must not be said', () => {
+  const marked = 'MARKED-7f3a';
+  const env = { MARKED: `${marked} "'\\\n{`, HOST_MARKED: marked };
+
+  test.each([
+    `store: redis://u:${marked}@host`,
+    `store: { url: "redis://u:${marked}@host/x", url_file: a }`,
+    `store: { key_prefix: "redis://u:${marked}@host" }`,
+    `store: { url: "http://u:${marked}@host" }`,
+    `store: { url: "redis://u:${marked}%@host" }`,
+    `upstream: { urls: ["http://u:${marked}@host"] }`,
+    `upstream: { urls: "http://u:${marked}@host" }`,
+    `upstream: { credentials: replace, authorization: "${marked}\\n" }`,
+    `upstream: { authorization: [${marked}] }`,
+    `admin: ${marked}`,
+    `admin: { token: "${marked} x" }`,
+    `admin: { token: "x" "${marked}" }`,
+    `admin: { token: "\\q${marked}" }`,
+    `admin: { token: !${marked} a }`,
+    `admin: { token: "\${${'A B'} ${marked}" }`,
+    `admin:\n  token: a\n ${marked}`,
+    'listen:\n  port: ${MARKED}\n  host: ${MARKED}\n  trusted_proxies:\n    - ${MARKED}',
+    'logging:\n  level: ${HOST_MARKED}\nauth:\n  realm: "\\"${HOST_MARKED}"',
+    'aliases:\n  /v1: /${HOST_MARKED}',
+    'admin: ${MARKED}',
+    'seed:\n  customers:\n    - id: a\n      plan: ${HOST_MARKED}\n      key: ${MARKED}',
+    'auth:\n  realm: &a "\\"${MARKED}"\nlogging:\n  level: *a',
+    'admin:\n  token_file: ${HOST_MARKED}',
+  ])('no problem repeats a secret or the value of a variable: %s', async (yaml) => {
+    const problems = await problemsOf(yaml, env);
+    expect(problems.join('\n')).not.toContain(marked);
+  });
+});

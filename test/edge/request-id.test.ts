@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { chooseRequestId } from '../../src/edge/request-id.ts';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe("the caller's request id", () => {
+  it.each(['1', 'abc-123', 'Root=1-67891233-abcdef012345678912345678', 'a'.repeat(128)])('%s is kept', (id) => {
+    expect(chooseRequestId(id, 'Bearer tg_demo_starter')).toBe(id);
+  });
+
+  it.each([
+    ['is missing', undefined],
+    ['is empty', ''],
+    ['has white space', 'a b'],
+    ['could break a log line', 'a"b'],
+    ['is too long', 'a'.repeat(129)],
+    ['is a key', 'tg_demo_starter'],
+    ['is part of the key sent along', 'demo_starter'],
+    ['looks like any key', 'tg_other'],
+  ])('is replaced when it %s', (_, id) => {
+    expect(chooseRequestId(id, 'Bearer tg_demo_starter')).toMatch(UUID);
+  });
+});

@@ -1,0 +1,197 @@
+import fc from 'fast-check';
+import { Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { METRIC_DEFINITIONS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
+import { createMetrics, type Metrics, type RequestSample } from '../../src/observability/metrics.ts';
+
+function openMetrics(defaultMetrics = false): Metrics {
+  return createMetrics({ version: '1.2.3', configHash: 'abc123', configLoadedAtMs: 1_700_000_000_500, defaultMetrics });
+}
+
+const FORWARDED: RequestSample = {
+  route: '/api/v1/conversations',
+  method: 'GET',
+  status: 200,
+  source: 'upstream',
+  plan: 'starter',
+  durationSeconds: 0.0301,
+  upstreamSeconds: 0.03,
+};
+
+/** The sample lines whose name is exactly this. */
+async function samples(metrics: Metrics, name: string): Promise<string[]> {
+  const lines = (await metrics.text()).split('\n');
+  return lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+}
+
+describe('a forwarded request', () => {
+  it('is counted by route, method, code, source and plan', async () => {
+    const metrics = openMetrics();
+    metrics.request(FORWARDED);
+    metrics.request(FORWARDED);
+    metrics.request({ ...FORWARDED, method: 'HEAD', status: 304 });
+    expect(await samples(metrics, 'tollgate_http_requests_total')).toEqual([
+      'tollgate_http_requests_total{route="/api/v1/conversations",method="GET",code="200",source="upstream",plan="starter"} 2',
+      'tollgate_http_requests_total{route="/api/v1/conversations",method="HEAD",code="304",source="upstream",plan="starter"} 1',
+    ]);
+    expect(await samples(metrics, 'tollgate_refusals_total')).toEqual([]);
+  });
+
+  it('has its duration split into the part of the backend and the overhead', async () => {
+    const metrics = openMetrics();
+    metrics.request(FORWARDED);
+    const buckets = await samples(metrics, 'tollgate_overhead_seconds_bucket');
+    expect(buckets).toContain('tollgate_overhead_seconds_bucket{le="0.00005",source="upstream"} 0');
+    expect(buckets).toContain('tollgate_overhead_seconds_bucket{le="0.00015",source="upstream"} 1');
+    expect(await samples(metrics, 'tollgate_upstream_duration_seconds_sum')).toEqual([
+      'tollgate_upstream_duration_seconds_sum{route="/api/v1/conversations"} 0.03',
+    ]);
+    expect(await samples(metrics, 'tollgate_request_duration_seconds_count')).toEqual([
+      'tollgate_request_duration_seconds_count{route="/api/v1/conversations",source="upstream"} 1',
+    ]);
+  });
+
+  it('never has an overhead below zero', async () => {
+    const metrics = openMetrics();
+    metrics.request({ ...FORWARDED, upstreamSeconds: 1 });
+    expect(await samples(metrics, 'tollgate_overhead_seconds_sum')).toEqual([
+      'tollgate_overhead_seconds_sum{source="upstream"} 0',
+    ]);
+  });
+});
+
+describe('a refused request', () => {
+  it('is counted by problem and plan as well, and all of it is overhead', async () => {
+    const metrics = openMetrics();
+    metrics.request({
+      route: 'none',
+      method: 'BREW',
+      status: 404,
+      source: 'gateway',
+      plan: 'none',
+      problem: 'not_found',
+      durationSeconds: 0.5,
+    });
+    expect(await samples(metrics, 'tollgate_http_requests_total')).toEqual([
+      'tollgate_http_requests_total{route="none",method="other",code="404",source="gateway",plan="none"} 1',
+    ]);
+    expect(await samples(metrics, 'tollgate_refusals_total')).toEqual([
+      'tollgate_refusals_total{problem="not_found",plan="none"} 1',
+    ]);
+    expect(await samples(metrics, 'tollgate_upstream_duration_seconds_count')).toEqual([]);
+    expect(await samples(metrics, 'tollgate_overhead_seconds_sum')).toEqual([
+      'tollgate_overhead_seconds_sum{source="gateway"} 0.5',
+    ]);
+  });
+
+  it('that never became a request is counted without a duration', async () => {
+    const metrics = openMetrics();
+    const { durationSeconds: _none, ...sample } = FORWARDED;
+    metrics.request({ ...sample, route: 'none', method: '', status: 400, source: 'gateway', problem: 'bad_request' });
+    expect(await samples(metrics, 'tollgate_http_requests_total')).toHaveLength(1);
+    expect(await samples(metrics, 'tollgate_request_duration_seconds_count')).toEqual([]);
+  });
+});
+
+it('every result of authentication is there from the start, with 0', async () => {
+  const metrics = openMetrics();
+  metrics.auth('revoked');
+  const lines = await samples(metrics, 'tollgate_auth_total');
+  expect(lines).toHaveLength(8);
+  expect(lines).toContain('tollgate_auth_total{result="valid"} 0');
+  expect(lines).toContain('tollgate_auth_total{result="revoked"} 1');
+});
+
+it('counters are exact over any mix of observations and scrapes', async () => {
+  const step = fc.oneof(
+    fc.record({ plan: fc.constantFrom('a', 'b'), outcome: fc.constantFrom('allowed' as const, 'denied' as const) }),
+    fc.constant('scrape' as const),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step), async (steps) => {
+      const metrics = openMetrics();
+      const expected = new Map<string, number>();
+      for (const next of steps) {
+        if (next === 'scrape') {
+          await metrics.text();
+          continue;
+        }
+        metrics.quotaDecision(next.plan, 'hourly', next.outcome, 'store');
+        const labels = `{plan="${next.plan}",policy="hourly",outcome="${next.outcome}",mode="store"}`;
+        expected.set(labels, (expected.get(labels) ?? 0) + 1);
+      }
+      const lines = [...expected].map(([labels, count]) => `tollgate_quota_decisions_total${labels} ${count}`);
+      expect((await samples(metrics, 'tollgate_quota_decisions_total')).sort()).toEqual(lines.sort());
+    }),
+    { numRuns: 30 },
+  );
+});
+
+it('requests in flight go up and down', async () => {
+  const metrics = openMetrics();
+  for (const change of [1, 1, -1] as const) metrics.inflight(change);
+  expect(await samples(metrics, 'tollgate_inflight_requests')).toEqual(['tollgate_inflight_requests 1']);
+});
+
+describe('the store', () => {
+  it('has its calls counted and timed by operation, failed ones too', async () => {
+    const metrics = openMetrics();
+    metrics.called('reserve', 0.25, false);
+    metrics.called('reserve', 0.5, true);
+    expect(await samples(metrics, 'tollgate_store_calls_total')).toEqual([
+      'tollgate_store_calls_total{op="reserve"} 2',
+    ]);
+    expect(await samples(metrics, 'tollgate_store_command_duration_seconds_sum')).toEqual([
+      'tollgate_store_command_duration_seconds_sum{op="reserve"} 0.75',
+    ]);
+  });
+
+  it('is down but not missed before it was reached, and makes the gateway degraded when it is lost', async () => {
+    const metrics = openMetrics();
+    const state = async () => [
+      ...(await samples(metrics, 'tollgate_store_up')),
+      ...(await samples(metrics, 'tollgate_degraded')),
+    ];
+    metrics.up(false);
+    expect(await state()).toEqual(['tollgate_store_up 0', 'tollgate_degraded 0']);
+    metrics.up(true);
+    expect(await state()).toEqual(['tollgate_store_up 1', 'tollgate_degraded 0']);
+    metrics.up(false, 'connection lost');
+    expect(await state()).toEqual(['tollgate_store_up 0', 'tollgate_degraded 1']);
+    metrics.up(true);
+    expect(await state()).toEqual(['tollgate_store_up 1', 'tollgate_degraded 0']);
+  });
+});
+
+it('what runs, with which configuration since when, can be read', async () => {
+  const metrics = openMetrics();
+  expect(await samples(metrics, 'tollgate_config_info')).toEqual(['tollgate_config_info{hash="abc123"} 1']);
+  expect(await samples(metrics, 'tollgate_build_info')).toEqual([
+    `tollgate_build_info{version="1.2.3",node="${process.version}"} 1`,
+  ]);
+  expect(await samples(metrics, 'tollgate_config_last_success_timestamp_seconds')).toEqual([
+    'tollgate_config_last_success_timestamp_seconds 1700000000.5',
+  ]);
+});
+
+it('the exposition has exactly the metrics of the table, with its types and helps', async () => {
+  const header = (await openMetrics().text()).split('\n').filter((line) => line.startsWith('# '));
+  const table: MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
+  const expected = table.flatMap(({ name, type, help }) => [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`]);
+  expect(header.sort()).toEqual(expected.sort());
+});
+
+it('process and event-loop metrics are there when asked for, and only then', async () => {
+  expect(await openMetrics(true).text()).toContain('nodejs_eventloop_lag_p99_seconds');
+  expect(await openMetrics(false).text()).not.toContain('nodejs_');
+});
+
+it('two sets of metrics share nothing unless they are given one registry', async () => {
+  const [one, other] = [openMetrics(), openMetrics()];
+  one.request(FORWARDED);
+  expect(await samples(other, 'tollgate_http_requests_total')).toEqual([]);
+
+  const registry = new Registry();
+  createMetrics({ registry, version: '1', configHash: 'x', configLoadedAtMs: 0, defaultMetrics: false });
+  expect(registry.getSingleMetric('tollgate_http_requests_total')).toBeDefined();
+});

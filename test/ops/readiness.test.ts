@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { assessReadiness } from '../../src/ops/readiness.ts';
+
+const READY = { configLoaded: true, draining: false, store: { reached: true, up: true } };
+
+it.each([
+  ['everything is there', READY, 'ready', []],
+  [
+    'a store that was reached is lost',
+    { ...READY, store: { reached: true, up: false } },
+    'degraded',
+    ['store_unreachable'],
+  ],
+  [
+    'the store was never reached',
+    { ...READY, store: { reached: false, up: false } },
+    'not_ready',
+    ['store_never_reached'],
+  ],
+  ['the configuration is not loaded', { ...READY, configLoaded: false }, 'not_ready', ['configuration_not_loaded']],
+  ['it drains', { ...READY, draining: true }, 'not_ready', ['draining']],
+  [
+    'it drains without a store',
+    { ...READY, draining: true, store: { reached: true, up: false } },
+    'not_ready',
+    ['draining'],
+  ],
+] as const)('when %s', (_when, facts, status, reasons) => {
+  expect(assessReadiness(facts)).toEqual({ status, reasons });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { effectiveLimit } from '../../src/quota/limit.ts';
+import type { CustomerRecord } from '../../src/store/store.ts';
+
+const policy = {
+  plans: new Map<string, { requestsPerHour: number | 'custom' }>([
+    ['starter', { requestsPerHour: 1000 }],
+    ['enterprise', { requestsPerHour: 'custom' }],
+  ]),
+  overrides: new Map([['acme', { requestsPerHour: 120_000 }]]),
+};
+
+function customer(record: Partial<CustomerRecord>): CustomerRecord {
+  return { id: 'c', plan: 'starter', suspended: false, ...record };
+}
+
+describe('the limit is taken from', () => {
+  it.each([
+    ['the override, before all else', customer({ id: 'acme', requestsPerHour: 7 }), 120_000, 'override'],
+    ['the override of a custom plan', customer({ id: 'acme', plan: 'enterprise' }), 120_000, 'override'],
+    [
+      'the override, though the record is bad',
+      customer({ id: 'acme', requestsPerHour: 'invalid' }),
+      120_000,
+      'override',
+    ],
+    ["the customer's own number, on any plan", customer({ requestsPerHour: 7 }), 7, 'customer'],
+    [
+      "the customer's own number, on a custom plan",
+      customer({ plan: 'enterprise', requestsPerHour: 9 }),
+      9,
+      'customer',
+    ],
+    ['the plan', customer({}), 1000, 'plan'],
+  ])('%s', (_, record, requestsPerHour, source) => {
+    expect(effectiveLimit(record, policy)).toEqual({ found: true, requestsPerHour, source });
+  });
+});
+
+describe('there is no limit when', () => {
+  it.each([
+    ['the plan is not configured', customer({ plan: 'gold' }), 'no plan "gold"'],
+    [
+      'the plan is not configured, whatever else is set',
+      customer({ id: 'acme', plan: 'gold', requestsPerHour: 5 }),
+      'no plan "gold"',
+    ],
+    ['a custom plan has no number', customer({ plan: 'enterprise' }), 'no requests_per_hour'],
+    ['the number is not one', customer({ requestsPerHour: 'invalid' }), 'not an integer'],
+  ])('%s', (_, record, reason) => {
+    const limit = effectiveLimit(record, policy);
+    expect(limit.found ? '' : limit.reason).toContain(reason);
+  });
+});

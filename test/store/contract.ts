@@ -1,0 +1,275 @@
+/** What every store promises: one suite, run over each of them. Time is real here; histories in time are tried elsewhere. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { GiveBack, Grant, ReserveRequest, Store, StoreObserver, StoreOp } from '../../src/store/store.ts';
+
+const HOLD_MS = 2000;
+const SHA256 = 'a'.repeat(64);
+const OTHER_SHA256 = 'b'.repeat(64);
+
+/** Opens an empty store; the suite closes it. */
+export type OpenStore = (observer: StoreObserver) => Promise<Store>;
+
+export class RecordingObserver implements StoreObserver {
+  readonly calls: { op: StoreOp; durationSeconds: number; failed: boolean }[] = [];
+  readonly changes: { up: boolean; reason: string | undefined }[] = [];
+  #waiting: (() => void)[] = [];
+
+  called(op: StoreOp, durationSeconds: number, failed: boolean): void {
+    this.calls.push({ op, durationSeconds, failed });
+  }
+
+  up(up: boolean, reason?: string): void {
+    this.changes.push({ up, reason });
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** Resolves once the last change is to this state. */
+  async until(up: boolean): Promise<void> {
+    while (this.changes.at(-1)?.up !== up) await new Promise<void>((wake) => this.#waiting.push(wake));
+  }
+}
+
+export function request(overrides: Partial<ReserveRequest> = {}): ReserveRequest {
+  return { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: HOLD_MS, giveBacks: [], ...overrides };
+}
+
+export function giveBack({ epoch, bucket, session }: Grant, units: number): GiveBack {
+  return { epoch, bucket, session, units };
+}
+
+export function storeContract(name: string, openStore: OpenStore): void {
+  async function open() {
+    const observer = new RecordingObserver();
+    const store = await openStore(observer);
+    onTestFinished(() => store.close());
+    return { ...store, records: store.records, windows: store.windows, status: () => store.status(), observer };
+  }
+
+  describe(`${name}: windows`, () => {
+    test('grant exactly the limit, whatever the number of simultaneous calls', async () => {
+      const { windows } = await open();
+      const grants = await Promise.all(
+        Array.from({ length: 50 }, () => windows.reserve(request({ need: 3, limit: 100 }))),
+      );
+      expect(grants.reduce((sum, { granted }) => sum + granted, 0)).toBe(100);
+      expect(Math.min(...grants.map(({ free }) => free))).toBe(0);
+    });
+
+    test('grant what is left when more is needed, and then nothing', async () => {
+      const { windows } = await open();
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 7, free: 3, used: 7 });
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 3, free: 0, used: 10 });
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 0, free: 0, used: 10 });
+    });
+
+    test('count nothing for a refusal', async () => {
+      const { windows } = await open();
+      await windows.reserve(request({ need: 10 }));
+      for (let refusal = 0; refusal < 5; refusal += 1) await windows.reserve(request({ need: 10 }));
+      expect(await windows.reserve(request({ need: 0, limit: 11 }))).toMatchObject({ used: 10, free: 1 });
+    });
+
+    test('read without taking anything when nothing is needed, and begin no window by it', async () => {
+      const { windows } = await open();
+      const before = await windows.reserve(request({ need: 0 }));
+      expect(before).toMatchObject({ granted: 0, free: 10, used: 0, waitMs: -1, holdEndMs: 0 });
+      const again = await windows.reserve(request({ need: 0 }));
+      expect(again.epoch).not.toBe(before.epoch);
+    });
+
+    test('grant ahead no more than an eighth of what is free after the need', async () => {
+      const { windows } = await open();
+      expect(await windows.reserve(request({ need: 4, ahead: 1000, limit: 100 }))).toMatchObject({
+        granted: 16,
+        free: 84,
+      });
+      expect(await windows.reserve(request({ need: 4, ahead: 5, limit: 100 }))).toMatchObject({ granted: 9, free: 75 });
+    });
+
+    test('grant nothing ahead when fewer than eight are free', async () => {
+      const { windows } = await open();
+      expect(await windows.reserve(request({ need: 3, ahead: 1000 }))).toMatchObject({ granted: 3, free: 7 });
+    });
+
+    test('keep customers apart', async () => {
+      const { windows } = await open();
+      await windows.reserve(request({ need: 10 }));
+      expect(await windows.reserve(request({ customer: 'globex', need: 10 }))).toMatchObject({ granted: 10 });
+    });
+
+    test('follow a limit that changes', async () => {
+      const { windows } = await open();
+      await windows.reserve(request({ need: 10 }));
+      expect(await windows.reserve(request({ need: 1, limit: 5 }))).toMatchObject({ granted: 0, free: 0, used: 10 });
+      expect(await windows.reserve(request({ need: 1, limit: 12 }))).toMatchObject({ granted: 1, free: 1, used: 11 });
+    });
+
+    test('say when the bucket of a grant drops: an hour after its end, which is the end of the hold or later', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ need: 10 }));
+      const { storeTimeMs, holdEndMs, bucket } = grant;
+      expect(holdEndMs).toBe(storeTimeMs + HOLD_MS);
+      expect(bucket).toBe(Math.floor(holdEndMs / 10_000));
+      expect(grant.waitMs).toBe((bucket + 1) * 10_000 + 3_600_000 - storeTimeMs);
+    });
+
+    test('tell the end of the last hold to whoever asks', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ holdMs: 10_000 }));
+      expect(await windows.reserve(request({ holdMs: 0 }))).toMatchObject({ holdEndMs: grant.holdEndMs });
+    });
+
+    test('take units back into the bucket that they were counted in', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ need: 10 }));
+      expect(await windows.refund('acme', [giveBack(grant, 4)])).toBe(4);
+      expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 4, used: 10 });
+    });
+
+    test('take back no more than the bucket holds', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ need: 6 }));
+      expect(await windows.refund('acme', [giveBack(grant, 100)])).toBe(6);
+      expect(await windows.refund('acme', [giveBack(grant, 100)])).toBe(0);
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ used: 0, free: 10 });
+    });
+
+    test.each<[string, (grant: Grant) => GiveBack]>([
+      ['of another epoch', (grant) => ({ ...giveBack(grant, 3), epoch: 'another' })],
+      ['for a bucket that is not there', (grant) => ({ ...giveBack(grant, 3), bucket: grant.bucket - 100 })],
+      ['of another session', (grant) => ({ ...giveBack(grant, 3), session: grant.session + 1 })],
+      ['of nothing', (grant) => giveBack(grant, 0)],
+    ])('ignore a give-back %s, alone or on a reserve', async (_what, from) => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ need: 10 }));
+      expect(await windows.refund('acme', [from(grant)])).toBe(0);
+      expect(await windows.reserve(request({ giveBacks: [from(grant)] }))).toMatchObject({ granted: 0, used: 10 });
+    });
+
+    test('give back to nobody when the customer has no window', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request());
+      expect(await windows.refund('globex', [giveBack(grant, 1)])).toBe(0);
+    });
+
+    test('grant from what the same call gives back', async () => {
+      const { windows } = await open();
+      const grant = await windows.reserve(request({ need: 10 }));
+      const giveBacks = [giveBack(grant, 2), giveBack(grant, 3)];
+      expect(await windows.reserve(request({ need: 9, giveBacks }))).toMatchObject({ granted: 5, free: 0, used: 10 });
+    });
+
+    test.each([{ need: -1 }, { need: 0.5 }, { ahead: Number.NaN }, { limit: -1 }, { holdMs: 10_001 }])(
+      'refuse to run a request that makes no sense: %o',
+      async (overrides) => {
+        const { windows, observer } = await open();
+        await expect(windows.reserve(request(overrides))).rejects.toBeInstanceOf(RangeError);
+        expect(observer.calls).toEqual([]);
+      },
+    );
+  });
+
+  describe(`${name}: records`, () => {
+    const customer = {
+      id: 'acme',
+      plan: 'enterprise',
+      name: 'Acme Corp.',
+      requestsPerHour: 120_000,
+      suspended: true,
+      usageResetAt: '2026-01-02T03:04:05Z',
+    };
+    const key = {
+      id: 'k1',
+      customer: 'acme',
+      name: 'production',
+      prefix: 'tg_abcd',
+      createdAt: '2026-01-02T03:04:05Z',
+      expiresAt: '2027-01-02T03:04:05Z',
+    };
+
+    test('give back a customer as it was written', async () => {
+      const { records } = await open();
+      expect(await records.createCustomer(customer)).toBe('created');
+      expect(await records.findCustomer('acme')).toEqual(customer);
+    });
+
+    test('leave out what a customer does not have', async () => {
+      const { records } = await open();
+      const plain = { id: 'globex', plan: 'starter', suspended: false };
+      await records.createCustomer(plain);
+      expect(await records.findCustomer('globex')).toEqual(plain);
+    });
+
+    test('never overwrite a customer', async () => {
+      const { records } = await open();
+      await records.createCustomer(customer);
+      expect(await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false })).toBe('exists');
+      expect(await records.findCustomer('acme')).toEqual(customer);
+    });
+
+    test('give back a key by its digest and by its id, as it was written', async () => {
+      const { records } = await open();
+      expect(await records.createKey(SHA256, key)).toBe('created');
+      expect(await records.findKey(SHA256)).toEqual(key);
+      expect(await records.findKeyById('k1')).toEqual(key);
+    });
+
+    test('never overwrite a key, and know it by its first id only', async () => {
+      const { records } = await open();
+      await records.createKey(SHA256, key);
+      expect(await records.createKey(SHA256, { id: 'k2', customer: 'globex' })).toBe('exists');
+      expect(await records.findKey(SHA256)).toEqual(key);
+      expect(await records.findKeyById('k2')).toBeUndefined();
+      expect(await records.createKey(SHA256, { ...key, name: 'again' })).toBe('exists');
+      expect(await records.findKeyById('k1')).toEqual(key);
+    });
+
+    test('never give an id to a second key', async () => {
+      const { records } = await open();
+      await records.createKey(SHA256, key);
+      expect(await records.createKey(OTHER_SHA256, key)).toBe('exists');
+      expect(await records.findKey(OTHER_SHA256)).toBeUndefined();
+      expect(await records.findKeyById('k1')).toEqual(key);
+    });
+
+    test('create a key once when several try at the same time, and find it by its id', async () => {
+      const { records } = await open();
+      const outcomes = await Promise.all(Array.from({ length: 10 }, () => records.createKey(SHA256, key)));
+      expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(1);
+      expect(await records.findKeyById('k1')).toEqual(key);
+    });
+
+    test('know nothing of what was never written', async () => {
+      const { records } = await open();
+      expect(await records.findKey(SHA256)).toBeUndefined();
+      expect(await records.findKeyById('k1')).toBeUndefined();
+      expect(await records.findCustomer('acme')).toBeUndefined();
+      expect(await records.revokeKey('k1', '2026-01-02T03:04:05Z')).toBeUndefined();
+      expect(await records.findKeyById('k1')).toBeUndefined();
+    });
+
+    test('keep a revoked key and the time at which it was revoked first', async () => {
+      const { records } = await open();
+      await records.createKey(SHA256, key);
+      const revoked = { ...key, revokedAt: '2026-05-06T07:08:09Z' };
+      expect(await records.revokeKey('k1', '2026-05-06T07:08:09Z')).toEqual(revoked);
+      expect(await records.revokeKey('k1', '2026-12-31T00:00:00Z')).toEqual(revoked);
+      expect(await records.findKey(SHA256)).toEqual(revoked);
+    });
+  });
+
+  describe(`${name}: status`, () => {
+    test('is up and reached, and tells its observer of every call', async () => {
+      const { records, windows, observer, status } = await open();
+      await records.findKey(SHA256);
+      await windows.reserve(request());
+      expect(status()).toMatchObject({ up: true, reached: true });
+      expect(observer.changes).toEqual([{ up: true, reason: undefined }]);
+      expect(observer.calls.map(({ op, failed }) => ({ op, failed }))).toEqual([
+        { op: 'read_key', failed: false },
+        { op: 'reserve', failed: false },
+      ]);
+      expect(observer.calls.every(({ durationSeconds }) => durationSeconds > 0 && durationSeconds < 10)).toBe(true);
+    });
+  });
+}

@@ -1,0 +1,20 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { storeContract } from './contract.ts';
+
+let folder: string;
+let storeNumber = 0;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-embedded-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+storeContract('the embedded store', (observer) => {
+  storeNumber += 1;
+  const settings = { url: `sqlite:${join(folder, `${storeNumber}.db`)}`, keyPrefix: 'test', timeoutMs: 2000 };
+  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+});

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { RecordingObserver } from './contract.ts';
+
+test.each(['http://user:hidden@127.0.0.1', 'redis', '', 'sqlite', 'rediss+x://:hidden@h'])(
+  'a URL of an unknown scheme is refused without being repeated: %j',
+  async (url) => {
+    const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
+    const outcome = openStore({ url, keyPrefix: 'test', timeoutMs: 100 }, surroundings);
+    await expect(outcome).rejects.toThrow(/^store\.url must begin with redis:\/\/, rediss:\/\/ or sqlite:$/);
+  },
+);

@@ -1,0 +1,18 @@
+import { afterAll, beforeAll } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { storeContract } from './contract.ts';
+
+let redis: RedisServer;
+let storeNumber = 0;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+storeContract('the Redis store', (observer) => {
+  storeNumber += 1;
+  const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
+  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+});

@@ -1,0 +1,172 @@
+import { inspect } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { StoreUnavailableError } from '../../src/store/store.ts';
+import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { giveBack, RecordingObserver, request } from './contract.ts';
+
+const SHA256 = 'a'.repeat(64);
+const TIMEOUT_MS = 300;
+
+async function start(options?: RedisServerOptions): Promise<RedisServer> {
+  const redis = await startRedis(options);
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+async function open(url: string, timeoutMs = TIMEOUT_MS) {
+  const observer = new RecordingObserver();
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const store = await openRedisStore({ url, keyPrefix: 'test', timeoutMs, clock: systemClock, observer, warn });
+  onTestFinished(() => store.close());
+  return { store, observer, warnings };
+}
+
+test('an absent Redis does not keep the store from opening; it is reached as soon as it is there', async () => {
+  const port = await freePort();
+  const { store, observer } = await open(`redis://127.0.0.1:${port}`);
+  expect(store.status()).toMatchObject({ kind: 'redis', up: false, reached: false });
+  expect(store.status().lastError).toContain('ECONNREFUSED');
+  await expect(store.records.findKey(SHA256)).rejects.toThrow(StoreUnavailableError);
+  await expect(store.windows.reserve(request())).rejects.toThrow(/^not connected to Redis: .*ECONNREFUSED/);
+
+  await start({ port });
+  await observer.until(true);
+  expect(store.status()).toMatchObject({ up: true, reached: true });
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
+  expect(observer.changes.map(({ up }) => up)).toEqual([false, true]);
+});
+
+test('a Redis that takes connections and says nothing does not keep the store from opening', async () => {
+  const redis = await start();
+  redis.pause();
+  const { store, observer } = await open(redis.url, 50);
+  expect(store.status()).toMatchObject({ up: false, reached: false });
+
+  redis.resume();
+  await observer.until(true);
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+});
+
+test('a Redis that dies is unavailable at once, and is used again when it is back', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url);
+  await store.windows.reserve(request());
+
+  await redis.kill();
+  await observer.until(false);
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreUnavailableError);
+  await expect(store.records.findCustomer('acme')).rejects.toBeInstanceOf(StoreUnavailableError);
+  await expect(store.windows.reserve(request())).rejects.toBeInstanceOf(StoreUnavailableError);
+  expect(store.status()).toMatchObject({ up: false, reached: true });
+  expect(observer.changes.at(-1)?.reason).toBeTruthy();
+
+  await redis.restart();
+  await observer.until(true);
+  expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
+});
+
+test('a give-back of before a reconnect is forgone, alone and on a reserve', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url);
+  const grant = await store.windows.reserve(request({ need: 10 }));
+
+  await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await observer.until(false);
+  await observer.until(true);
+  expect(await store.windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
+  const after = await store.windows.reserve(request({ giveBacks: [giveBack(grant, 10)] }));
+  expect(after).toMatchObject({ granted: 0, used: 10, epoch: grant.epoch });
+  expect(after.session).not.toBe(grant.session);
+});
+
+test('a reply that is lost charges once: nothing is sent again after the reconnect', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url, 100);
+  await store.windows.reserve(request({ limit: 1000 }));
+
+  // Redis finds the calls in its socket after the gateway gave the connection up: they run, and nobody hears of it.
+  redis.pause();
+  const lost = Array.from({ length: 5 }, () => store.windows.reserve(request({ limit: 1000 })));
+  const outcomes = Promise.allSettled(lost);
+  await observer.until(false);
+  expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+  redis.resume();
+  await observer.until(true);
+  expect((await store.windows.reserve(request({ need: 0, limit: 1000 }))).used).toBeLessThanOrEqual(6);
+});
+
+test('a record that is not read in time rejects, and the store is up again once Redis answers', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url);
+  redis.pause();
+  const startedMs = performance.now();
+  await expect(store.records.findKey(SHA256)).rejects.toThrow('Redis: Command timed out');
+  expect(performance.now() - startedMs).toBeLessThan(4 * TIMEOUT_MS);
+  expect(observer.changes.at(-1)).toMatchObject({ up: false, reason: 'Command timed out' });
+
+  redis.resume();
+  await observer.until(true);
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+});
+
+test('a reserve outlives the deadline of records: its late grant arrives and can be given back', async () => {
+  const redis = await start();
+  const { store } = await open(redis.url);
+  redis.pause();
+  const late = store.windows.reserve(request({ need: 10 }));
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreUnavailableError);
+  redis.resume();
+  const grant = await late;
+  expect(grant).toMatchObject({ granted: 10 });
+  expect(await store.windows.refund('acme', [giveBack(grant, 10)])).toBe(10);
+});
+
+test('scripts that Redis forgot are sent again, and run once', async () => {
+  const redis = await start();
+  const { store } = await open(redis.url);
+  const grant = await store.windows.reserve(request({ need: 2 }));
+  await store.windows.refund('acme', [giveBack(grant, 1)]);
+  await redis.command('SCRIPT', 'FLUSH');
+  expect(await store.windows.reserve(request({ need: 2 }))).toMatchObject({ granted: 2, used: 3 });
+  expect(await store.windows.refund('acme', [giveBack(grant, 1)])).toBe(1);
+});
+
+test('a password in the URL reaches no message and no error', async () => {
+  const redis = await start({ args: ['--requirepass', 'right-password'] });
+  const { store } = await open(`redis://:wrong-password@127.0.0.1:${redis.port}`);
+  const error: unknown = await store.records.findKey(SHA256).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(StoreUnavailableError);
+  expect(String(error)).toContain('WRONGPASS');
+  const everything = inspect([error, store.status()], { depth: 10, showHidden: true });
+  expect(everything).not.toContain('wrong-password');
+});
+
+test('closing while Redis is away ends the attempts to connect, and calls reject', async () => {
+  const port = await freePort();
+  const { store, observer } = await open(`redis://127.0.0.1:${port}`);
+  await store.close();
+  const redis = await start({ port });
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreUnavailableError);
+  expect(String(await redis.command('CLIENT', 'LIST'))).not.toContain('tollgate-');
+  expect(observer.changes.map(({ up }) => up)).toEqual([false]);
+});
+
+test('a server that would lose or bloat what it stores is warned of, once', async () => {
+  const redis = await start({
+    args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru', '--hash-max-ziplist-entries', '128'],
+  });
+  const { store, observer, warnings } = await open(redis.url);
+  await expect.poll(() => warnings).toHaveLength(2);
+  expect(warnings[0]).toContain('maxmemory-policy allkeys-lru');
+  expect(warnings[1]).toMatch(/hash-max-(ziplist|listpack)-entries 128/);
+
+  await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await observer.until(false);
+  await observer.until(true);
+  await store.records.findKey(SHA256);
+  expect(warnings).toHaveLength(2);
+});

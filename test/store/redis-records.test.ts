@@ -1,0 +1,188 @@
+/** Records that other programs wrote, or damaged, or left half-written. */
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { type Store, StoreUnavailableError } from '../../src/store/store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { RecordingObserver, request } from './contract.ts';
+
+const SHA256 = 'a'.repeat(64);
+
+let redis: RedisServer;
+let storeNumber = 0;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+async function open(): Promise<{ store: Store; prefix: string; observer: RecordingObserver }> {
+  storeNumber += 1;
+  const prefix = `test-${storeNumber}`;
+  const observer = new RecordingObserver();
+  const surroundings = { clock: systemClock, observer, warn: () => undefined };
+  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
+  onTestFinished(() => store.close());
+  return { store, prefix, observer };
+}
+
+test('records lie under the public names, with the public fields', async () => {
+  const { store, prefix } = await open();
+  await store.records.createCustomer({ id: 'acme', plan: 'custom', requestsPerHour: 5, suspended: true });
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme', expiresAt: '2027-01-01T00:00:00Z' });
+  await store.windows.reserve(request());
+
+  const keys = (await redis.command('KEYS', `${prefix}:*`)) as string[];
+  expect(keys.toSorted()).toEqual([
+    `${prefix}:customer-keys:{acme}`,
+    `${prefix}:customer:{acme}`,
+    `${prefix}:key-id:k1`,
+    `${prefix}:key:${SHA256}`,
+    `${prefix}:window:{acme}`,
+  ]);
+  expect(await redis.command('HGETALL', `${prefix}:customer:{acme}`)).toEqual([
+    'plan',
+    'custom',
+    'requests_per_hour',
+    '5',
+    'suspended',
+    '1',
+  ]);
+  expect(await redis.command('HGETALL', `${prefix}:key:${SHA256}`)).toEqual([
+    'id',
+    'k1',
+    'customer',
+    'acme',
+    'expires_at',
+    '2027-01-01T00:00:00Z',
+  ]);
+  expect(await redis.command('GET', `${prefix}:key-id:k1`)).toBe(SHA256);
+  expect(await redis.command('SMEMBERS', `${prefix}:customer-keys:{acme}`)).toEqual(['k1']);
+});
+
+test('a window ends by itself after its last bucket was dropped', async () => {
+  const { store, prefix } = await open();
+  const { waitMs } = await store.windows.reserve(request());
+  const ttlMs = Number(await redis.command('PTTL', `${prefix}:window:{acme}`));
+  expect(ttlMs).toBeGreaterThan(waitMs);
+  expect(ttlMs).toBeLessThan(waitMs + 40_000);
+});
+
+test.each([
+  ['1000', 1000],
+  ['0', 'invalid'],
+  ['-5', 'invalid'],
+  ['1.5', 'invalid'],
+  ['1e3', 'invalid'],
+  [' 7', 'invalid'],
+  ['many', 'invalid'],
+  ['9007199254740993', 'invalid'],
+])('a limit written as %j is read as %j', async (written, read) => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:customer:{acme}`, 'plan', 'custom', 'requests_per_hour', written);
+  expect(await store.records.findCustomer('acme')).toMatchObject({ requestsPerHour: read });
+});
+
+test.each([
+  ['1', true],
+  ['0', false],
+  ['', false],
+  ['true', false],
+])('suspended written as %j is read as %j', async (written, read) => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:customer:{acme}`, 'plan', 'starter', 'suspended', written);
+  expect(await store.records.findCustomer('acme')).toEqual({ id: 'acme', plan: 'starter', suspended: read });
+});
+
+test('an empty field is an unset field', async () => {
+  const { store, prefix } = await open();
+  const unset = ['name', '', 'prefix', '', 'created_at', '', 'expires_at', '', 'revoked_at', ''];
+  await redis.command('HSET', `${prefix}:key:${SHA256}`, 'id', 'k1', 'customer', 'acme', ...unset);
+  expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
+  await redis.command('HSET', `${prefix}:customer:{acme}`, 'plan', 'starter', 'requests_per_hour', '', 'name', '');
+  expect(await store.records.findCustomer('acme')).toEqual({ id: 'acme', plan: 'starter', suspended: false });
+});
+
+test.each([
+  ['an id', ['customer', 'acme']],
+  ['a customer', ['id', 'k1']],
+  ['a customer that is not empty', ['id', 'k1', 'customer', '']],
+])('a key record without %s is no key', async (_what, fields) => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:key:${SHA256}`, ...fields);
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+});
+
+test('a customer record without a plan is no customer, and is not overwritten', async () => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:customer:{acme}`, 'suspended', '1');
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
+  expect(await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false })).toBe('exists');
+});
+
+test('a key that was revoked with an empty time is revoked now', async () => {
+  const { store, prefix } = await open();
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await redis.command('HSET', `${prefix}:key:${SHA256}`, 'revoked_at', '');
+  const revokedAt = '2026-05-06T07:08:09Z';
+  expect(await store.records.revokeKey('k1', revokedAt)).toEqual({ id: 'k1', customer: 'acme', revokedAt });
+});
+
+test('an index entry that leads nowhere, or to a key of another id, finds nothing and revokes nothing', async () => {
+  const { store, prefix } = await open();
+  await redis.command('SET', `${prefix}:key-id:gone`, SHA256);
+  expect(await store.records.findKeyById('gone')).toBeUndefined();
+  expect(await store.records.revokeKey('gone', '2026-01-01T00:00:00Z')).toBeUndefined();
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+
+  await redis.command('HSET', `${prefix}:key:${SHA256}`, 'id', 'k1', 'customer', 'acme');
+  expect(await store.records.findKeyById('gone')).toBeUndefined();
+  expect(await store.records.revokeKey('gone', '2026-01-01T00:00:00Z')).toBeUndefined();
+  expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
+});
+
+test('a second attempt completes what a crash between two writes left', async () => {
+  const { store, prefix } = await open();
+  await redis.command('SET', `${prefix}:key-id:k1`, SHA256);
+  expect(await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' })).toBe('created');
+  expect(await store.records.findKeyById('k1')).toEqual({ id: 'k1', customer: 'acme' });
+  expect(await redis.command('SMEMBERS', `${prefix}:customer-keys:{acme}`)).toEqual(['k1']);
+});
+
+test('a refused key leaves no index entries of its own', async () => {
+  const { store, prefix } = await open();
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await store.records.createKey(SHA256, { id: 'k2', customer: 'globex' });
+  expect(await redis.command('EXISTS', `${prefix}:key-id:k2`, `${prefix}:customer-keys:{globex}`)).toBe(0);
+});
+
+test('a Redis key of a wrong type is a failure and never an unknown key', async () => {
+  const { store, prefix, observer } = await open();
+  const names = [`key:${SHA256}`, 'customer:{acme}', 'key-id:k1', 'window:{acme}'];
+  for (const name of names) await redis.command('RPUSH', `${prefix}:${name}`, 'x');
+  const calls = [
+    () => store.records.findKey(SHA256),
+    () => store.records.findCustomer('acme'),
+    () => store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false }),
+    () => store.records.findKeyById('k1'),
+    () => store.records.revokeKey('k1', '2026-01-01T00:00:00Z'),
+    () => store.windows.reserve(request()),
+  ];
+  for (const call of calls) {
+    const error: unknown = await call().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(StoreUnavailableError);
+    expect(String(error)).toContain('WRONGTYPE');
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(prefix);
+  }
+  expect(observer.calls.filter(({ failed }) => failed)).toHaveLength(calls.length);
+  expect(store.status()).toMatchObject({ up: true, lastError: expect.stringContaining('WRONGTYPE') });
+});
+
+test('a window whose head is damaged is a failure, and is left as it is', async () => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:window:{acme}`, 'head', 'garbage');
+  const giveBacks = [{ epoch: 'garbage', bucket: 1, units: 1, session: 1 }];
+  await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
+  await expect(store.windows.refund('acme', giveBacks)).rejects.toThrow('the head of this window');
+  expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(['head', 'garbage']);
+});

@@ -1,0 +1,35 @@
+import { ADMIN_TOKEN, type TestGateway } from './gateway.ts';
+
+/** One call of the admin API with the token; a body makes it a POST. */
+export async function callAdmin(gateway: TestGateway, path: string, init: { method?: string; body?: unknown } = {}) {
+  const answer = await fetch(gateway.admin + path, {
+    method: init.method ?? (init.body === undefined ? 'GET' : 'POST'),
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    ...(init.body !== undefined && { body: JSON.stringify(init.body) }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+export interface NewCustomer {
+  readonly id: string;
+  readonly plan: string;
+  readonly requests_per_hour?: number;
+}
+
+/** Creates the customer and one key; resolves to the key's value. */
+export async function createCustomerWithKey(gateway: TestGateway, customer: NewCustomer): Promise<string> {
+  const created = await callAdmin(gateway, '/admin/v1/customers', { body: customer });
+  if (created.status !== 201) throw new Error(`customer not created: ${JSON.stringify(created)}`);
+  return createKey(gateway, customer.id);
+}
+
+export async function createKey(gateway: TestGateway, customer: string): Promise<string> {
+  const created = await callAdmin(gateway, `/admin/v1/customers/${customer}/keys`, { body: {} });
+  if (created.status !== 201) throw new Error(`key not created: ${JSON.stringify(created)}`);
+  return created.body.key;
+}
+
+export function bearer(key: string): Record<string, string> {
+  return { authorization: `Bearer ${key}` };
+}

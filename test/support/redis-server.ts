@@ -1,0 +1,127 @@
+/** Real Redis servers for tests: each its own process on a free port, without persistence. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Redis } from 'ioredis';
+import { inject } from 'vitest';
+
+const PORT_ATTEMPTS = 10;
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  /** Runs one command on a connection of the tests' own. */
+  command(...args: (string | number)[]): Promise<unknown>;
+  /** Stops the process where it stands: connections stay open and nothing is answered. */
+  pause(): void;
+  resume(): void;
+  /** Ends the process at once, as a crash would. What it held is lost. */
+  kill(): Promise<void>;
+  /** Starts it again, empty, on the same port. */
+  restart(): Promise<void>;
+  /** Ends the process and removes its folder. */
+  stop(): Promise<void>;
+}
+
+export interface RedisServerOptions {
+  /** A port that is known to be free; else one is found. */
+  readonly port?: number;
+  /** More of the server's command line. */
+  readonly args?: readonly string[];
+}
+
+/** Starts a server and waits until it takes connections. Stop it in the test that started it. */
+export async function startRedis({ port: wantedPort, args = [] }: RedisServerOptions = {}): Promise<RedisServer> {
+  const program = inject('redisServer');
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
+  const launch = (port: number) => launchServer(program, folder, port, args);
+  const started = await launchOnFreePort(launch, wantedPort);
+  const { port } = started;
+  let server: ChildProcess | undefined = started.server;
+  const url = `redis://127.0.0.1:${port}`;
+  let client = connect(url);
+
+  const kill = async () => {
+    client.disconnect();
+    const running = server;
+    server = undefined;
+    if (running !== undefined) await end(running);
+  };
+  return {
+    url,
+    port,
+    command: (name, ...rest) => client.call(String(name), ...rest),
+    pause: () => void server?.kill('SIGSTOP'),
+    resume: () => void server?.kill('SIGCONT'),
+    kill,
+    restart: async () => {
+      await kill();
+      server = await launch(port);
+      if (server === undefined) throw new Error(`port ${port} was taken while the server was away`);
+      client = connect(url);
+    },
+    stop: async () => {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A port that nothing listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const address = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** Between finding a free port and taking it somebody else may take it: then another one is tried. */
+async function launchOnFreePort(
+  launch: (port: number) => Promise<ChildProcess | undefined>,
+  wantedPort: number | undefined,
+): Promise<{ port: number; server: ChildProcess }> {
+  for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt += 1) {
+    const port = wantedPort ?? (await freePort());
+    const server = await launch(port);
+    if (server !== undefined) return { port, server };
+  }
+  throw new Error('a Redis server could not be started');
+}
+
+/** The process once it takes connections; undefined when it ended instead. */
+async function launchServer(
+  program: string,
+  folder: string,
+  port: number,
+  args: readonly string[],
+): Promise<ChildProcess | undefined> {
+  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+  const server = spawn(program, [...settings, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const killWithTests = () => server.kill('SIGKILL');
+  process.once('exit', killWithTests);
+  server.once('exit', () => process.off('exit', killWithTests));
+  const lines = createInterface({ input: server.stdout });
+  const isReady = await new Promise<boolean>((resolve) => {
+    lines.on('line', (line) => line.includes('Ready to accept connections') && resolve(true));
+    lines.once('close', () => resolve(false));
+  });
+  return isReady ? server : undefined;
+}
+
+async function end(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const exited = once(server, 'exit');
+  server.kill('SIGKILL');
+  await exited;
+}
+
+function connect(url: string): Redis {
+  return new Redis(url, { protocol: 2, disableClientInfo: true }).on('error', () => undefined);
+}

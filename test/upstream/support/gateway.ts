@@ -1,0 +1,79 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { failureProblem } from '../../../src/upstream/failures.ts';
+import {
+  createForwarder,
+  type Forwarder,
+  type ForwarderOptions,
+  type ForwardOutcome,
+  type ForwardRequest,
+} from '../../../src/upstream/forwarder.ts';
+
+export interface Gateway {
+  readonly port: number;
+  readonly forwarder: Forwarder;
+  /** The next outcome that was not asked for yet; rejects with what the forwarder rejects with. */
+  nextOutcome(): Promise<ForwardOutcome>;
+}
+
+export interface GatewayOptions extends Partial<ForwarderOptions> {
+  /** What one request is forwarded with, where it is not the default. */
+  request?: (url: string) => Partial<ForwardRequest>;
+  beforeForwarding?: (req: IncomingMessage) => Promise<void>;
+}
+
+/** A server that does nothing but forward, to an upstream on this machine. Closed when the test ends. */
+export async function startGateway(upstreamPort: number, options: GatewayOptions = {}): Promise<Gateway> {
+  const { request = () => ({}), beforeForwarding, ...forwarderOptions } = options;
+  const forwarder = createForwarder({
+    url: new URL(`http://127.0.0.1:${upstreamPort}`),
+    connectTimeoutMs: 5_000,
+    responseTimeoutMs: 10_000,
+    totalTimeoutMs: 15_000,
+    maxConnections: 8,
+    maxHeaderBytes: 16_384,
+    ownAnswerNames: new Set(['x-request-id']),
+    clock: systemClock,
+    ...forwarderOptions,
+  });
+  const outcomes: Promise<ForwardOutcome>[] = [];
+  const wanted: ((outcome: Promise<ForwardOutcome>) => void)[] = [];
+
+  const server = createServer(async (req, res) => {
+    const target = req.url ?? '';
+    if (beforeForwarding) await beforeForwarding(req);
+    const forwarded = forwarder.forward(req, res, {
+      path: target,
+      headers: [],
+      beginBefore: systemClock.monotonicMs() + 10_000,
+      answerHeaders: () => [],
+      ...request(target),
+    });
+    const want = wanted.shift();
+    if (want) want(forwarded);
+    else outcomes.push(forwarded);
+    forwarded.then(
+      (outcome) => {
+        if (outcome.kind === 'failed' && !outcome.headSent) {
+          res.writeHead(599).end(`${failureProblem(outcome.failure)} ${outcome.failure}`);
+        }
+      },
+      () => {
+        if (!res.headersSent) res.writeHead(500).end();
+      },
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await forwarder.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    forwarder,
+    nextOutcome: () => outcomes.shift() ?? new Promise((resolve) => wanted.push(resolve)),
+  };
+}
