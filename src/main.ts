@@ -1,4 +1,5 @@
 #!/usr/bin/env node
 import { runCommandLine } from './cli/command-line.ts';
 
-process.exitCode = await runCommandLine(process.argv.slice(2));
+// Not by exitCode: a standard output that nobody reads keeps its last write, and with it the process, for ever.
+process.exit(await runCommandLine(process.argv.slice(2)));
