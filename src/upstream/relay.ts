@@ -55,7 +55,7 @@ export interface RelayContext {
   /** The name that TLS expects; undefined without TLS and for addresses. */
   readonly servername: string | undefined;
   readonly slots: ConnectionSlots;
-  readonly callers: CallerWatch;
+  readonly callers: Pick<CallerWatch, 'watch' | 'unwatch'>;
   readonly ownAnswerNames: ReadonlySet<string>;
   /** From the request's begin to the answer's head. */
   readonly responseTimeoutMs: number;

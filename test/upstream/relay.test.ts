@@ -3,7 +3,6 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { expect, test } from 'vitest';
-import { CallerWatch } from '../../src/upstream/caller-connection.ts';
 import { ConnectionSlots } from '../../src/upstream/connection-slots.ts';
 import { Relay } from '../../src/upstream/relay.ts';
 
@@ -13,6 +12,7 @@ function connecting() {
   const socket = new Socket();
   const req = new IncomingMessage(socket);
   const slots = new ConnectionSlots(1);
+  const watched = new Set<() => void>();
   const controller = { abort: () => {} } as unknown as Dispatcher.DispatchController;
   const relay = new Relay(
     req,
@@ -22,7 +22,10 @@ function connecting() {
       pool: { dispatch: () => true } as unknown as Dispatcher,
       servername: undefined,
       slots,
-      callers: new CallerWatch(),
+      callers: {
+        watch: (_socket, onGone) => void watched.add(onGone),
+        unwatch: (_socket, onGone) => void watched.delete(onGone),
+      },
       ownAnswerNames: new Set(),
       responseTimeoutMs: 1_000_000,
       totalTimeoutMs: 2_000_000,
@@ -34,7 +37,10 @@ function connecting() {
     relay,
     slots,
     begin: () => relay.onRequestStart(controller),
-    leave: () => socket.emit('close'),
+    watched,
+    leave: () => {
+      for (const onGone of watched) onGone();
+    },
     setTime: (ms: number) => {
       nowMs = ms;
     },
@@ -76,4 +82,13 @@ test('a bug before the request began rejects and lets the connection go unused',
   relay.giveUp(new TypeError('a bug'));
   await expect(relay.outcome).rejects.toThrow('a bug');
   expect(begin).toThrow('over');
+});
+
+test('a caller connection that lives on keeps nothing of a request that is over', async () => {
+  const { relay, watched, begin, setTime } = connecting();
+  expect(watched.size).toBe(1);
+  setTime(1_000_000);
+  expect(begin).toThrow('too late');
+  await relay.outcome;
+  expect(watched.size).toBe(0);
 });

@@ -200,25 +200,49 @@ test('connections are kept and used again', async () => {
   expect([upstream.heads.length, upstream.connections()]).toEqual([3, 1]);
 });
 
-test('close waits for what is under way and refuses what comes later', async () => {
+test('close waits for what is under way or in the queue, and refuses what comes later', async () => {
   const held = Promise.withResolvers<ServerResponse>();
-  const upstream = await startHttpUpstream((_req, res) => held.resolve(res));
-  const gateway = await startGateway(upstream);
-  const answer = call(gateway.port);
+  const upstream = await startHttpUpstream((req, res) => {
+    if (req.url === '/first') held.resolve(res);
+    else res.end('second');
+  });
+  const queued = Promise.withResolvers<void>();
+  const gateway = await startGateway(upstream, {
+    maxConnections: 1,
+    request: (url) => {
+      if (url === '/second') queued.resolve();
+      return {};
+    },
+  });
+  const first = call(gateway.port, '/first');
+  const firstOutcome = gateway.nextOutcome();
   const upstreamAnswer = await held.promise;
+  const second = call(gateway.port, '/second');
+  await queued.promise;
+  await setImmediate();
   let closed = false;
   const closing = gateway.forwarder.close().then(() => {
     closed = true;
   });
   await setImmediate();
   expect(closed).toBe(false);
-  upstreamAnswer.end('complete');
-  expect((await answer).content.toString()).toContain('complete');
-  await closing;
-  await gateway.nextOutcome();
+  upstreamAnswer.end('first');
+  expect((await first).content.toString()).toContain('first');
+  expect((await second).content.toString()).toContain('second');
+  await Promise.all([closing, firstOutcome, gateway.nextOutcome()]);
 
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'refused', begun: false });
+});
+
+test('a bug before the transport rejects, and nobody waits for ever', async () => {
+  const upstream = await startRawUpstream((socket) => socket.end());
+  const gateway = await startGateway(upstream.port, {
+    request: () => ({ beginBefore: Symbol('no number') as unknown as number }),
+  });
+  const answer = call(gateway.port);
+  await expect(gateway.nextOutcome()).rejects.toThrow(TypeError);
+  expect((await answer).status).toBe(500);
 });
 
 test('a bug in the callback rejects and leaves the answer to the caller of forward', async () => {

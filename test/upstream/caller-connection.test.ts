@@ -1,0 +1,15 @@
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { CallerWatch } from '../../src/upstream/caller-connection.ts';
+
+test('all requests of a connection learn of its end, through one listener, except those that are over', () => {
+  const socket = new Socket();
+  const watch = new CallerWatch();
+  const told: number[] = [];
+  const listeners = Array.from({ length: 20 }, (_, i) => () => void told.push(i));
+  for (const listener of listeners) watch.watch(socket, listener);
+  for (const listener of listeners.slice(2)) watch.unwatch(socket, listener);
+  expect(socket.listenerCount('close')).toBe(1);
+  socket.emit('close');
+  expect(told).toEqual([0, 1]);
+});
