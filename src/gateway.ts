@@ -10,7 +10,7 @@ import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
-import { drainServer } from './edge/drain.ts';
+import { createDrain } from './edge/drain.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
 import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
@@ -143,6 +143,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
     recorder.unparsed,
   );
+  const drain = createDrain(publicServer);
   const publicUrl = await open(opened, publicServer, 'listen', config.listen);
   const addresses: GatewayAddresses = { public: publicUrl, ops: opsUrl, admin: adminUrl };
   logger.info({ version, config: config.file, config_hash: config.hash, ...addresses }, 'tollgate started');
@@ -153,8 +154,9 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     async close() {
       draining = true;
       logger.info({ ...config.shutdown }, 'tollgate stops: not ready any more, then drains');
+      drain.begin();
       await setTimeout(config.shutdown.notReadyMs);
-      await drainServer(publicServer, config.shutdown.drainMs);
+      await drain.finish(config.shutdown.drainMs);
       logger.info('tollgate stopped');
       await running.disposeAsync();
     },

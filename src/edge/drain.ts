@@ -1,23 +1,58 @@
-import type { Server } from 'node:http';
+/**
+ * The end of a listener in two steps, so that callers with kept connections lose nothing: first every answer ends its
+ * connection (RFC 9112 §9.6) while requests are still taken, later nothing is accepted any more. In one step, a caller
+ * that was told `keep-alive` would send its next request into a connection that is being closed.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 const LOOK_MS = 50;
 
-/**
- * Stops accepting and lets what is under way finish: every further answer closes its connection, idle connections are
- * closed at once, and what is left at the deadline is cut. Resolves when no connection is left.
- */
-export function drainServer(server: Server, deadlineMs: number): Promise<void> {
-  server.prependListener('request', (_req, res) => {
-    res.shouldKeepAlive = false;
+export interface Drain {
+  /** From now on answers end their connections, those to requests under way included. */
+  begin(): void;
+  /**
+   * Stops accepting, closes idle connections at once, lets what is under way finish, and cuts what is left after
+   * `deadlineMs`. Resolves when no connection is left.
+   */
+  finish(deadlineMs: number): Promise<void>;
+}
+
+/** To be created before the server takes its first request. */
+export function createDrain(server: Server): Drain {
+  /** The newest answer under way on each connection: with pipelining, an earlier one would end it before the last. */
+  const newest = new Map<Socket, ServerResponse>();
+  let begun = false;
+
+  server.on('connection', (socket: Socket) => {
+    socket.once('close', () => newest.delete(socket));
   });
-  return new Promise((resolve) => {
-    // Node.js closes idle connections once at close(); those that become idle later are found by looking again.
-    const look = setInterval(() => server.closeIdleConnections(), LOOK_MS);
-    const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
-    server.close(() => {
-      clearInterval(look);
-      clearTimeout(cut);
-      resolve();
+  const onRequest = ({ socket }: IncomingMessage, res: ServerResponse) => {
+    if (begun) res.shouldKeepAlive = false;
+    newest.set(socket, res);
+    res.once('close', () => {
+      if (newest.get(socket) === res) newest.delete(socket);
     });
-  });
+  };
+  // A request with an expectation comes by an event of its own; after `100-continue` Node.js ends the connection itself.
+  for (const event of ['request', 'checkExpectation']) server.prependListener(event, onRequest);
+
+  return {
+    begin() {
+      begun = true;
+      for (const res of newest.values()) res.shouldKeepAlive = false;
+    },
+    finish(deadlineMs) {
+      return new Promise((resolve) => {
+        // Node.js closes idle connections once at close(); those that become idle later are found by looking again.
+        const look = setInterval(() => server.closeIdleConnections(), LOOK_MS);
+        const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
+        server.close(() => {
+          clearInterval(look);
+          clearTimeout(cut);
+          resolve();
+        });
+      });
+    },
+  };
 }

@@ -4,12 +4,13 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:=@+/-]{0,127}$/;
 const SHORTEST_KEY_LENGTH = 8;
 
 /**
- * The caller's `X-Request-Id` when it is a plain token of at most 128 characters, else a new UUID. What could be a
- * key is not taken over: this value is logged.
+ * The caller's `X-Request-Id` when it is a plain token of at most 128 characters, else a new UUID. What could be a key,
+ * or has one in it, is not taken over: this value is logged.
  */
-export function chooseRequestId(fromCaller: string | string[] | undefined, authorization: string | undefined): string {
+export function chooseRequestId(fromCaller: string | string[] | undefined, authorization = ''): string {
   if (typeof fromCaller !== 'string' || !SANE_REQUEST_ID.test(fromCaller)) return randomUUID();
-  const couldBeKey = fromCaller.length >= SHORTEST_KEY_LENGTH && authorization?.includes(fromCaller);
-  if (couldBeKey || fromCaller.startsWith('tg_')) return randomUUID();
-  return fromCaller;
+  const token = authorization.slice(authorization.lastIndexOf(' ') + 1);
+  const isPartOfKey = fromCaller.length >= SHORTEST_KEY_LENGTH && authorization.includes(fromCaller);
+  const hasKey = token.length >= SHORTEST_KEY_LENGTH && fromCaller.includes(token);
+  return isPartOfKey || hasKey || fromCaller.includes('tg_') ? randomUUID() : fromCaller;
 }

@@ -88,7 +88,9 @@ export function createRouteTable(
 
   function explainMiss(path: string): string {
     const bare = path.replace(/\/+$/, '');
-    if (bare !== path && find(canonical(bare))) return `There is no trailing slash here: use ${bare} instead.`;
+    // By its template, not as sent: whatever stands in the path is not repeated, it could be a key.
+    const meant = bare === path ? undefined : find(canonical(bare));
+    if (meant) return `There is no trailing slash here: use ${meant.template} instead.`;
     const asked = versionedPrefix(path);
     const otherVersion = asked && knownPrefixes.some(({ base }) => base === asked.base);
     if (otherVersion && !versions.includes(asked.base + asked.version)) {

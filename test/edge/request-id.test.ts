@@ -17,7 +17,17 @@ describe("the caller's request id", () => {
     ['is a key', 'tg_demo_starter'],
     ['is part of the key sent along', 'demo_starter'],
     ['looks like any key', 'tg_other'],
+    ['has the key sent along in it', 'request-tg_demo_starter'],
+    ['has what looks like any key in it', 'request-tg_other'],
   ])('is replaced when it %s', (_, id) => {
     expect(chooseRequestId(id, 'Bearer tg_demo_starter')).toMatch(UUID);
+  });
+
+  it('is replaced when it has a key in it that was made elsewhere', () => {
+    expect(chooseRequestId('request-made-elsewhere-1', 'Bearer made-elsewhere')).toMatch(UUID);
+  });
+
+  it('is kept when there are no credentials', () => {
+    expect(chooseRequestId('abc-1234-567', undefined)).toBe('abc-1234-567');
   });
 });

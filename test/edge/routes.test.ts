@@ -55,8 +55,8 @@ describe('every other path is a miss', () => {
 
 describe('a near miss is told the right form', () => {
   it('a trailing slash', () => {
-    expect(missDetail('/v1/conversations/')).toContain('use /v1/conversations instead');
-    expect(missDetail('/api/v1/conversations/abc/')).toContain('use /api/v1/conversations/abc instead');
+    expect(missDetail('/v1/conversations/')).toContain('use /api/v1/conversations instead');
+    expect(missDetail('/api/v1/conversations/abc/')).toContain('use /api/v1/conversations/{id} instead');
   });
 
   it.each(['/v2/conversations', '/api/v2/conversations', '/v2', '/api/v10/x'])('another version: %s', (path) => {
