@@ -1,13 +1,14 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../version.ts';
-import { checkConfig } from './check-config.ts';
-import { start } from './start.ts';
 
 /** Exit statuses of the command line; the same for every command. */
 export const EXIT = { success: 0, failure: 1, usage: 2 } as const;
 
-/** The command line as a tree; actions resolve to the exit status. */
+/**
+ * The command line as a tree; actions resolve to the exit status. Each command loads its own modules, so that help and
+ * mistakes are answered without loading the gateway.
+ */
 function buildProgram(finish: (status: number) => void): Command {
   const program = new Command('tollgate')
     .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
@@ -18,12 +19,18 @@ function buildProgram(finish: (status: number) => void): Command {
     .command('start')
     .description('run the gateway until SIGTERM or SIGINT')
     .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }: { config: string }) => finish(await start(config)));
+    .action(async ({ config }: { config: string }) => {
+      const { start } = await import('./start.ts');
+      finish(await start(config));
+    });
   program
     .command('check-config')
     .description('check a configuration file and print everything that is wrong with it')
     .argument('<file>', 'the YAML configuration file')
-    .action(async (file: string) => finish(await checkConfig(file)));
+    .action(async (file: string) => {
+      const { checkConfig } = await import('./check-config.ts');
+      finish(await checkConfig(file));
+    });
   return program;
 }
 
