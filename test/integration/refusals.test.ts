@@ -143,7 +143,7 @@ describe.each(STORES)('refusals over $name', ({ start }) => {
   );
 
   it.each([
-    ['/v1/conversations/', 'not_found', 'use /v1/conversations instead'],
+    ['/v1/conversations/', 'not_found', 'use /api/v1/conversations instead'],
     ['/api/v2/conversations', 'not_found', 'Version v2 does not exist'],
     ['/V1/conversations', 'not_found', 'What exists'],
     ['/metrics', 'not_found', 'What exists'],

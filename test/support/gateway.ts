@@ -11,6 +11,7 @@ export const ADMIN_TOKEN = 'admin-token-of-the-tests';
 export interface TestGateway extends GatewayAddresses {
   /** Every log line so far, parsed. */
   readonly logs: readonly Record<string, unknown>[];
+  /** Closes it once, however often it is called. */
   close(): Promise<void>;
 }
 
@@ -39,15 +40,22 @@ export async function startTestGateway(settings: {
   await writeFile(file, stringify(sections));
   const logs: Record<string, unknown>[] = [];
   const logDestination = { write: (line: string) => void logs.push(JSON.parse(line)) };
-  const gateway = await startGateway(await loadConfig(file, {}), { logDestination });
-  return {
-    ...gateway.addresses,
-    logs,
-    async close() {
-      await gateway.close();
-      await rm(folder, { recursive: true });
-    },
-  };
+  const removeFolder = () => rm(folder, { recursive: true });
+  try {
+    const gateway = await startGateway(await loadConfig(file, {}), { logDestination });
+    let closed: Promise<void> | undefined;
+    return {
+      ...gateway.addresses,
+      logs,
+      close() {
+        closed ??= gateway.close().then(removeFolder);
+        return closed;
+      },
+    };
+  } catch (error) {
+    await removeFolder();
+    throw error;
+  }
 }
 
 export interface TestStore {
@@ -55,20 +63,27 @@ export interface TestStore {
   close(): Promise<void>;
 }
 
+export interface StoreKind {
+  readonly name: string;
+  start(): Promise<TestStore>;
+}
+
+const REDIS_STORE: StoreKind = {
+  name: 'Redis',
+  async start() {
+    const redis = await startRedis();
+    return { url: redis.url, close: () => redis.stop() };
+  },
+};
+
+/** For suites to which it is all the same where records are kept: it needs no server. */
+export const EMBEDDED_STORE: StoreKind = {
+  name: 'the embedded store',
+  async start() {
+    const folder = await mkdtemp(join(tmpdir(), 'tollgate-store-'));
+    return { url: `sqlite:${join(folder, 'store.sqlite')}`, close: () => rm(folder, { recursive: true }) };
+  },
+};
+
 /** Both stores, for suites that must pass over each. */
-export const STORES: readonly { readonly name: string; start(): Promise<TestStore> }[] = [
-  {
-    name: 'Redis',
-    async start() {
-      const redis = await startRedis();
-      return { url: redis.url, close: () => redis.stop() };
-    },
-  },
-  {
-    name: 'the embedded store',
-    async start() {
-      const folder = await mkdtemp(join(tmpdir(), 'tollgate-store-'));
-      return { url: `sqlite:${join(folder, 'store.sqlite')}`, close: () => rm(folder, { recursive: true }) };
-    },
-  },
-];
+export const STORES: readonly StoreKind[] = [REDIS_STORE, EMBEDDED_STORE];

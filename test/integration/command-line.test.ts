@@ -1,0 +1,209 @@
+import { once } from 'node:events';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { bearer } from '../support/admin.ts';
+import { runProgram, startProgram } from '../support/process.ts';
+
+const QUICK_START = fileURLToPath(new URL('../../config/quickstart.yaml', import.meta.url));
+const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-command-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+async function configFile(content: string): Promise<string> {
+  const file = join(await newFolder(), 'gateway.yaml');
+  await writeFile(file, content);
+  return file;
+}
+
+const GOOD = 'store: { url: "sqlite:store.sqlite" }\nupstream: { urls: [sample] }\n';
+const BROKEN = 'store: { url: "sqlite:store.sqlite" }\nlisten: { prot: 8080 }\nupstream: { urls: [ftp://backend] }\n';
+
+describe('help', () => {
+  it('lists the commands', async () => {
+    const { status, stdout, stderr } = await runProgram({ args: ['--help'] });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Usage: tollgate /);
+    expect(stdout).toMatch(/^ {2}start .*run the gateway/m);
+    expect(stdout).toMatch(/^ {2}check-config .*check a configuration file/m);
+    expect(stderr).toBe('');
+  });
+
+  it.each([
+    ['start', '--config <file>'],
+    ['check-config', '<file>'],
+  ])('%s --help shows what the command takes', async (command, usage) => {
+    const { status, stdout } = await runProgram({ args: [command, '--help'] });
+    expect(status).toBe(0);
+    expect(stdout).toContain(usage);
+  });
+});
+
+it.each([
+  ['no command', []],
+  ['an unknown command', ['strat']],
+  ['an unknown option', ['start', '--config', 'gateway.yaml', '--fast']],
+  ['start without --config', ['start']],
+  ['a file too many', ['check-config', 'a.yaml', 'b.yaml']],
+])('%s is wrong usage: status 2, and a hint at --help or the help itself', async (_, args) => {
+  const { status, stdout, stderr } = await runProgram({ args });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/--help|Usage:/);
+  expect(stderr).not.toMatch(/^ {4}at /m);
+  expect(stdout).toBe('');
+});
+
+describe('check-config', () => {
+  it('says in one line that a file is good', async () => {
+    const file = await configFile(GOOD);
+    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file] });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toBe(`${file} is valid: 4 plans, 2 routes.\n`);
+  });
+
+  it('prints every problem of a broken file, one a line, and nothing else', async () => {
+    const file = await configFile(BROKEN);
+    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file] });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(new RegExp(`^${file}:2: listen\\.prot: .*port`));
+    expect(lines[1]).toMatch(new RegExp(`^${file}:3: upstream\\.urls\\[0\\]: `));
+  });
+
+  it('says so when there is no such file', async () => {
+    const file = join(await newFolder(), 'missing.yaml');
+    const { status, stderr } = await runProgram({ args: ['check-config', file] });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `${file}: cannot be read: there is no such file\n` });
+  });
+
+  it.each(['quickstart.yaml', 'gateway.yaml'])('finds the shipped %s good', async (name) => {
+    const file = fileURLToPath(new URL(`../../config/${name}`, import.meta.url));
+    const env = { REDIS_URL: 'redis://127.0.0.1:6390', UPSTREAM_URL: 'http://127.0.0.1:3000' };
+    expect((await runProgram({ args: ['check-config', file], env })).status).toBe(0);
+  });
+});
+
+describe('start', () => {
+  it('refuses a broken file as check-config does', async () => {
+    const file = await configFile(BROKEN);
+    const { status, stdout, stderr } = await runProgram({ args: ['start', '--config', file] });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      expect.stringContaining(':2: listen.prot: '),
+      expect.stringContaining(':3: upstream.urls[0]: '),
+    ]);
+  });
+
+  // The public listener is the last one to be bound: that the process ends shows that all before it was closed.
+  it('says which setting to change when a port is taken, and ends', async () => {
+    const occupant = createServer().listen(0, '127.0.0.1');
+    await once(occupant, 'listening');
+    onTestFinished(() => void occupant.close());
+    const address = occupant.address();
+    const port = address !== null && typeof address === 'object' ? address.port : 0;
+    const sections = ['listen', 'ops', 'admin'].map(
+      (name) => `${name}: { host: 127.0.0.1, port: ${name === 'listen' ? port : 0} }\n`,
+    );
+    const file = await configFile(GOOD + sections.join(''));
+    const { status, stderr } = await runProgram({ args: ['start', '--config', file] });
+    expect(status).toBe(1);
+    expect(stderr).toBe(
+      `tollgate: cannot listen on 127.0.0.1:${port}: something else listens there already; choose another listen.host or listen.port\n`,
+    );
+  });
+});
+
+describe('the quick start', () => {
+  /** From a copy, since its store lies beside the folder of its configuration. */
+  async function startQuickStart() {
+    const folder = join(await newFolder(), 'config');
+    await mkdir(folder);
+    const file = join(folder, 'quickstart.yaml');
+    await copyFile(QUICK_START, file);
+    return { file, gateway: await startProgram({ args: ['--config', file], env: ANY_PORTS }) };
+  }
+
+  it('serves every demo customer on both prefixes, each with its own quota', async () => {
+    const { gateway } = await startQuickStart();
+    const quotas = [
+      ['tg_demo_starter', 1000],
+      ['tg_demo_professional', 5000],
+      ['tg_demo_business', 20_000],
+      ['tg_demo_enterprise', 50_000],
+    ] as const;
+    for (const [key, limit] of quotas) {
+      for (const prefix of ['/v1', '/api/v1']) {
+        const list = await fetch(`${gateway.public}${prefix}/conversations?limit=1`, { headers: bearer(key) });
+        expect(list.status).toBe(200);
+        expect(list.headers.get('ratelimit-policy')).toBe(`"hourly";q=${limit};w=3600`);
+        const { data } = (await list.json()) as { data: [{ id: string }] };
+        expect(data).toHaveLength(1);
+        const one = await fetch(`${gateway.public}${prefix}/conversations/${data[0].id}`, { headers: bearer(key) });
+        expect(one.status).toBe(200);
+        expect(one.headers.get('ratelimit-policy')).toBe(`"hourly";q=${limit};w=3600`);
+        expect(await one.json()).toEqual(data[0]);
+      }
+    }
+    expect((await fetch(`${gateway.public}/v1/conversations`)).status).toBe(401);
+    expect((await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
+    expect((await fetch(`${gateway.admin}/status`, { headers: bearer('anything') })).status).toBe(401);
+  });
+
+  it('prints the demo keys and what to try, with the addresses it took', async () => {
+    const { gateway } = await startQuickStart();
+    await expect.poll(gateway.output).toContain('Ctrl-C stops it');
+    const output = gateway.output();
+    for (const plan of ['starter', 'professional', 'business', 'enterprise']) {
+      expect(output).toMatch(new RegExp(`^ +tg_demo_${plan} +${plan}\\b`, 'm'));
+    }
+    expect(output).toContain(
+      `curl -i -H 'Authorization: Bearer tg_demo_starter' '${gateway.public}/v1/conversations?limit=2'`,
+    );
+    expect(output).toContain(`curl -s ${gateway.ops}/readyz`);
+  });
+
+  it('listens on 127.0.0.1 and no other address of the machine', async () => {
+    const { gateway } = await startQuickStart();
+    const others = Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])
+      .map(({ address }) => address)
+      .filter((address) => address !== '127.0.0.1' && !address.startsWith('fe80:'));
+    // On Linux all of 127.0.0.0/8 is this machine, so there is always one to try.
+    if (process.platform === 'linux') others.push('127.0.0.2');
+    for (const url of [gateway.public, gateway.ops, gateway.admin ?? '']) {
+      const { hostname, port } = new URL(url);
+      expect(hostname).toBe('127.0.0.1');
+      for (const host of others) expect(await accepts(host, Number(port)), `${host}:${port}`).toBe(false);
+    }
+  });
+
+  it('remembers over a crash what was used', async () => {
+    const { file, gateway } = await startQuickStart();
+    const remaining = async (url: string) =>
+      (await fetch(`${url}/v1/conversations`, { headers: bearer('tg_demo_starter') })).headers.get(
+        'x-ratelimit-remaining',
+      );
+    expect(await remaining(gateway.public)).toBe('999');
+    expect(await remaining(gateway.public)).toBe('998');
+    gateway.signal('SIGKILL');
+    await gateway.finished;
+    const again = await startProgram({ args: ['--config', file], env: ANY_PORTS });
+    expect(await remaining(again.public)).toBe('997');
+  });
+
+  function accepts(host: string, port: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connect(port, host);
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+      socket.once('connect', () => socket.destroy());
+    });
+  }
+});

@@ -1,0 +1,92 @@
+/** The program as its users run it: a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+export interface ProcessSettings {
+  readonly args: readonly string[];
+  /** The whole environment of the process, but for what finding programs needs. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Finished {
+  /** Undefined when a signal ended the process. */
+  readonly status: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningGateway {
+  readonly public: string;
+  readonly ops: string;
+  readonly admin: string | undefined;
+  /** Standard output so far. */
+  output(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Resolves when the process has ended and all its output is here. */
+  finished: Promise<Finished>;
+}
+
+/** Runs one command to its end. */
+export async function runProgram(settings: ProcessSettings): Promise<Finished> {
+  return launch(settings).finished;
+}
+
+/** Starts `start` with the given arguments and waits until the gateway says that it runs. Killed when the test ends. */
+export async function startProgram({ args, env }: ProcessSettings): Promise<RunningGateway> {
+  const { child, finished, output, sawLine } = launch({ args: ['start', ...args], ...(env && { env }) });
+  const started = await Promise.race([sawLine('tollgate started'), finished]);
+  if ('stderr' in started) throw new Error(`the gateway ended: ${started.stderr}`);
+  return {
+    public: String(started.public),
+    ops: String(started.ops),
+    admin: started.admin === undefined ? undefined : String(started.admin),
+    output,
+    signal: (name) => void child.kill(name),
+    finished,
+  };
+}
+
+function launch({ args, env = {} }: ProcessSettings) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => end(child));
+  let stdout = '';
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  const finished = once(child, 'close').then(
+    ([status]: (number | null)[]): Finished => ({ status: status ?? undefined, stdout, stderr }),
+  );
+  /** The first complete log line with this message, parsed. */
+  const sawLine = (msg: string) =>
+    new Promise<Record<string, unknown>>((resolve) => {
+      const look = () => {
+        const line = stdout
+          .split('\n')
+          .slice(0, -1)
+          .find((each) => each.startsWith('{') && each.includes(`"msg":"${msg}"`));
+        if (line === undefined) return;
+        child.stdout.off('data', look);
+        resolve(JSON.parse(line));
+      };
+      child.stdout.on('data', look);
+    });
+  return { child, finished, output: () => stdout, sawLine };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}

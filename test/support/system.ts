@@ -1,0 +1,31 @@
+import type { RequestListener } from 'node:http';
+import { onTestFinished } from 'vitest';
+import { createCustomerWithKey, type NewCustomer } from './admin.ts';
+import { type Backend, startBackend } from './backend.ts';
+import { EMBEDDED_STORE, type StoreKind, startTestGateway, type TestGateway } from './gateway.ts';
+
+export interface TestSystem {
+  readonly backend: Backend;
+  readonly gateway: TestGateway;
+  /** Of the customer that was asked for. */
+  readonly key: string;
+}
+
+export interface SystemSettings {
+  readonly store?: StoreKind;
+  readonly answer?: RequestListener;
+  readonly config?: Record<string, Record<string, unknown>>;
+  readonly customer?: NewCustomer;
+}
+
+/** A store, a backend and a gateway between them, with one customer; closed when the test that called this ends. */
+export async function startSystem(settings: SystemSettings = {}): Promise<TestSystem> {
+  const { store: kind = EMBEDDED_STORE, answer, config = {}, customer = { id: 'acme', plan: 'starter' } } = settings;
+  const store = await kind.start();
+  onTestFinished(() => store.close());
+  const backend = await startBackend(answer);
+  onTestFinished(() => backend.close());
+  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config });
+  onTestFinished(() => gateway.close());
+  return { backend, gateway, key: await createCustomerWithKey(gateway, customer) };
+}
