@@ -2,9 +2,9 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { CustomerRecord } from '../store/store.ts';
-import type { AdminParts } from './admin-app.ts';
 import { parseBody } from './json-body.ts';
 import { allowOnly } from './method-not-allowed.ts';
+import type { AdminParts } from './parts.ts';
 import { Refusal } from './refusal.ts';
 
 const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;

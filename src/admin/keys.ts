@@ -2,10 +2,10 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import type { KeyRecord } from '../store/store.ts';
-import type { AdminParts } from './admin-app.ts';
 import { DISPLAY_NAME, requireCustomer } from './customers.ts';
 import { parseBody } from './json-body.ts';
 import { allowOnly } from './method-not-allowed.ts';
+import type { AdminParts } from './parts.ts';
 import { Refusal } from './refusal.ts';
 
 /** Whoever writes records directly may name keys as they like, within reason. */

@@ -2,13 +2,14 @@
  * The way of a public request, in order: syntax, path, method, key, suspension, quota, upstream. Nothing before the
  * quota costs the customer anything, and nothing that is refused reaches the backend.
  */
-import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
 import type { Authentication, Authenticator } from '../keys/authenticator.ts';
 import type { Problem } from '../problems/document.ts';
 import type { Admission, HourlyQuota } from '../quota/hourly-quota.ts';
 import { effectiveLimit, type LimitPolicy } from '../quota/limit.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
+import { createStrictApp } from '../strict-app.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders, type CredentialsPolicy } from '../upstream/request-headers.ts';
 import { identifyCaller, type TrustedProxies } from './client-address.ts';
@@ -224,11 +225,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     refuse(exchange, refusals.internalError());
   };
 
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', false);
-  app.enable('case sensitive routing');
+  const app = createStrictApp();
   app.use(handle);
   app.use(handleBug);
   return app;

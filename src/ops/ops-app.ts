@@ -1,7 +1,8 @@
 /** The ops listener: for probes and Prometheus. It is open to whoever reaches it, so nothing here is secret or writes. */
-import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
+import { createStrictApp } from '../strict-app.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface OpsAppParts {
@@ -13,12 +14,7 @@ export interface OpsAppParts {
 const READ_METHODS = 'GET, HEAD';
 
 export function createOpsApp({ metrics, readiness, logger }: OpsAppParts): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', false);
-  app.enable('case sensitive routing');
-  app.enable('strict routing');
+  const app = createStrictApp();
 
   app
     .route('/metrics')
