@@ -13,3 +13,21 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 };
+
+/** Delayed actions as a parameter, for the same reason. */
+export interface Scheduler {
+  /** Runs `action` once, not before `delayMs` have passed. */
+  after(delayMs: number, action: () => void): Scheduled;
+}
+
+export interface Scheduled {
+  cancel(): void;
+}
+
+/** Node.js's timers; none of them keeps the process alive. */
+export const systemScheduler: Scheduler = {
+  after(delayMs, action) {
+    const timer = setTimeout(action, delayMs).unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};

@@ -34,6 +34,26 @@ export interface RecordStore {
   findKeyById(keyId: string): Promise<KeyRecord | undefined>;
   /** Sets `revokedAt` unless it is set already; the record as it is afterwards, undefined when there is none. */
   revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined>;
+  /**
+   * Deletes the customer's window and writes `usageResetAt`, both at once; the record as it is afterwards, undefined
+   * when there is none.
+   */
+  resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
+}
+
+/** What a store says has changed: by this program or by any other. */
+export type Invalidation =
+  | { readonly kind: 'key'; readonly sha256: string }
+  | { readonly kind: 'customer'; readonly id: string }
+  /** Anything may have changed: the push was interrupted, or everything was deleted. */
+  | { readonly kind: 'all' };
+
+/** The push of changes to keys and customers that were read before, missing ones included. */
+export interface Invalidations {
+  /** While false, changes made elsewhere are noticed only by reading again. */
+  readonly connected: boolean;
+  /** `listener` is called in the turn in which the push arrives. Returns how to stop. */
+  subscribe(listener: (invalidation: Invalidation) => void): () => void;
 }
 
 /** Units of one lease that go back to the bucket they were counted in. */
@@ -78,6 +98,17 @@ export interface WindowStore {
   reserve(request: ReserveRequest): Promise<Grant>;
   /** Units that went back; 0 when the window is another one, or the session that granted them is over. */
   refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number>;
+  /**
+   * Counts units that were admitted while the store was away, whatever the limit. Not to be repeated when the outcome
+   * is unknown. Rejects with {@link StoreUnavailableError}.
+   */
+  report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }>;
+}
+
+/** Units that may have reached the upstream until `ageMs` before the report; negative: until so long after it. */
+export interface AdmittedUnits {
+  readonly ageMs: number;
+  readonly units: number;
 }
 
 export interface StoreStatus {
@@ -87,11 +118,28 @@ export interface StoreStatus {
   readonly reached: boolean;
   /** The last failure in words for operators, without secrets. */
   readonly lastError?: string;
+  /** Whether changes to keys and customers are pushed. */
+  readonly invalidation: 'connected' | 'disconnected';
+  /** The store lost its data since this gateway saw it: what it does not know is no longer proof of anything. */
+  readonly wiped: boolean;
 }
 
 export interface Store {
   readonly records: RecordStore;
   readonly windows: WindowStore;
+  readonly invalidations: Invalidations;
+  /**
+   * Says that this instance runs. Resolves to the number of instances that said so within the last hour, this one
+   * included. Rejects with {@link StoreUnavailableError}.
+   */
+  announce(instance: string): Promise<number>;
+  /**
+   * Declares that the store is meant as it is, though its data was lost: gateways stop doubting it. Rejects with
+   * {@link StoreUnavailableError}.
+   */
+  initialise(): Promise<void>;
+  /** Whether calls are worth making now. Cheap: asked for every request that needs the store. */
+  isUp(): boolean;
   status(): StoreStatus;
   close(): Promise<void>;
 }
@@ -103,8 +151,12 @@ export type StoreOp =
   | 'create_key'
   | 'read_key_id'
   | 'revoke_key'
+  | 'reset_usage'
   | 'reserve'
-  | 'refund';
+  | 'refund'
+  | 'report'
+  | 'announce'
+  | 'initialise';
 
 /** Told of every call and of every change between reachable and not; implementations never throw. */
 export interface StoreObserver {
@@ -114,5 +166,14 @@ export interface StoreObserver {
 
 /** The store did not answer, or not in time, or not what it must. Never means "no such record". */
 export class StoreUnavailableError extends Error {
-  override readonly name = 'StoreUnavailableError';
+  override readonly name: string = 'StoreUnavailableError';
+}
+
+/** The store answered and has no such record, but it lost its data: there may well have been one. */
+export class StoreWipedError extends StoreUnavailableError {
+  override readonly name = 'StoreWipedError';
+
+  constructor() {
+    super('the store has lost its data: what it does not know may exist all the same');
+  }
 }

@@ -17,13 +17,16 @@
  *
  * A refusal counts nothing; all it may write is the removal of what has expired.
  *
+ * Charge counts units that were admitted while the store was away, so it asks for no limit. Each is counted in the bucket
+ * of the last instant at which it may have reached the upstream, and not at all when that bucket has been dropped.
+ *
  * The store's clock may go back. Buckets up to a minute ahead are left as they are and drop that much later. Buckets
  * further ahead would lock the customer out, so they are folded into the latest bucket of the present, and the window
  * begins a new epoch: a give-back that names a folded bucket must not take units out of a later one of the same index.
  *
- * reserve.lua and refund.lua are the same algorithm inside Redis. A test feeds both the same histories.
+ * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import type { GiveBack, Grant, ReserveRequest } from './store.ts';
+import type { AdmittedUnits, GiveBack, Grant, ReserveRequest } from './store.ts';
 
 export const WINDOW_MS = 3_600_000;
 export const BUCKET_MS = 10_000;
@@ -81,6 +84,13 @@ export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest,
   if (holdMs > MAX_HOLD_MS) throw new RangeError(`holdMs must be at most ${MAX_HOLD_MS}`);
 }
 
+/** @throws RangeError when these are no units that a store may count. */
+export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
+  if (!admitted.every(({ ageMs, units }) => Number.isFinite(ageMs) && Number.isSafeInteger(units) && units >= 0)) {
+    throw new RangeError('ageMs must be finite, and units an integer of at least 0');
+  }
+}
+
 /**
  * Checks and counts. `nowMs` is the store's time; `freshEpoch` is used if a window begins.
  * @throws RangeError as {@link checkRequest}.
@@ -94,14 +104,9 @@ export function reserve(
 ): WindowGrant {
   checkRequest(request);
   const { need, ahead, limit, holdMs } = request;
-  const stored = hash.head();
-  const ledger: Ledger = stored ? { ...stored } : { epoch: freshEpoch, used: 0, oldest: 0, newest: 0, holdEndMs: 0 };
+  const ledger = openLedger(hash, freshEpoch);
   const gaveBack = takeBack(hash, ledger, request.giveBacks) > 0;
   const dropped = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
-  if (ledger.used <= 0) {
-    ledger.used = 0;
-    ledger.oldest = 0;
-  }
 
   const available = Math.max(0, limit - ledger.used);
   const needed = Math.min(need, available);
@@ -109,9 +114,7 @@ export function reserve(
   const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
   if (granted > 0) {
     hash.add(bucket, granted);
-    ledger.used += granted;
-    if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
-    ledger.newest = Math.max(ledger.newest, bucket);
+    count(ledger, bucket, granted);
     ledger.holdEndMs = Math.max(ledger.holdEndMs, nowMs + holdMs);
   }
   if (granted > 0 || gaveBack || dropped) hash.setHead(ledger);
@@ -127,6 +130,31 @@ export function reserve(
   };
 }
 
+/**
+ * Counts, whatever the limit. `used` is what is counted afterwards.
+ * @throws RangeError as {@link checkAdmitted}.
+ */
+export function charge(
+  hash: WindowHash,
+  shape: WindowShape,
+  nowMs: number,
+  admitted: readonly AdmittedUnits[],
+  freshEpoch: string,
+): { readonly used: number } {
+  checkAdmitted(admitted);
+  const ledger = openLedger(hash, freshEpoch);
+  let changed = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
+  for (const { ageMs, units } of admitted) {
+    const bucket = Math.min(Math.floor((nowMs - ageMs) / shape.bucketMs), latestBucket(shape, nowMs));
+    if (units === 0 || dropTimeMs(bucket, shape) <= nowMs) continue;
+    hash.add(bucket, units);
+    count(ledger, bucket, units);
+    changed = true;
+  }
+  if (changed) hash.setHead(ledger);
+  return { used: ledger.used };
+}
+
 /** Units that went back: at most what each bucket holds, nothing for another epoch or a bucket that is gone. */
 export function refund(hash: WindowHash, giveBacks: WindowRequest['giveBacks']): number {
   const stored = hash.head();
@@ -135,6 +163,17 @@ export function refund(hash: WindowHash, giveBacks: WindowRequest['giveBacks']):
   const returned = takeBack(hash, ledger, giveBacks);
   if (returned > 0) hash.setHead(ledger);
   return returned;
+}
+
+function openLedger(hash: WindowHash, freshEpoch: string): Ledger {
+  const stored = hash.head();
+  return stored ? { ...stored } : { epoch: freshEpoch, used: 0, oldest: 0, newest: 0, holdEndMs: 0 };
+}
+
+function count(ledger: Ledger, bucket: number, units: number): void {
+  ledger.used += units;
+  if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
+  ledger.newest = Math.max(ledger.newest, bucket);
 }
 
 function takeBack(hash: WindowHash, ledger: Ledger, giveBacks: WindowRequest['giveBacks']): number {
@@ -156,14 +195,18 @@ function takeBack(hash: WindowHash, ledger: Ledger, giveBacks: WindowRequest['gi
 
 /** Whether anything about the head may have changed. */
 function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): boolean {
-  let changed = false;
-  if (ledger.newest > farthestBucket(shape, nowMs)) {
-    recount(hash, ledger, shape, nowMs, freshEpoch);
-    changed = true;
+  const isTooFarAhead = ledger.newest > farthestBucket(shape, nowMs);
+  if (isTooFarAhead) recount(hash, ledger, shape, nowMs, freshEpoch);
+  const isDue = ledger.used > 0 && (ledger.oldest === 0 || dropTimeMs(ledger.oldest, shape) <= nowMs);
+  if (isDue) dropOldest(hash, ledger, shape, nowMs, freshEpoch);
+  if (ledger.used <= 0) {
+    ledger.used = 0;
+    ledger.oldest = 0;
   }
-  const isDue = ledger.oldest === 0 || dropTimeMs(ledger.oldest, shape) <= nowMs;
-  if (ledger.used <= 0 || !isDue) return changed;
+  return isTooFarAhead || isDue;
+}
 
+function dropOldest(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): void {
   let steps = 0;
   while (ledger.oldest > 0 && ledger.used > 0 && steps < MAX_STEPS) {
     const units = hash.units(ledger.oldest);
@@ -176,7 +219,6 @@ function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs
     steps += 1;
   }
   if (ledger.used > 0 && (ledger.oldest === 0 || steps >= MAX_STEPS)) recount(hash, ledger, shape, nowMs, freshEpoch);
-  return true;
 }
 
 /** The exact ledger from the buckets themselves; drops what has expired and folds what lies too far ahead. */
@@ -185,11 +227,6 @@ function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: nu
   ledger.oldest = 0;
   ledger.newest = 0;
   let folded = 0;
-  const count = (bucket: number, units: number) => {
-    ledger.used += units;
-    if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
-    ledger.newest = Math.max(ledger.newest, bucket);
-  };
   for (const [bucket, units] of hash.buckets()) {
     if (dropTimeMs(bucket, shape) <= nowMs) {
       hash.delete(bucket);
@@ -197,13 +234,13 @@ function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: nu
       hash.delete(bucket);
       folded += units;
     } else {
-      count(bucket, units);
+      count(ledger, bucket, units);
     }
   }
   if (folded === 0) return;
   const latest = latestBucket(shape, nowMs);
   hash.add(latest, folded);
-  count(latest, folded);
+  count(ledger, latest, folded);
   ledger.epoch = freshEpoch;
   ledger.holdEndMs = Math.min(ledger.holdEndMs, nowMs + MAX_HOLD_MS);
 }

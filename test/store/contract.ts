@@ -1,6 +1,15 @@
 /** What every store promises: one suite, run over each of them. Time is real here; histories in time are tried elsewhere. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { GiveBack, Grant, ReserveRequest, Store, StoreObserver, StoreOp } from '../../src/store/store.ts';
+import type {
+  AdmittedUnits,
+  GiveBack,
+  Grant,
+  ReserveRequest,
+  Store,
+  StoreObserver,
+  StoreOp,
+} from '../../src/store/store.ts';
+import { RecordedInvalidations } from './recorded-invalidations.ts';
 
 const HOLD_MS = 2000;
 const SHA256 = 'a'.repeat(64);
@@ -42,7 +51,8 @@ export function storeContract(name: string, openStore: OpenStore): void {
     const observer = new RecordingObserver();
     const store = await openStore(observer);
     onTestFinished(() => store.close());
-    return { ...store, records: store.records, windows: store.windows, status: () => store.status(), observer };
+    const { records, windows, invalidations } = store;
+    return { store, records, windows, invalidations, status: () => store.status(), observer };
   }
 
   describe(`${name}: windows`, () => {
@@ -159,6 +169,56 @@ export function storeContract(name: string, openStore: OpenStore): void {
       expect(await windows.reserve(request({ need: 9, giveBacks }))).toMatchObject({ granted: 5, free: 0, used: 10 });
     });
 
+    test('count what was admitted elsewhere whatever the limit, each unit in the bucket of its own time', async () => {
+      const { windows } = await open();
+      await windows.reserve(request({ need: 10 }));
+      const admitted = [
+        { ageMs: 1_800_000, units: 4 },
+        { ageMs: 0, units: 3 },
+        { ageMs: -2000, units: 2 },
+      ];
+      expect(await windows.report('acme', admitted)).toEqual({ used: 19 });
+      const { waitMs, ...after } = await windows.reserve(request({ limit: 16 }));
+      expect(after).toMatchObject({ granted: 0, free: 0, used: 19 });
+      expect(waitMs).toBeGreaterThan(1_799_000);
+      expect(waitMs).toBeLessThanOrEqual(1_810_000);
+    });
+
+    test('do not count what was admitted so long ago that it has dropped, and begin no window by it', async () => {
+      const { windows } = await open();
+      const nothing = [
+        { ageMs: 3_611_000, units: 5 },
+        { ageMs: 0, units: 0 },
+      ];
+      expect(await windows.report('acme', nothing)).toEqual({ used: 0 });
+      const { epoch } = await windows.reserve(request({ need: 0 }));
+      expect((await windows.reserve(request({ need: 0 }))).epoch).not.toBe(epoch);
+    });
+
+    test('count nothing later than a grant could be counted', async () => {
+      const { windows } = await open();
+      await windows.report('acme', [{ ageMs: -500_000, units: 1 }]);
+      const { waitMs } = await windows.reserve(request({ need: 0, limit: 1 }));
+      expect(waitMs).toBeLessThanOrEqual(3_620_000);
+    });
+
+    test('leave the end of the last hold and the epoch as they are when units are reported', async () => {
+      const { windows } = await open();
+      const { epoch, holdEndMs } = await windows.reserve(request());
+      await windows.report('acme', [{ ageMs: -10_000, units: 1 }]);
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ epoch, holdEndMs, used: 2 });
+    });
+
+    test.each<AdmittedUnits>([
+      { ageMs: 0, units: -1 },
+      { ageMs: 0, units: 0.5 },
+      { ageMs: Number.NaN, units: 1 },
+    ])('refuse to count what makes no sense: %o', async (entry) => {
+      const { windows, observer } = await open();
+      await expect(windows.report('acme', [entry])).rejects.toBeInstanceOf(RangeError);
+      expect(observer.calls).toEqual([]);
+    });
+
     test.each([{ need: -1 }, { need: 0.5 }, { ahead: Number.NaN }, { limit: -1 }, { holdMs: 10_001 }])(
       'refuse to run a request that makes no sense: %o',
       async (overrides) => {
@@ -258,18 +318,106 @@ export function storeContract(name: string, openStore: OpenStore): void {
     });
   });
 
+  describe(`${name}: a reset of usage`, () => {
+    const resetAt = '2026-05-06T07:08:09Z';
+    const customer = { id: 'acme', plan: 'starter', suspended: false };
+
+    test('frees the whole limit and is written into the record', async () => {
+      const { records, windows } = await open();
+      await records.createCustomer(customer);
+      const grant = await windows.reserve(request({ need: 10 }));
+      expect(await records.resetUsage('acme', resetAt)).toEqual({ ...customer, usageResetAt: resetAt });
+      expect(await records.findCustomer('acme')).toEqual({ ...customer, usageResetAt: resetAt });
+      // What was granted before belongs to a window that is gone.
+      expect(await windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
+      const after = await windows.reserve(request({ need: 10 }));
+      expect(after).toMatchObject({ granted: 10, used: 10, free: 0 });
+      // Nothing of the old window is left in the bucket that the new one counts in.
+      expect(await windows.refund('acme', [giveBack(after, 100)])).toBe(10);
+    });
+
+    test('touches no other customer', async () => {
+      const { records, windows } = await open();
+      await records.createCustomer(customer);
+      await windows.reserve(request({ customer: 'globex', need: 10 }));
+      await records.resetUsage('acme', resetAt);
+      expect(await windows.reserve(request({ customer: 'globex' }))).toMatchObject({ granted: 0, used: 10 });
+    });
+
+    test('makes no customer of one that is not there', async () => {
+      const { records, windows } = await open();
+      await windows.reserve(request({ need: 10 }));
+      expect(await records.resetUsage('acme', resetAt)).toBeUndefined();
+      expect(await records.findCustomer('acme')).toBeUndefined();
+      expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
+    });
+  });
+
+  describe(`${name}: invalidations`, () => {
+    const record = { id: 'k1', customer: 'acme' };
+
+    test('tell of a key that was missing and is created, and of one that is revoked', async () => {
+      const { records, invalidations } = await open();
+      expect(invalidations.connected).toBe(true);
+      const pushed = new RecordedInvalidations(invalidations);
+      await records.findKey(SHA256);
+      await records.createKey(SHA256, record);
+      expect(await pushed.atLeast(1)).toEqual([{ kind: 'key', sha256: SHA256 }]);
+      await records.findKey(SHA256);
+      await records.revokeKey('k1', '2026-01-01T00:00:00Z');
+      expect(await pushed.atLeast(2)).toEqual(Array(2).fill({ kind: 'key', sha256: SHA256 }));
+    });
+
+    test('tell of a customer that was missing and is created, and of a reset of its usage', async () => {
+      const { records, invalidations } = await open();
+      const pushed = new RecordedInvalidations(invalidations);
+      await records.findCustomer('acme');
+      await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+      expect(await pushed.atLeast(1)).toEqual([{ kind: 'customer', id: 'acme' }]);
+      await records.findCustomer('acme');
+      await records.resetUsage('acme', '2026-01-01T00:00:00Z');
+      expect(await pushed.atLeast(2)).toEqual(Array(2).fill({ kind: 'customer', id: 'acme' }));
+    });
+
+    test('are no longer told to who stopped listening, and still to others', async () => {
+      const { records, invalidations } = await open();
+      const former = new RecordedInvalidations(invalidations);
+      const current = new RecordedInvalidations(invalidations);
+      former.stop();
+      await records.findKey(SHA256);
+      await records.createKey(SHA256, record);
+      await current.atLeast(1);
+      expect(former.all).toEqual([]);
+    });
+  });
+
   describe(`${name}: status`, () => {
     test('is up and reached, and tells its observer of every call', async () => {
-      const { records, windows, observer, status } = await open();
+      const { store, records, windows, observer, status } = await open();
       await records.findKey(SHA256);
       await windows.reserve(request());
-      expect(status()).toMatchObject({ up: true, reached: true });
+      expect(status()).toMatchObject({ up: true, reached: true, invalidation: 'connected', wiped: false });
+      expect(store.isUp()).toBe(true);
       expect(observer.changes).toEqual([{ up: true, reason: undefined }]);
       expect(observer.calls.map(({ op, failed }) => ({ op, failed }))).toEqual([
         { op: 'read_key', failed: false },
         { op: 'reserve', failed: false },
       ]);
       expect(observer.calls.every(({ durationSeconds }) => durationSeconds > 0 && durationSeconds < 10)).toBe(true);
+    });
+
+    test('is told to the observer under the names of the calls', async () => {
+      const { store, records, windows, observer } = await open();
+      await windows.report('acme', []);
+      await records.resetUsage('acme', '2026-01-01T00:00:00Z');
+      expect(await store.announce('instance-1')).toBe(1);
+      expect(observer.calls.map(({ op }) => op)).toEqual(['report', 'reset_usage', 'announce']);
+    });
+
+    test('is not up once the store is closed', async () => {
+      const { store } = await open();
+      await store.close();
+      expect(store.isUp()).toBe(false);
     });
   });
 }

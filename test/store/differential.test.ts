@@ -1,19 +1,21 @@
 /**
  * The window exists twice, in TypeScript and in Lua. Both get the same random histories and must give the same answers
  * and keep the same buckets, whatever the clock does. Where the clock only goes forward, both are also held against a
- * model that knows nothing of heads, walks or recounts: a list of what was granted.
+ * model that knows nothing of heads, walks or recounts: a list of what was granted and reported.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { refund, reserve, type WindowGrant, type WindowShape } from '../../src/store/window-arithmetic.ts';
+import type { AdmittedUnits } from '../../src/store/store.ts';
+import { charge, refund, reserve, type WindowGrant, type WindowShape } from '../../src/store/window-arithmetic.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { MemoryHash } from './memory-hash.ts';
+import { InspectableHash } from './inspectable-hash.ts';
 import { type ScriptedWindows, scriptedWindows } from './window-scripts-with-clock.ts';
 
 /** Far ahead of Redis' own clock, so that the expiry which reserve sets does not come during a test. */
 const START_MS = Date.UTC(2200, 0, 1);
 const HOURLY: WindowShape = { windowMs: 3_600_000, bucketMs: 10_000 };
 const SHORT: WindowShape = { windowMs: 60_000, bucketMs: 1000 };
+const MAX_HOLD_MS = 10_000;
 const RUNS = 80;
 
 type Step =
@@ -26,7 +28,8 @@ type Step =
       readonly holdMs: number;
       readonly giveBacks: readonly PastGiveBack[];
     }
-  | { readonly kind: 'refund'; readonly giveBacks: readonly PastGiveBack[] };
+  | { readonly kind: 'refund'; readonly giveBacks: readonly PastGiveBack[] }
+  | { readonly kind: 'report'; readonly advanceMs: number; readonly admitted: readonly AdmittedUnits[] };
 
 /** Names an earlier grant by how long ago it was. */
 interface PastGiveBack {
@@ -59,9 +62,10 @@ function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
     { weight: 1, arbitrary: fc.nat(2 * shape.windowMs) },
   );
   const back = fc.oneof(fc.nat(90_000), fc.nat(2 * shape.windowMs)).map((ms) => -ms);
+  const advanceMs = goesBack ? fc.oneof({ weight: 8, arbitrary: forward }, { weight: 1, arbitrary: back }) : forward;
   const reserveStep = fc.record({
     kind: fc.constant('reserve' as const),
-    advanceMs: goesBack ? fc.oneof({ weight: 8, arbitrary: forward }, { weight: 1, arbitrary: back }) : forward,
+    advanceMs,
     need: fc.oneof(fc.nat(3), fc.nat(30)),
     ahead: fc.nat(40),
     limit: fc.oneof({ weight: 5, arbitrary: fc.constantFrom(20, 50) }, { weight: 1, arbitrary: fc.nat(60) }),
@@ -69,10 +73,21 @@ function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
     giveBacks,
   });
   const refundStep = fc.record({ kind: fc.constant('refund' as const), giveBacks });
-  return fc.array(fc.oneof({ weight: 6, arbitrary: reserveStep }, { weight: 1, arbitrary: refundStep }), {
-    minLength: 20,
-    maxLength: 60,
-  });
+  // From what is about to be sent up to what was dropped long ago; between two milliseconds too.
+  const ageMs = fc.oneof(
+    fc.integer({ min: goesBack ? -60_000 : -MAX_HOLD_MS, max: 1.2 * shape.windowMs }),
+    fc.constant(0.25),
+  );
+  const admitted = fc.array(fc.record({ ageMs, units: fc.nat(12) }), { maxLength: 5 });
+  const reportStep = fc.record({ kind: fc.constant('report' as const), advanceMs, admitted });
+  return fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: reserveStep },
+      { weight: 1, arbitrary: refundStep },
+      { weight: 1, arbitrary: reportStep },
+    ),
+    { minLength: 20, maxLength: 60 },
+  );
 }
 
 function resolve(past: readonly PastGiveBack[], grants: readonly WindowGrant[]) {
@@ -85,16 +100,20 @@ function resolve(past: readonly PastGiveBack[], grants: readonly WindowGrant[]) 
 async function replay(windows: ScriptedWindows, shape: WindowShape, history: readonly Step[]): Promise<void> {
   keyNumber += 1;
   const key = `window-${keyNumber}`;
-  const hash = new MemoryHash();
+  const hash = new InspectableHash();
   const grants: WindowGrant[] = [];
   let nowMs = START_MS;
   for (const [index, step] of history.entries()) {
-    const back = resolve(step.giveBacks, grants);
     if (step.kind === 'refund') {
+      const back = resolve(step.giveBacks, grants);
       expect(await windows.refund(key, back)).toBe(refund(hash, back));
+    } else if (step.kind === 'report') {
+      nowMs += step.advanceMs;
+      const { used } = charge(hash, shape, nowMs, step.admitted, `epoch-${index}`);
+      expect(await windows.report(key, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
     } else {
       nowMs += step.advanceMs;
-      const request = { ...step, giveBacks: back };
+      const request = { ...step, giveBacks: resolve(step.giveBacks, grants) };
       const grant = reserve(hash, shape, nowMs, request, `epoch-${index}`);
       expect(await windows.reserve(key, nowMs, request, `epoch-${index}`)).toEqual(grant);
       if (grant.granted > 0) grants.push(grant);
@@ -115,6 +134,27 @@ describe.each([
     );
   }, 120_000);
 
+  test('the wait is the same after the limit was lowered, however many buckets must drop', async () => {
+    const windows = scriptedWindows(redis, shape);
+    const hash = new InspectableHash();
+    const bucketCount = shape.windowMs / shape.bucketMs;
+    const everyBucket = Array.from({ length: bucketCount }, (_, index) => ({
+      ageMs: index * shape.bucketMs,
+      units: 2,
+    }));
+    const { used } = charge(hash, shape, START_MS, everyBucket, 'epoch');
+    const key = `full-${bucketCount}`;
+    expect(await windows.report(key, START_MS, everyBucket, 'epoch')).toBe(used);
+    for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
+      const request = { need: 0, ahead: 0, limit, holdMs: 0, giveBacks: [] };
+      const { waitMs } = await windows.reserve(key, START_MS, request, 'epoch');
+      expect(waitMs).toBe(reserve(hash, shape, START_MS, request, 'epoch').waitMs);
+      // One bucket drops after the other, the oldest one when the next one but one begins.
+      const drops = Math.max(1, Math.ceil((used - limit + 1) / 2));
+      expect(waitMs).toBe(limit === 0 ? -1 : (drops + 1) * shape.bucketMs);
+    }
+  });
+
   test('no interval of one window sees more than the limit, and nothing is refused that is free', () => {
     fc.assert(
       fc.property(steps(shape, false), (history) => holdAgainstModel(shape, history)),
@@ -123,23 +163,32 @@ describe.each([
   }, 120_000);
 });
 
-interface Granted {
-  readonly grantedAtMs: number;
+interface Counted {
   readonly latestSendMs: number;
   readonly bucket: number;
   units: number;
 }
 
 function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
-  const hash = new MemoryHash();
+  const hash = new InspectableHash();
   const grants: WindowGrant[] = [];
-  const model: Granted[] = [];
+  const model: Counted[] = [];
+  let lastGranted: Counted | undefined;
   const countedAt = (nowMs: number) => sum(model.filter(({ bucket }) => dropMs(bucket, shape) > nowMs));
   let nowMs = START_MS;
   for (const step of history) {
+    if (step.kind === 'report') {
+      nowMs += step.advanceMs;
+      for (const { ageMs, units } of step.admitted) {
+        const latestSendMs = nowMs - ageMs;
+        model.push({ latestSendMs, bucket: Math.floor(latestSendMs / shape.bucketMs), units });
+      }
+      expect(charge(hash, shape, nowMs, step.admitted, 'epoch')).toEqual({ used: countedAt(nowMs) });
+      continue;
+    }
     // Only what was granted and never sent is given back, as the gateway does: once for each grant.
     const last = grants.at(-1);
-    const entry = model.at(-1);
+    const entry = lastGranted;
     const wanted = step.giveBacks[0]?.units ?? 0;
     const units = last && entry ? Math.min(wanted, entry.units) : 0;
     const back = last && units > 0 ? [{ epoch: last.epoch, bucket: last.bucket, units }] : [];
@@ -158,7 +207,8 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
     if (grant.granted > 0) {
       const { granted, bucket } = grant;
       grants.push(grant);
-      model.push({ grantedAtMs: nowMs, latestSendMs: nowMs + step.holdMs, bucket, units: granted });
+      lastGranted = { latestSendMs: nowMs + step.holdMs, bucket, units: granted };
+      model.push(lastGranted);
       // Whatever may still be sent within one window of this grant, each unit at the worst instant of its hold.
       const together = model.filter(({ latestSendMs }) => latestSendMs > nowMs - shape.windowMs);
       expect(sum(together)).toBeLessThanOrEqual(step.limit);
@@ -183,6 +233,6 @@ function dropMs(bucket: number, { windowMs, bucketMs }: WindowShape): number {
   return (bucket + 1) * bucketMs + windowMs;
 }
 
-function sum(granted: readonly Granted[]): number {
-  return granted.reduce((total, { units }) => total + units, 0);
+function sum(counted: readonly Counted[]): number {
+  return counted.reduce((total, { units }) => total + units, 0);
 }

@@ -15,11 +15,12 @@ async function start(options?: RedisServerOptions): Promise<RedisServer> {
   return redis;
 }
 
-async function open(url: string, timeoutMs = TIMEOUT_MS) {
+async function open(url: string, timeoutMs = TIMEOUT_MS, heartbeatMs = 5000) {
   const observer = new RecordingObserver();
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
-  const store = await openRedisStore({ url, keyPrefix: 'test', timeoutMs, clock: systemClock, observer, warn });
+  const options = { url, keyPrefix: 'test', timeoutMs, heartbeatMs, clock: systemClock, observer, warn };
+  const store = await openRedisStore(options);
   onTestFinished(() => store.close());
   return { store, observer, warnings };
 }
@@ -111,6 +112,66 @@ test('a record that is not read in time rejects, and the store is up again once 
   redis.resume();
   await observer.until(true);
   expect(await store.records.findKey(SHA256)).toBeUndefined();
+});
+
+test('a silent Redis makes one call wait: those after it reject at once, until Redis answers', async () => {
+  const redis = await start();
+  // So long that the socket is not given up meanwhile: the connection stays, and nothing comes.
+  const { store, observer } = await open(redis.url, 1000);
+  redis.pause();
+  await expect(store.records.findKey(SHA256)).rejects.toThrow('Redis: Command timed out');
+  expect(store.isUp()).toBe(false);
+  const calls = observer.calls.length;
+
+  const startedMs = performance.now();
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    await expect(store.records.findCustomer('acme')).rejects.toThrow(/^Redis did not answer in time/);
+    await expect(store.announce('instance-1')).rejects.toBeInstanceOf(StoreUnavailableError);
+  }
+  expect(performance.now() - startedMs).toBeLessThan(200);
+  expect(observer.calls).toHaveLength(calls);
+
+  redis.resume();
+  await observer.until(true);
+  expect(store.isUp()).toBe(true);
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
+});
+
+test('the store is not up while either of its connections is missing', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url);
+  for (const name of ['tollgate-windows', 'tollgate-records']) {
+    expect(store.isUp()).toBe(true);
+    expect(await redis.disconnect(name)).toBe(1);
+    await observer.until(false);
+    expect(store.isUp()).toBe(false);
+    await observer.until(true);
+  }
+});
+
+test('a store that nobody calls notices that Redis fell silent', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url, 50, 50);
+  // Until the server was looked at; then nothing is under way whose reply could be missed.
+  for (let call = 0; call < 3; call += 1) await store.records.findKey(SHA256);
+  redis.pause();
+  await observer.until(false);
+  expect(store.isUp()).toBe(false);
+  await expect.poll(() => store.invalidations.connected).toBe(false);
+
+  redis.resume();
+  await observer.until(true);
+  await expect.poll(() => store.invalidations.connected).toBe(true);
+});
+
+test('a report that is lost counts once or not at all', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url, 100);
+  redis.pause();
+  await expect(store.windows.report('acme', [{ ageMs: 0, units: 5 }])).rejects.toBeInstanceOf(StoreUnavailableError);
+  redis.resume();
+  await observer.until(true);
+  expect([0, 5]).toContain((await store.windows.reserve(request({ need: 0 }))).used);
 });
 
 test('a reserve outlives the deadline of records: its late grant arrives and can be given back', async () => {

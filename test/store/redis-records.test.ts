@@ -36,6 +36,7 @@ test('records lie under the public names, with the public fields', async () => {
   expect(keys.toSorted()).toEqual([
     `${prefix}:customer-keys:{acme}`,
     `${prefix}:customer:{acme}`,
+    `${prefix}:installed`,
     `${prefix}:key-id:k1`,
     `${prefix}:key:${SHA256}`,
     `${prefix}:window:{acme}`,
@@ -166,6 +167,8 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
     () => store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false }),
     () => store.records.findKeyById('k1'),
     () => store.records.revokeKey('k1', '2026-01-01T00:00:00Z'),
+    () => store.records.resetUsage('acme', '2026-01-01T00:00:00Z'),
+    () => store.windows.report('acme', []),
     () => store.windows.reserve(request()),
   ];
   for (const call of calls) {
@@ -184,5 +187,6 @@ test('a window whose head is damaged is a failure, and is left as it is', async 
   const giveBacks = [{ epoch: 'garbage', bucket: 1, units: 1, session: 1 }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', giveBacks)).rejects.toThrow('the head of this window');
+  await expect(store.windows.report('acme', [])).rejects.toThrow('the head of this window');
   expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(['head', 'garbage']);
 });

@@ -1,12 +1,15 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
 import {
+  CHARGE_LUA,
+  chargeArguments,
   parseGrant,
-  parseRefund,
+  parseUnits,
   REFUND_LUA,
   RESERVE_LUA,
   refundArguments,
   reserveArguments,
 } from '../../src/store/redis/window-scripts.ts';
+import type { AdmittedUnits } from '../../src/store/store.ts';
 import type { WindowGrant, WindowRequest, WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
@@ -15,23 +18,31 @@ const CLOCK_LINE = "local time = call('TIME')";
 export interface ScriptedWindows {
   reserve(key: string, nowMs: number, request: WindowRequest, freshEpoch: string): Promise<WindowGrant>;
   refund(key: string, giveBacks: WindowRequest['giveBacks']): Promise<number>;
+  report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
   fields(key: string): Promise<Record<string, string>>;
 }
 
 export function scriptedWindows(redis: RedisServer, shape: WindowShape): ScriptedWindows {
-  if (RESERVE_LUA.split(CLOCK_LINE).length !== 2)
-    throw new Error('reserve.lua must read the clock in exactly one line');
-  const reserveLua = RESERVE_LUA.replace(CLOCK_LINE, "local time = call('LRANGE', 'test:clock', 0, 1)");
+  const reserveLua = withTestClock(RESERVE_LUA);
+  const chargeLua = withTestClock(CHARGE_LUA);
+  const setClock = async (nowMs: number) => {
+    await redis.command('DEL', 'test:clock');
+    await redis.command('RPUSH', 'test:clock', Math.floor(nowMs / 1000), (nowMs % 1000) * 1000);
+  };
   return {
     async reserve(key, nowMs, request, freshEpoch) {
-      await redis.command('DEL', 'test:clock');
-      await redis.command('RPUSH', 'test:clock', Math.floor(nowMs / 1000), (nowMs % 1000) * 1000);
+      await setClock(nowMs);
       const giveBacks = request.giveBacks.map((giveBack) => ({ ...giveBack, session: 1 }));
       const args = reserveArguments({ ...request, giveBacks }, shape, freshEpoch);
       return parseGrant(await redis.command('EVAL', reserveLua, 1, key, ...args));
     },
+    async report(key, nowMs, admitted, freshEpoch) {
+      await setClock(nowMs);
+      const args = chargeArguments(admitted, shape, freshEpoch);
+      return parseUnits(await redis.command('EVAL', chargeLua, 1, key, ...args), 'charge');
+    },
     async refund(key, giveBacks) {
-      return parseRefund(await redis.command('EVAL', REFUND_LUA, 1, key, ...refundArguments(giveBacks)));
+      return parseUnits(await redis.command('EVAL', REFUND_LUA, 1, key, ...refundArguments(giveBacks)), 'refund');
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];
@@ -40,4 +51,9 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape): Scripte
       );
     },
   };
+}
+
+function withTestClock(script: string): string {
+  if (script.split(CLOCK_LINE).length !== 2) throw new Error('a script must read the clock in exactly one line');
+  return script.replace(CLOCK_LINE, "local time = call('LRANGE', 'test:clock', 0, 1)");
 }

@@ -16,6 +16,8 @@ export interface RedisServer {
   readonly port: number;
   /** Runs one command on a connection of the tests' own. */
   command(...args: (string | number)[]): Promise<unknown>;
+  /** Closes the connections of this name, as a fault in the network would. Resolves to their number. */
+  disconnect(clientName: string): Promise<number>;
   /** Stops the process where it stands: connections stay open and nothing is answered. */
   pause(): void;
   resume(): void;
@@ -55,6 +57,13 @@ export async function startRedis({ port: wantedPort, args = [] }: RedisServerOpt
     url,
     port,
     command: (name, ...rest) => client.call(String(name), ...rest),
+    disconnect: async (clientName) => {
+      const clients = String(await client.call('CLIENT', 'LIST')).split('\n');
+      const named = clients.filter((line) => line.includes(` name=${clientName} `));
+      const ids = named.map((line) => /^id=(\d+)/.exec(line)?.[1] ?? '');
+      for (const id of ids) await client.call('CLIENT', 'KILL', 'ID', id);
+      return ids.length;
+    },
     pause: () => void server?.kill('SIGSTOP'),
     resume: () => void server?.kill('SIGCONT'),
     kill,

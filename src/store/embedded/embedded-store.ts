@@ -6,6 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
+import { InvalidationListeners } from '../invalidation-listeners.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import { openDatabase } from './database.ts';
 import type { RunOperation } from './operation.ts';
@@ -25,6 +26,7 @@ export interface EmbeddedStoreOptions {
 /** @throws StoreUnavailableError as {@link openDatabase}; the message says what to do. */
 export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStoreOptions): Promise<Store> {
   const database = openDatabase(file);
+  const listeners = new InvalidationListeners();
   let up = true;
   let lastError: string | undefined;
   observer.up(true);
@@ -52,9 +54,22 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
   };
 
   return {
-    records: embeddedRecords(database, run),
+    records: embeddedRecords(database, run, (change) => listeners.emit(change)),
     windows: embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
-    status: () => ({ kind: 'embedded', up, reached: true, ...(lastError !== undefined && { lastError }) }),
+    // Nobody else writes to the file, so what is changed here is all that changes.
+    invalidations: { connected: true, subscribe: listeners.subscribe },
+    announce: () => run('announce', () => 1),
+    // A lost file is a new store, which nobody takes for the old one.
+    initialise: () => run('initialise', () => undefined),
+    isUp: () => up,
+    status: () => ({
+      kind: 'embedded',
+      up,
+      reached: true,
+      ...(lastError !== undefined && { lastError }),
+      invalidation: 'connected',
+      wiped: false,
+    }),
     close: async () => {
       if (database.isOpen) database.close();
       up = false;

@@ -2,7 +2,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../clock.ts';
 import type { GiveBack, WindowStore } from '../store.ts';
-import { checkRequest, HOURLY, refund, reserve, type WindowHash, type WindowHead } from '../window-arithmetic.ts';
+import {
+  charge,
+  checkAdmitted,
+  checkRequest,
+  HOURLY,
+  refund,
+  reserve,
+  type WindowHash,
+  type WindowHead,
+} from '../window-arithmetic.ts';
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
 
@@ -46,6 +55,13 @@ export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWind
       const ours = ofThisSession(giveBacks);
       if (ours.length === 0) return 0;
       return run('refund', () => inTransaction(database, () => refund(hashOf(customer), ours)));
+    },
+
+    async report(customer, admitted) {
+      checkAdmitted(admitted);
+      return run('report', () =>
+        inTransaction(database, () => charge(hashOf(customer), HOURLY, clock.nowMs(), admitted, newEpoch())),
+      );
     },
   };
 }

@@ -5,7 +5,10 @@
  * a command whose reply was lost is sent again and counts twice. Only the handshake reconnects, for ever.
  *
  * The connection is usable while it is ready and its last call was answered. After a call that was not answered in time,
- * a PING finds out when Redis answers again, so that an idle gateway does not report an outage that is over.
+ * a PING finds out when Redis answers again; until then further calls are refused at once, so that a silent store makes
+ * one request wait and not every one.
+ *
+ * A connection that carries nothing may be dead without either end knowing. So an idle one is sent a PING now and then.
  */
 import { Redis, ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
@@ -16,16 +19,19 @@ const CONNECT_TIMEOUT_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
 const PROBE_INTERVAL_MS = 200;
+const HEARTBEAT_MS = 5000;
 
 export interface RedisConnectionOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
   /** Shown in Redis' CLIENT LIST. */
   readonly name: string;
-  /** Calls that take longer reject; without it they end with the connection. */
+  /** Calls that take longer reject, and so do those after them; without it they end with the connection. */
   readonly commandTimeoutMs?: number;
   /** A connection with calls outstanding and no byte received for so long is given up. */
   readonly socketTimeoutMs: number;
+  /** How often it is made sure that Redis still answers on this connection. Default 5 s. */
+  readonly heartbeatMs?: number;
   readonly clock: Clock;
   readonly observer: StoreObserver;
   /** Called whenever `usable` may have changed, and with the reason whenever something failed. */
@@ -38,6 +44,7 @@ export class RedisConnection {
   #session = 1;
   #unanswered = false;
   #probe: NodeJS.Timeout | undefined;
+  readonly #heartbeat: NodeJS.Timeout;
   /** Why there is no connection; unset while there is one. */
   #lossReason: string | undefined;
   #closed = false;
@@ -55,6 +62,8 @@ export class RedisConnection {
       connectTimeout: CONNECT_TIMEOUT_MS,
       retryStrategy: retryDelayMs,
       connectionName: options.name,
+      // Who subscribes does something else first on each new connection.
+      autoResubscribe: false,
       disableClientInfo: true,
     });
     this.#redis.on('ready', () => {
@@ -65,6 +74,7 @@ export class RedisConnection {
     this.#redis.on('error', (error: Error) => {
       this.#lossReason = describe(error);
     });
+    this.#heartbeat = setInterval(() => void this.#ping(), options.heartbeatMs ?? HEARTBEAT_MS).unref();
   }
 
   /** The client, for defining commands before the first call. */
@@ -77,8 +87,12 @@ export class RedisConnection {
     return this.#session;
   }
 
+  get connected(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
   get usable(): boolean {
-    return this.#redis.status === 'ready' && !this.#unanswered;
+    return this.connected && !this.#unanswered;
   }
 
   /** Connects; settles with the first attempt, whatever came of it. */
@@ -87,11 +101,15 @@ export class RedisConnection {
   }
 
   /**
-   * Runs one operation and tells the observer.
+   * Runs one operation and tells the observer. What cannot be sent is refused at once and is no call.
    * @throws StoreUnavailableError for whatever `operation` rejects with.
    */
   async run<T>(op: StoreOp, operation: (redis: Redis) => Promise<T>): Promise<T> {
-    const { clock, observer } = this.#options;
+    const { clock, observer, commandTimeoutMs } = this.#options;
+    if (!this.connected) throw this.#notConnected();
+    if (this.#unanswered && commandTimeoutMs !== undefined) {
+      throw new StoreUnavailableError('Redis did not answer in time, and has not answered since');
+    }
     const startedMs = clock.monotonicMs();
     const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
     try {
@@ -109,27 +127,44 @@ export class RedisConnection {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#probe);
-    if (this.#redis.status === 'ready') await this.#redis.quit().catch(() => undefined);
+    clearInterval(this.#heartbeat);
+    if (this.connected) await this.#redis.quit().catch(() => undefined);
     this.#redis.disconnect();
+  }
+
+  #notConnected(cause?: unknown): StoreUnavailableError {
+    const reason = this.#lossReason ?? 'the connection is being made';
+    return new StoreUnavailableError(`not connected to Redis: ${reason}`, { cause });
   }
 
   #unavailable(error: unknown): StoreUnavailableError {
     withoutArguments(error);
     const isReply = error instanceof ReplyError || error instanceof UnexpectedReplyError;
-    if (!isReply && this.#redis.status !== 'ready') {
-      const reason = this.#lossReason ?? describe(error);
-      return new StoreUnavailableError(`not connected to Redis: ${reason}`, { cause: error });
-    }
+    if (!isReply && !this.connected) return this.#notConnected(error);
     const failure = describe(error);
-    this.#unanswered = !isReply;
-    if (!isReply) this.#probeLater();
-    this.#options.onChange(failure);
+    if (isReply) {
+      this.#unanswered = false;
+      this.#options.onChange(failure);
+    } else {
+      this.#notAnswered(failure);
+    }
     return new StoreUnavailableError(`Redis: ${failure}`, { cause: error });
   }
 
   #answered(): void {
     this.#unanswered = false;
     this.#options.onChange();
+  }
+
+  #notAnswered(failure: string): void {
+    this.#unanswered = true;
+    this.#probe ??= this.#closed
+      ? undefined
+      : setTimeout(() => {
+          this.#probe = undefined;
+          if (this.#unanswered) void this.#ping();
+        }, PROBE_INTERVAL_MS).unref();
+    this.#options.onChange(failure);
   }
 
   #lost(): void {
@@ -139,17 +174,15 @@ export class RedisConnection {
     this.#options.onChange(this.#lossReason);
   }
 
-  #probeLater(): void {
-    if (this.#probe !== undefined || this.#closed) return;
-    this.#probe = setTimeout(async () => {
-      this.#probe = undefined;
-      try {
-        if (this.#unanswered) await this.#redis.ping();
-        this.#answered();
-      } catch {
-        if (this.#unanswered) this.#probeLater();
-      }
-    }, PROBE_INTERVAL_MS).unref();
+  async #ping(): Promise<void> {
+    if (!this.connected) return;
+    try {
+      await this.#redis.ping();
+      this.#answered();
+    } catch (error) {
+      // A connection that is gone says so itself.
+      if (this.connected) this.#notAnswered(describe(error));
+    }
   }
 }
 

@@ -10,13 +10,15 @@
  */
 import type { Redis } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { GiveBack, Grant, ReserveRequest, WindowStore } from '../store.ts';
-import { checkRequest, HOURLY } from '../window-arithmetic.ts';
+import type { AdmittedUnits, GiveBack, Grant, ReserveRequest, WindowStore } from '../store.ts';
+import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../window-arithmetic.ts';
 import type { RedisConnection } from './connection.ts';
 import { windowName } from './key-names.ts';
 import {
+  CHARGE_LUA,
+  chargeArguments,
   parseGrant,
-  parseRefund,
+  parseUnits,
   REFUND_LUA,
   RESERVE_LUA,
   refundArguments,
@@ -26,6 +28,7 @@ import {
 interface WindowCommands {
   rlflxIncr(key: string, ...args: (string | number)[]): Promise<unknown>;
   tollgateRefund(key: string, ...args: (string | number)[]): Promise<unknown>;
+  tollgateCharge(key: string, ...args: (string | number)[]): Promise<unknown>;
 }
 
 interface ConsumeOptions {
@@ -38,6 +41,8 @@ export interface HourlyWindowOptions {
   readonly keyPrefix: string;
   /** A new random name for a window; no white space. */
   readonly newEpoch: () => string;
+  /** Default: the hour. Another one is for tests that cannot wait so long. */
+  readonly shape?: WindowShape;
 }
 
 export class HourlyWindow extends RateLimiterRedis implements WindowStore {
@@ -45,21 +50,24 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #commands: WindowCommands;
   readonly #prefix: string;
   readonly #newEpoch: () => string;
+  readonly #shape: WindowShape;
 
-  constructor({ connection, keyPrefix, newEpoch }: HourlyWindowOptions) {
+  constructor({ connection, keyPrefix, newEpoch, shape = HOURLY }: HourlyWindowOptions) {
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
       keyPrefix: '',
       // Required by the library and unused here: every call carries its own limit, and the script knows the window.
       points: 1,
-      duration: HOURLY.windowMs / 1000,
+      duration: shape.windowMs / 1000,
     });
     connection.client.defineCommand('tollgateRefund', { numberOfKeys: 1, lua: REFUND_LUA });
+    connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
     this.#commands = connection.client as Redis & WindowCommands;
     this.#connection = connection;
     this.#prefix = keyPrefix;
     this.#newEpoch = newEpoch;
+    this.#shape = shape;
   }
 
   async reserve(reservation: ReserveRequest): Promise<Grant> {
@@ -75,8 +83,17 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     if (ours.length === 0) return 0;
     const key = windowName(this.#prefix, customer);
     return this.#connection.run('refund', async () =>
-      parseRefund(await this.#commands.tollgateRefund(key, ...refundArguments(ours))),
+      parseUnits(await this.#commands.tollgateRefund(key, ...refundArguments(ours)), 'refund'),
     );
+  }
+
+  async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ used: number }> {
+    checkAdmitted(admitted);
+    const key = windowName(this.#prefix, customer);
+    const args = chargeArguments(admitted, this.#shape, this.#newEpoch());
+    return this.#connection.run('report', async () => ({
+      used: parseUnits(await this.#commands.tollgateCharge(key, ...args), 'charge'),
+    }));
   }
 
   /** Called by `consume()` in the turn of the call, so the session is the one that the command is sent on. */
@@ -89,7 +106,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   ): Promise<Grant> {
     const session = this.#connection.session;
     const giveBacks = this.#ofThisSession(reservation.giveBacks);
-    const args = reserveArguments({ ...reservation, giveBacks }, HOURLY, this.#newEpoch());
+    const args = reserveArguments({ ...reservation, giveBacks }, this.#shape, this.#newEpoch());
     return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
   }
 

@@ -17,3 +17,34 @@ export const customerKeysName = (prefix: string, customer: string): string => `$
 
 /** Hash: the customer's hourly window. */
 export const windowName = (prefix: string, customer: string): string => `${prefix}:window:{${customer}}`;
+
+/** Sorted set: the instances that said that they run, by the store's time of it in milliseconds. */
+export const instancesName = (prefix: string): string => `${prefix}:instances`;
+
+/** String: the random id of this installation. */
+export const installedName = (prefix: string): string => `${prefix}:installed`;
+
+/** For SCAN MATCH: every name under the prefix, which itself is taken letter by letter. */
+export const everyName = (prefix: string): string => `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`;
+
+export type TrackedName =
+  | { readonly kind: 'key'; readonly sha256: string }
+  | { readonly kind: 'customer'; readonly id: string }
+  | { readonly kind: 'installed' };
+
+/**
+ * What a pushed name stands for; undefined for names of which nothing is kept in memory: indexes, the list of instances,
+ * and a window after it was reset.
+ */
+export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
+  if (name === installedName(prefix)) return { kind: 'installed' };
+  const sha256 = between(keyRecordName(prefix, ''), name, '');
+  if (sha256 !== undefined) return { kind: 'key', sha256 };
+  const id = between(`${prefix}:customer:{`, name, '}');
+  return id === undefined ? undefined : { kind: 'customer', id };
+}
+
+function between(start: string, name: string, end: string): string | undefined {
+  if (!name.startsWith(start) || !name.endsWith(end)) return undefined;
+  return name.slice(start.length, name.length - end.length);
+}

@@ -1,11 +1,13 @@
-/** How reserve.lua and refund.lua are called, and what they answer. */
+/** How reserve.lua, charge.lua and refund.lua are called, and what they answer. */
 import { readFileSync } from 'node:fs';
-import type { GiveBack, ReserveRequest } from '../store.ts';
+import type { AdmittedUnits, GiveBack, ReserveRequest } from '../store.ts';
 import type { WindowGrant, WindowShape } from '../window-arithmetic.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
-export const RESERVE_LUA: string = readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8');
-export const REFUND_LUA: string = readFileSync(new URL('./refund.lua', import.meta.url), 'utf8');
+const WINDOW_LUA = read('window.lua');
+export const RESERVE_LUA: string = WINDOW_LUA + read('reserve.lua');
+export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
+export const REFUND_LUA: string = read('refund.lua');
 
 type ScriptArgument = string | number;
 
@@ -15,7 +17,15 @@ export function reserveArguments(
   freshEpoch: string,
 ): ScriptArgument[] {
   const { need, ahead, limit, holdMs, giveBacks } = request;
-  return [need, ahead, limit, holdMs, freshEpoch, shape.windowMs, shape.bucketMs, ...refundArguments(giveBacks)];
+  return [...windowArguments(shape, freshEpoch), need, ahead, limit, holdMs, ...refundArguments(giveBacks)];
+}
+
+export function chargeArguments(
+  admitted: readonly AdmittedUnits[],
+  shape: WindowShape,
+  freshEpoch: string,
+): ScriptArgument[] {
+  return [...windowArguments(shape, freshEpoch), ...admitted.flatMap(({ ageMs, units }) => [ageMs, units])];
 }
 
 export function refundArguments(giveBacks: readonly Omit<GiveBack, 'session'>[]): ScriptArgument[] {
@@ -33,8 +43,16 @@ export function parseGrant(reply: unknown): WindowGrant {
   return { ...numbers, epoch };
 }
 
-/** @throws UnexpectedReplyError when this is not what refund.lua returns. */
-export function parseRefund(reply: unknown): number {
-  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) throw new UnexpectedReplyError('refund');
+/** Units that went back, of refund.lua, or that are counted, of charge.lua. @throws UnexpectedReplyError otherwise. */
+export function parseUnits(reply: unknown, command: 'refund' | 'charge'): number {
+  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) throw new UnexpectedReplyError(command);
   return reply;
+}
+
+function windowArguments({ windowMs, bucketMs }: WindowShape, freshEpoch: string): ScriptArgument[] {
+  return [windowMs, bucketMs, freshEpoch];
+}
+
+function read(file: string): string {
+  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8');
 }

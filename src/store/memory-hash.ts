@@ -1,6 +1,6 @@
-import type { WindowHash, WindowHead } from '../../src/store/window-arithmetic.ts';
+import type { WindowHash, WindowHead } from './window-arithmetic.ts';
 
-/** A window in memory, open to inspection. */
+/** A window in memory: for the time without a store, and for simulations. */
 export class MemoryHash implements WindowHash {
   readonly #buckets = new Map<number, number>();
   #head: WindowHead | undefined;
@@ -27,15 +27,5 @@ export class MemoryHash implements WindowHash {
 
   buckets(): [number, number][] {
     return [...this.#buckets];
-  }
-
-  /** As the Redis hash would hold it. */
-  fields(): Record<string, string> {
-    const buckets = [...this.#buckets].map(([bucket, units]) => [String(bucket), String(units)]);
-    const head = this.#head;
-    return {
-      ...Object.fromEntries(buckets),
-      ...(head && { head: `${head.epoch} ${head.used} ${head.oldest} ${head.newest} ${head.holdEndMs}` }),
-    };
   }
 }

@@ -1,0 +1,17 @@
+import type { Invalidation, Invalidations } from './store.ts';
+
+/** Those who want to hear of invalidations; each is called in the turn of `emit`. They must not throw. */
+export class InvalidationListeners {
+  readonly #listeners = new Set<(invalidation: Invalidation) => void>();
+
+  readonly subscribe: Invalidations['subscribe'] = (listener) => {
+    // Wrapped, so that the same function subscribed twice is two subscriptions.
+    const own = (invalidation: Invalidation) => listener(invalidation);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  };
+
+  emit(invalidation: Invalidation): void {
+    for (const listener of this.#listeners) listener(invalidation);
+  }
+}

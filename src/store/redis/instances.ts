@@ -1,0 +1,28 @@
+/** The instances that share a store: each says now and then that it runs, and is counted for an hour. */
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import type { RedisConnection } from './connection.ts';
+import { instancesName } from './key-names.ts';
+import { UnexpectedReplyError } from './unexpected-reply.ts';
+
+const ANNOUNCE_LUA = readFileSync(new URL('./announce.lua', import.meta.url), 'utf8');
+const COUNTED_MS = 3_600_000;
+
+interface InstanceCommands {
+  tollgateAnnounce(instances: string, instance: string, countedMs: number): Promise<unknown>;
+}
+
+/**
+ * How an instance announces itself; resolves to the number of instances. Made before the first command is sent on the
+ * connection.
+ */
+export function redisInstances(connection: RedisConnection, keyPrefix: string): (instance: string) => Promise<number> {
+  connection.client.defineCommand('tollgateAnnounce', { numberOfKeys: 1, lua: ANNOUNCE_LUA });
+  const commands = connection.client as Redis & InstanceCommands;
+  return (instance) =>
+    connection.run('announce', async () => {
+      const count = await commands.tollgateAnnounce(instancesName(keyPrefix), instance, COUNTED_MS);
+      if (typeof count !== 'number') throw new UnexpectedReplyError('announce');
+      return count;
+    });
+}

@@ -1,0 +1,73 @@
+/**
+ * A piece of work that is to be done once for every session of some connections: after each reconnect anew, and a second
+ * later again when it failed.
+ */
+const RETRY_MS = 1000;
+
+export interface SessionTaskOptions {
+  /** Names what the work holds for; undefined while there is nothing to work on. */
+  readonly session: () => string | undefined;
+  readonly work: () => Promise<void>;
+  readonly onDone?: () => void;
+  /** What was done holds no more. */
+  readonly onUndone?: () => void;
+  readonly onFailure?: (error: unknown) => void;
+}
+
+export class SessionTask {
+  readonly #options: SessionTaskOptions;
+  #doneFor: string | undefined;
+  #running: Promise<void> | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: SessionTaskOptions) {
+    this.#options = options;
+  }
+
+  get done(): boolean {
+    return this.#doneFor !== undefined && this.#doneFor === this.#options.session();
+  }
+
+  /** To be called whenever the session may have changed. Cheap when there is nothing to do. */
+  tend(): void {
+    if (this.#doneFor !== undefined && !this.done) {
+      this.#doneFor = undefined;
+      this.#options.onUndone?.();
+    }
+    if (this.#closed || this.#doneFor !== undefined || this.#running || this.#retry) return;
+    const session = this.#options.session();
+    if (session === undefined) return;
+    this.#running = this.#attempt(session).finally(() => {
+      this.#running = undefined;
+      this.tend();
+    });
+  }
+
+  /** Resolves once no attempt is running. */
+  async settled(): Promise<void> {
+    while (this.#running) await this.#running;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#retry);
+  }
+
+  async #attempt(session: string): Promise<void> {
+    const { work, onDone, onFailure } = this.#options;
+    try {
+      await work();
+      if (this.#options.session() !== session) return;
+      this.#doneFor = session;
+      onDone?.();
+    } catch (error) {
+      if (this.#closed || this.#options.session() !== session) return;
+      onFailure?.(error);
+      this.#retry = setTimeout(() => {
+        this.#retry = undefined;
+        this.tend();
+      }, RETRY_MS).unref();
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A store that lost its data answers "no such key" for every key. The gateway must not repeat that lie to its callers.
+ */
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { type Store, StoreUnavailableError, StoreWipedError } from '../../src/store/store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { RecordingObserver } from './contract.ts';
+import { RecordedInvalidations } from './recorded-invalidations.ts';
+
+const SHA256 = 'a'.repeat(64);
+const INSTALLED = 'test:installed';
+
+async function start(): Promise<RedisServer> {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+async function open(redis: RedisServer, keyPrefix = 'test') {
+  const observer = new RecordingObserver();
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const options = { url: redis.url, keyPrefix, timeoutMs: 2000, clock: systemClock, observer, warn };
+  const store = await openRedisStore(options);
+  onTestFinished(() => store.close());
+  return { store, warnings, observer };
+}
+
+function misses({ records }: Store): (() => Promise<unknown>)[] {
+  return [
+    () => records.findKey(SHA256),
+    () => records.findCustomer('acme'),
+    () => records.findKeyById('k1'),
+    () => records.revokeKey('k1', '2026-01-01T00:00:00Z'),
+    () => records.resetUsage('acme', '2026-01-01T00:00:00Z'),
+  ];
+}
+
+test('an empty prefix gets a random id, and every gateway that starts then knows the same', async () => {
+  const redis = await start();
+  await redis.command('SET', 'another:program', 'x');
+  await redis.command('ZADD', 'test:instances', 1, 'instance-1');
+  const stores = await Promise.all([open(redis), open(redis), open(redis)]);
+  const id = await redis.command('GET', INSTALLED);
+  expect(id).toMatch(/^[0-9a-f]{32}$/);
+  await redis.command('SET', INSTALLED, 'another');
+  for (const { store } of stores) await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreWipedError);
+  await redis.command('SET', INSTALLED, String(id));
+  for (const { store } of stores) expect(await store.records.findKey(SHA256)).toBeUndefined();
+});
+
+test('two prefixes in one Redis are two installations', async () => {
+  const redis = await start();
+  await open(redis, 'test[1]');
+  await open(redis, 'test1');
+  expect(await redis.command('GET', 'test1:installed')).not.toBe(await redis.command('GET', 'test[1]:installed'));
+});
+
+test('a prefix that others filled before is left as it is, and nothing is checked', async () => {
+  const redis = await start();
+  for (let other = 0; other < 3000; other += 1) await redis.command('SET', `other:${other}`, 'x');
+  await redis.command('HSET', 'test:customer:{globex}', 'plan', 'starter');
+  const { store, warnings } = await open(redis);
+  expect(await redis.command('EXISTS', INSTALLED)).toBe(0);
+  const pushed = new RecordedInvalidations(store.invalidations);
+  await redis.command('FLUSHALL');
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+
+  // Nor is an id written into what was emptied since.
+  await redis.disconnect('tollgate-records');
+  await pushed.atLeast(3);
+  for (let read = 0; read < 3; read += 1) expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await redis.command('EXISTS', INSTALLED)).toBe(0);
+  expect(store.status().wiped).toBe(false);
+  expect(warnings).toEqual([]);
+});
+
+test('a store that lost its data proves nothing: what is missing is unavailable, what is there is served', async () => {
+  const redis = await start();
+  const { store, warnings, observer } = await open(redis);
+  await redis.command('FLUSHALL');
+  for (const miss of misses(store)) await expect(miss()).rejects.toBeInstanceOf(StoreWipedError);
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreUnavailableError);
+  expect(store.status()).toMatchObject({ wiped: true, up: true });
+  expect(store.isUp()).toBe(true);
+  expect(warnings).toEqual([expect.stringContaining('the store has lost its data: test:installed')]);
+  // Redis answered: that is no failed call.
+  expect(observer.calls.every(({ failed }) => !failed)).toBe(true);
+
+  await redis.command('HSET', `test:key:${SHA256}`, 'id', 'k1', 'customer', 'acme');
+  expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
+  expect(store.status().wiped).toBe(true);
+});
+
+test('the loss is noticed without a call: by the push, and after a restart', async () => {
+  const redis = await start();
+  const { store } = await open(redis);
+  const pushed = new RecordedInvalidations(store.invalidations);
+  const id = String(await redis.command('GET', INSTALLED));
+  await redis.command('FLUSHALL');
+  await expect.poll(() => store.status().wiped).toBe(true);
+  await redis.command('SET', INSTALLED, id);
+  await expect.poll(() => store.status().wiped).toBe(false);
+
+  pushed.all.length = 0;
+  await redis.restart();
+  await pushed.atLeast(2);
+  await expect.poll(() => store.status().wiped).toBe(true);
+});
+
+test('a restore ends it', async () => {
+  const redis = await start();
+  const { store, warnings } = await open(redis);
+  const id = String(await redis.command('GET', INSTALLED));
+  await redis.command('DEL', INSTALLED);
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreWipedError);
+  await redis.command('SET', INSTALLED, id);
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(store.status().wiped).toBe(false);
+  expect(warnings).toEqual([expect.stringContaining('has lost its data'), expect.stringContaining('whole again')]);
+});
+
+test('an id that another gateway wrote into the empty store does not end it, one that was meant does', async () => {
+  const redis = await start();
+  const { store } = await open(redis);
+  await redis.command('FLUSHALL');
+  const { store: late } = await open(redis);
+  expect(await late.records.findKey(SHA256)).toBeUndefined();
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreWipedError);
+
+  await redis.command('SET', INSTALLED, 'init-1234');
+  for (const { records } of [store, late]) expect(await records.findKey(SHA256)).toBeUndefined();
+  expect(store.status().wiped).toBe(false);
+
+  // The new id is the one to miss from now on.
+  await redis.command('DEL', INSTALLED);
+  await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreWipedError);
+});
+
+test('an id that cannot be read fails what is missing and nothing else', async () => {
+  const redis = await start();
+  const { store } = await open(redis);
+  await redis.command('HSET', `test:key:${SHA256}`, 'id', 'k1', 'customer', 'acme');
+  await redis.command('DEL', INSTALLED);
+  await redis.command('RPUSH', INSTALLED, 'x');
+  expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
+  await expect(store.records.findCustomer('acme')).rejects.toThrow('WRONGTYPE');
+});

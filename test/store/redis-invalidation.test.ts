@@ -1,0 +1,155 @@
+/** What other programs change in Redis is pushed to the gateway, and a push that may be missing is no secret. */
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { RecordingObserver, request } from './contract.ts';
+import { RecordedInvalidations } from './recorded-invalidations.ts';
+
+const SHA256 = 'a'.repeat(64);
+const OTHER_SHA256 = 'b'.repeat(64);
+const KEY = `test:key:${SHA256}`;
+const CUSTOMER = 'test:customer:{acme}';
+
+async function start(options?: RedisServerOptions): Promise<RedisServer> {
+  const redis = await startRedis(options);
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+async function open(url: string) {
+  const observer = new RecordingObserver();
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const store = await openRedisStore({ url, keyPrefix: 'test', timeoutMs: 2000, clock: systemClock, observer, warn });
+  onTestFinished(() => store.close());
+  return { store, warnings, pushed: new RecordedInvalidations(store.invalidations) };
+}
+
+/** How many names Redis would push when they change. */
+async function trackedNames(redis: RedisServer): Promise<number> {
+  return Number(/tracking_total_keys:(\d+)/.exec(String(await redis.command('INFO', 'stats')))?.[1]);
+}
+
+test('a record that another program changes is pushed within 100 ms', async () => {
+  const redis = await start();
+  await redis.command('HSET', KEY, 'id', 'k1', 'customer', 'acme');
+  await redis.command('HSET', CUSTOMER, 'plan', 'starter');
+  const { store, pushed } = await open(redis.url);
+  await store.records.findKey(SHA256);
+  await store.records.findCustomer('acme');
+
+  const startedMs = performance.now();
+  await redis.command('HSET', KEY, 'revoked_at', '2026-01-01T00:00:00Z');
+  await redis.command('HSET', CUSTOMER, 'suspended', '1');
+  expect(await pushed.atLeast(2)).toEqual([
+    { kind: 'key', sha256: SHA256 },
+    { kind: 'customer', id: 'acme' },
+  ]);
+  expect(performance.now() - startedMs).toBeLessThan(100);
+});
+
+test('a record that another program deletes is pushed', async () => {
+  const redis = await start();
+  await redis.command('HSET', KEY, 'id', 'k1', 'customer', 'acme');
+  const { store, pushed } = await open(redis.url);
+  await store.records.findKey(SHA256);
+  await redis.command('DEL', KEY);
+  expect(await pushed.atLeast(1)).toEqual([{ kind: 'key', sha256: SHA256 }]);
+});
+
+test('a missing record that another program creates is pushed', async () => {
+  const redis = await start();
+  const { store, pushed } = await open(redis.url);
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
+  await redis.command('HSET', KEY, 'id', 'k1', 'customer', 'acme');
+  await redis.command('HSET', CUSTOMER, 'plan', 'starter');
+  expect(await pushed.atLeast(2)).toEqual([
+    { kind: 'key', sha256: SHA256 },
+    { kind: 'customer', id: 'acme' },
+  ]);
+});
+
+test('a write of one gateway is pushed to another', async () => {
+  const redis = await start();
+  const { store } = await open(redis.url);
+  const { store: other, pushed } = await open(redis.url);
+  await other.records.findKey(SHA256);
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  expect(await pushed.atLeast(1)).toEqual([{ kind: 'key', sha256: SHA256 }]);
+});
+
+test('a write of a window is pushed to nobody: Redis tracks records only', async () => {
+  const redis = await start();
+  const { store } = await open(redis.url);
+  const { store: other } = await open(redis.url);
+  await store.records.findCustomer('acme');
+  const tracked = await trackedNames(redis);
+  // The customer and the id of the installation.
+  expect(tracked).toBe(2);
+  for (const { windows } of [store, other, store]) {
+    const { epoch, bucket, session } = await windows.reserve(request({ need: 2 }));
+    await windows.refund('acme', [{ epoch, bucket, session, units: 1 }]);
+    await windows.report('acme', [{ ageMs: 0, units: 1 }]);
+  }
+  expect(await trackedNames(redis)).toBe(tracked);
+});
+
+test('when everything is deleted, everything may have changed', async () => {
+  const redis = await start();
+  const { store, pushed } = await open(redis.url);
+  await store.records.findKey(SHA256);
+  for (const [index, command] of ['FLUSHALL', 'FLUSHDB'].entries()) {
+    await redis.command(command);
+    expect((await pushed.atLeast(index + 1)).at(-1)).toEqual({ kind: 'all' });
+  }
+  expect(store.invalidations.connected).toBe(true);
+});
+
+test.each(['tollgate-records', 'tollgate-push'])(
+  'when the connection %s is lost, everything may have changed, and again once changes are pushed anew',
+  async (name) => {
+    const redis = await start();
+    const { store, pushed } = await open(redis.url);
+    await store.records.findKey(SHA256);
+    expect(store.status().invalidation).toBe('connected');
+
+    expect(await redis.disconnect(name)).toBe(1);
+    expect(await pushed.atLeast(1)).toEqual([{ kind: 'all' }]);
+    expect(store.invalidations.connected).toBe(false);
+    expect(store.status().invalidation).toBe('disconnected');
+
+    expect(await pushed.atLeast(2)).toEqual([{ kind: 'all' }, { kind: 'all' }]);
+    expect(store.invalidations.connected).toBe(true);
+    expect(store.status()).toMatchObject({ up: true, invalidation: 'connected' });
+
+    await store.records.findKey(OTHER_SHA256);
+    await redis.command('HSET', `test:key:${OTHER_SHA256}`, 'id', 'k2', 'customer', 'acme');
+    expect((await pushed.atLeast(3)).slice(2)).toEqual([{ kind: 'key', sha256: OTHER_SHA256 }]);
+  },
+);
+
+test('changes are pushed again after Redis was restarted', async () => {
+  const redis = await start();
+  const { store, pushed } = await open(redis.url);
+  await redis.restart();
+  expect(await pushed.atLeast(2)).toEqual([{ kind: 'all' }, { kind: 'all' }]);
+  await store.records.findCustomer('acme').catch(() => undefined);
+  await redis.command('HSET', CUSTOMER, 'plan', 'starter');
+  expect((await pushed.atLeast(3)).slice(2)).toEqual([{ kind: 'customer', id: 'acme' }]);
+});
+
+test('a Redis that refuses to push is used without it, says so once, and pushes when it is allowed to', async () => {
+  const redis = await start();
+  await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>secret', '~*', '&*', '+@all', '-client|tracking');
+  const { store, warnings, pushed } = await open(redis.url.replace('//', '//gateway:secret@'));
+  expect(store.status()).toMatchObject({ up: true, invalidation: 'disconnected' });
+  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(warnings).toEqual([expect.stringMatching(/^Redis refuses a command, so changes .* are not pushed: NOPERM/)]);
+
+  await redis.command('ACL', 'SETUSER', 'gateway', '+client|tracking');
+  await pushed.atLeast(1);
+  expect(store.invalidations.connected).toBe(true);
+  expect(warnings).toHaveLength(1);
+});
