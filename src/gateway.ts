@@ -2,11 +2,11 @@
  * The composition root: builds every part from the configuration, passes it what it depends on, and closes all in the
  * reverse order. Nothing else in the program creates a part that another part uses.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { createAdminApp } from './admin/admin-app.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock, systemScheduler } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
@@ -14,7 +14,7 @@ import { createDrain } from './edge/drain.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
 import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
-import { createRouteTable } from './edge/routes.ts';
+import { createRouteTable, type RouteDefinition } from './edge/routes.ts';
 import { createAuthenticator } from './keys/authenticator.ts';
 import { listen } from './listen.ts';
 import { createAccessLog } from './observability/access-log.ts';
@@ -23,12 +23,15 @@ import { createLogger, type LogDestination, type Logger } from './observability/
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createOpsApp } from './ops/ops-app.ts';
 import { assessReadiness } from './ops/readiness.ts';
-import { createHourlyQuota } from './quota/hourly-quota.ts';
-import { effectiveLimit } from './quota/limit.ts';
+import { BurstLimiter } from './quota/burst.ts';
+import { CustomerQuota } from './quota/customer-quota.ts';
+import { Instances } from './quota/instances.ts';
+import { LeasedQuota } from './quota/leased-quota.ts';
+import { createQuotaWithoutStore } from './quota/without-store.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
 import { seed } from './seed.ts';
 import { openStore } from './store/open-store.ts';
-import type { StoreObserver } from './store/store.ts';
+import type { Store, StoreObserver } from './store/store.ts';
 import { createForwarder } from './upstream/forwarder.ts';
 import { readVersion } from './version.ts';
 
@@ -68,6 +71,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     version,
     configHash: config.hash,
     configLoadedAtMs: startedAtMs,
+    storeIsWiped: () => store.status().wiped,
     defaultMetrics: true,
   });
   const accessLog = createAccessLog(logger, config.logging.access);
@@ -91,12 +95,32 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   });
   opened.defer(() => forwarder.close());
 
-  const quota = createHourlyQuota({ windows: store.windows, clock, timeoutMs: config.store.timeoutMs });
+  const instance = randomUUID();
+  const instances = new Instances({ announce: () => store.announce(instance), scheduler: systemScheduler });
+  opened.defer(() => instances.close());
+  await instances.start();
+  const quota = openQuota(config, { store, instances, clock }, opened);
+  const authenticator = createAuthenticator({
+    records: store.records,
+    invalidations: store.invalidations,
+    clock,
+    cacheMs: config.auth.cacheMs,
+    entries: config.auth.cacheEntries,
+    staleIfErrorMs: config.auth.staleIfErrorMs,
+  });
+  opened.defer(() => authenticator.close());
   let draining = false;
 
   const opsApp = createOpsApp({
     metrics,
-    readiness: () => assessReadiness({ configLoaded: true, draining, store: store.status() }),
+    readiness: () => {
+      const { reached, up, wiped } = store.status();
+      return assessReadiness({
+        configLoaded: true,
+        draining,
+        store: { reached: reached && instances.announced, up, wiped },
+      });
+    },
     logger,
   });
   const opsUrl = await open(opened, createServer(opsApp), 'ops', config.ops);
@@ -108,14 +132,15 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     return createAdminApp({
       token,
       records: store.records,
-      effectiveLimit: (customer) => effectiveLimit(customer, config),
-      usage: quota.usage,
+      effectiveLimit: (customer) => quota.limitOf(customer),
+      usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
       status: () => ({
         version,
         startedAtMs,
         uptimeSeconds: (clock.nowMs() - startedAtMs) / 1000,
         config: { file: config.file, hash: config.hash, loadedAtMs: startedAtMs },
         store: store.status(),
+        instances: instances.count,
         upstream: { url: upstreamUrl.origin },
       }),
       logger,
@@ -125,12 +150,12 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   }
 
   const publicApp = createPublicApp({
-    routes: createRouteTable(config.routes, config.aliases),
+    routes: createRouteTable(servedRoutes(config), config.aliases),
     guardLimits: config.limits,
     challenges: createChallenges(config.auth.realm),
     trustedProxies: new TrustedProxies(config.listen.trustedProxies),
-    authenticator: createAuthenticator(store.records, clock),
-    limits: config,
+    authenticator,
+    plans: config.plans,
     quota,
     forwarder,
     upstreamHeaders: config.upstream,
@@ -178,6 +203,35 @@ async function open(
   return url;
 }
 
+function servedRoutes({ routes, usagePath }: Config): RouteDefinition[] {
+  const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
+  if (usagePath !== undefined) served.push({ path: usagePath, methods: ['GET', 'HEAD'], purpose: 'usage' });
+  return served;
+}
+
+interface QuotaParts {
+  readonly store: Store;
+  readonly instances: Instances;
+  readonly clock: Clock;
+}
+
+function openQuota(config: Config, { store, instances, clock }: QuotaParts, opened: AsyncDisposableStack) {
+  const scheduler = systemScheduler;
+  const common = { windows: store.windows, storeIsUp: () => store.isUp(), clock, scheduler };
+  const hourly = new LeasedQuota({
+    ...common,
+    timeoutMs: config.store.timeoutMs,
+    accounts: config.auth.cacheEntries,
+    withoutStore: createQuotaWithoutStore({
+      ...common,
+      onError: config.store.onError,
+      instances: () => instances.count,
+    }),
+  });
+  opened.defer(() => hourly.close());
+  return new CustomerQuota({ limits: config, hourly, bursts: new BurstLimiter(clock, config.auth.cacheEntries) });
+}
+
 function openLog(opened: AsyncDisposableStack, given: LogDestination | undefined): LogDestination {
   if (given) return given;
   const destination = openLogStream(process.stdout);
@@ -200,7 +254,7 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
     up(up, reason) {
       metrics.up(up, reason);
       if (up) logger.info('the store is reachable');
-      else logger.error({ reason }, 'the store is not reachable: keys and quotas cannot be checked');
+      else logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
     },
   };
 }

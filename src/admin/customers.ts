@@ -1,13 +1,14 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { isCustomerId } from '../customer-id.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
+import { usageDocument } from '../quota/usage.ts';
 import type { CustomerRecord } from '../store/store.ts';
 import { parseBody } from './json-body.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
 import { Refusal } from './refusal.ts';
 
-const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
 export const DISPLAY_NAME = z
@@ -17,13 +18,15 @@ export const DISPLAY_NAME = z
   .refine((name) => !CONTROL_CHARACTER.test(name), 'must not have control characters');
 
 const NEW_CUSTOMER = z.strictObject({
-  id: z.string().regex(CUSTOMER_ID, 'must be 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit'),
+  id: z
+    .string()
+    .refine(isCustomerId, 'must be 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit'),
   name: DISPLAY_NAME.optional(),
   plan: z.string().min(1, 'must not be empty'),
   requests_per_hour: z.int('must be an integer').min(1, 'must be at least 1').optional(),
 });
 
-export function customerRoutes({ records, effectiveLimit, usage, logger }: AdminParts): Router {
+export function customerRoutes({ records, effectiveLimit, usage, logger, clock }: AdminParts): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
   router
@@ -61,16 +64,15 @@ export function customerRoutes({ records, effectiveLimit, usage, logger }: Admin
       const customer = await findCustomer(req.params.id);
       const limit = effectiveLimit(customer);
       if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-      const {
-        limit: units,
-        used,
-        remaining,
-        resetSeconds,
-        windowSeconds,
-      } = await usage(customer.id, limit.requestsPerHour);
-      res.json({ limit: units, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds });
+      res.json(usageDocument(await usage(customer.id, limit.requestsPerHour)));
     })
-    .all(allowOnly('GET', 'HEAD'));
+    .delete(async (req, res) => {
+      const { id } = await findCustomer(req.params.id);
+      await records.resetUsage(id, new Date(clock.nowMs()).toISOString());
+      logger.info({ customer: id }, 'usage reset');
+      res.status(204).end();
+    })
+    .all(allowOnly('GET', 'HEAD', 'DELETE'));
 
   function findCustomer(id: string): Promise<CustomerRecord> {
     return requireCustomer(records, id);
@@ -84,7 +86,7 @@ export async function requireCustomer(
   records: Pick<AdminParts['records'], 'findCustomer'>,
   id: string,
 ): Promise<CustomerRecord> {
-  const customer = CUSTOMER_ID.test(id) ? await records.findCustomer(id) : undefined;
+  const customer = isCustomerId(id) ? await records.findCustomer(id) : undefined;
   if (customer === undefined) throw new Refusal('not_found', 'There is no customer with this id.');
   return customer;
 }

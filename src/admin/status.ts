@@ -9,6 +9,8 @@ export interface GatewayStatus {
   readonly uptimeSeconds: number;
   readonly config: { readonly file: string; readonly hash: string; readonly loadedAtMs: number };
   readonly store: StoreStatus;
+  /** That said within the last hour that they run. */
+  readonly instances: number;
   /** Origin of the backend, without credentials. */
   readonly upstream: { readonly url: string };
 }
@@ -18,13 +20,21 @@ export function statusRoute(status: () => GatewayStatus): Router {
   router
     .route('/status')
     .get((_req, res) => {
-      const { version, startedAtMs, uptimeSeconds, config, store, upstream } = status();
+      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstream } = status();
       res.json({
         version,
         started_at: new Date(startedAtMs).toISOString(),
         uptime_seconds: Math.floor(uptimeSeconds),
         config: { file: config.file, hash: config.hash, loaded_at: new Date(config.loadedAtMs).toISOString() },
-        store: { kind: store.kind, up: store.up, reached: store.reached, last_error: store.lastError ?? null },
+        store: {
+          kind: store.kind,
+          up: store.up,
+          reached: store.reached,
+          wiped: store.wiped,
+          last_error: store.lastError ?? null,
+        },
+        invalidation: { connected: store.invalidation === 'connected' },
+        instances,
         upstream: { url: upstream.url },
       });
     })

@@ -31,6 +31,16 @@ function buildProgram(finish: (status: number) => void): Command {
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file));
     });
+  program
+    .command('store')
+    .description('look after the store')
+    .command('init')
+    .description('declare the store to be meant as it is, after its data was lost')
+    .requiredOption('--config <file>', 'the YAML configuration file')
+    .action(async ({ config }: { config: string }) => {
+      const { initialiseStore } = await import('./store-init.ts');
+      finish(await initialiseStore(config));
+    });
   return program;
 }
 

@@ -6,6 +6,7 @@
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
 export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
+export const STORE_ERROR_MODES = ['local', 'deny', 'allow'] as const;
 export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 
 export interface Config {
@@ -25,9 +26,11 @@ export interface Config {
   readonly routes: readonly RouteConfig[];
   /** Prefix to prefix. Without a prototype, so that any lookup is safe. */
   readonly aliases: Readonly<Record<string, string>>;
-  readonly plans: ReadonlyMap<string, { readonly requestsPerHour: number | 'custom' }>;
+  /** The caller's own quota, canonical; undefined: not offered. */
+  readonly usagePath?: string;
+  readonly plans: ReadonlyMap<string, PlanConfig>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
-  readonly auth: { readonly realm: string };
+  readonly auth: AuthConfig;
   readonly identity: { readonly headers: boolean };
   readonly limits: LimitsConfig;
   readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
@@ -59,6 +62,8 @@ export interface StoreConfig {
   readonly url: string;
   readonly keyPrefix: string;
   readonly timeoutMs: number;
+  /** How quotas are decided while the store is away. */
+  readonly onError: (typeof STORE_ERROR_MODES)[number];
 }
 
 /** `url` is an origin: scheme, host and, where it is not the scheme's own, port. */
@@ -80,6 +85,24 @@ export interface RouteConfig {
   /** Literal segments, or one `{name}` for a whole segment. */
   readonly path: string;
   readonly methods: readonly (typeof ROUTE_METHODS)[number][];
+}
+
+export interface PlanConfig {
+  readonly requestsPerHour: number | 'custom';
+  /** Within any second, on each instance. */
+  readonly burstPerSecond?: number;
+  /** A limit that is reported and never enforced. */
+  readonly shadow?: { readonly requestsPerHour: number };
+}
+
+export interface AuthConfig {
+  readonly realm: string;
+  /** After that a key or customer is read again. */
+  readonly cacheMs: number;
+  /** Keys, and customers, kept in memory. */
+  readonly cacheEntries: number;
+  /** How long a key that was known goes on being served while the store is away. */
+  readonly staleIfErrorMs: number;
 }
 
 export interface LimitsConfig {

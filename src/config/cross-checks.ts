@@ -36,6 +36,7 @@ export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly
   checkTimeouts(subject);
   checkRoutes(subject);
   checkAliases(subject);
+  checkUsagePath(subject);
   checkSecrets(subject, secrets);
   checkSeed(subject, secrets);
   return problems;
@@ -122,6 +123,14 @@ function checkAliases(subject: Subject): void {
       report(path, 'must stand for the prefix of a route, and no route is at or below what it stands for');
     }
   }
+}
+
+function checkUsagePath(subject: Subject): void {
+  const { document, valid, report } = subject;
+  const usagePath = valid(['usage_path']);
+  if (typeof usagePath !== 'string' || document.at(['usage_path']) === undefined) return;
+  const route = [...routePaths(subject).byIndex].find(([, path]) => path === usagePath);
+  if (route) report(['usage_path'], `is the path of routes[${route[0]}] too; give it one of its own`);
 }
 
 function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): void {

@@ -1,5 +1,6 @@
 /** Schemas of single values. Each has one rule in words, which stands in the problem whichever way it was broken. */
 import { z } from 'zod';
+import { isCustomerId } from '../customer-id.ts';
 import { isAddressOrBlock, isListenHost, isPrefix, isRoutePath, parseOrigin } from './formats.ts';
 
 export interface Kind {
@@ -14,6 +15,8 @@ export const kinds = z.registry<Kind>();
 
 /** The longest delay that a timer of Node.js takes. */
 const MAX_MS = 2_147_483_647;
+
+const MAX_SECONDS = Math.floor(MAX_MS / 1000);
 
 function integer(type: string, rule: string, min: number, max: number = Number.MAX_SAFE_INTEGER) {
   return z.int(rule).min(min, rule).max(max, rule).register(kinds, { type });
@@ -30,6 +33,9 @@ export const durationMs = () =>
 
 export const durationOrZeroMs = () =>
   integer('milliseconds', `must be an integer of milliseconds from 0 to ${MAX_MS}`, 0, MAX_MS);
+
+export const seconds = () =>
+  integer('seconds', `must be an integer of seconds from 1 to ${MAX_SECONDS}`, 1, MAX_SECONDS);
 
 export const count = () => integer('integer', 'must be an integer of at least 1', 1);
 
@@ -78,6 +84,14 @@ export const prefix = () =>
     isPrefix,
   );
 
+export const usagePath = () =>
+  z
+    .union(
+      [z.string().refine(isPrefix), z.null()],
+      'must be null, or a path that begins with "/" and has segments of A-Z a-z 0-9 . _ ~ - only',
+    )
+    .register(kinds, { type: 'path | null' });
+
 /** `none` and `unknown` are what metrics say of requests without a configured plan. */
 export const planName = () =>
   text(
@@ -90,7 +104,7 @@ export const customerId = () =>
   text(
     'customer id',
     'must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -, and begin with a letter or digit',
-    (value) => /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/.test(value),
+    isCustomerId,
   );
 
 export const displayName = () =>

@@ -58,6 +58,7 @@ function assemble(file: string, folder: string, values: FileValues, secrets: Sec
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
   const authorization = textOf(secrets.upstreamAuthorization);
   const token = textOf(secrets.adminToken);
+  const usagePath = values.usage_path ?? undefined;
   const effective: Omit<Config, 'file' | 'hash'> = {
     listen: {
       host: listen.host,
@@ -83,9 +84,15 @@ function assemble(file: string, folder: string, values: FileValues, secrets: Sec
       methods: methods.includes('GET') ? ['GET', 'HEAD'] : ['HEAD'],
     })),
     aliases: aliasesOf(values),
-    plans: limitMap(values.plans),
-    overrides: limitMap(values.overrides),
-    auth: { realm: values.auth.realm },
+    ...(usagePath !== undefined && { usagePath }),
+    plans: plansOf(values),
+    overrides: overridesOf(values),
+    auth: {
+      realm: values.auth.realm,
+      cacheMs: values.auth.cache_seconds * 1000,
+      cacheEntries: values.auth.cache_entries,
+      staleIfErrorMs: values.auth.stale_if_error_seconds * 1000,
+    },
     identity: { headers: values.identity.headers },
     limits: {
       headerBytes: limits.header_bytes,
@@ -109,7 +116,7 @@ function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): S
   const address = parseStoreUrl(textOf(secrets.storeUrl) ?? '');
   if (address.kind === 'invalid') throw new Error('the store URL was not checked');
   const url = address.kind === 'redis' ? address.url : `sqlite:${resolve(folder, address.file)}`;
-  return { url, keyPrefix: store.key_prefix, timeoutMs: store.timeout_ms };
+  return { url, keyPrefix: store.key_prefix, timeoutMs: store.timeout_ms, onError: store.on_error };
 }
 
 function upstreamTarget(text: string | undefined): UpstreamTarget {
@@ -128,10 +135,20 @@ function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
   return Object.assign(Object.create(null), Object.fromEntries(fitting));
 }
 
-function limitMap<T>(entries: Readonly<Record<string, { readonly requests_per_hour: T }>>) {
-  return new Map(
-    Object.entries(entries).map(([name, { requests_per_hour }]) => [name, { requestsPerHour: requests_per_hour }]),
-  );
+function plansOf({ plans }: FileValues): Config['plans'] {
+  return mapEntries(plans, ({ requests_per_hour: requestsPerHour, burst_per_second: burstPerSecond, shadow }) => ({
+    requestsPerHour,
+    ...(burstPerSecond !== undefined && { burstPerSecond }),
+    ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
+  }));
+}
+
+function overridesOf({ overrides }: FileValues): Config['overrides'] {
+  return mapEntries(overrides, ({ requests_per_hour: requestsPerHour }) => ({ requestsPerHour }));
+}
+
+function mapEntries<From, To>(entries: Readonly<Record<string, From>>, convert: (entry: From) => To): Map<string, To> {
+  return new Map(Object.entries(entries).map(([name, entry]) => [name, convert(entry)]));
 }
 
 type SeedValues = NonNullable<FileValues['seed']>['customers'][number];

@@ -3,7 +3,7 @@
  * keys at once is in cross-checks.ts.
  */
 import type { z } from 'zod';
-import { ACCESS_LOG_MODES, CREDENTIAL_MODES, LOG_LEVELS, ROUTE_METHODS } from './config.ts';
+import { ACCESS_LOG_MODES, CREDENTIAL_MODES, LOG_LEVELS, ROUTE_METHODS, STORE_ERROR_MODES } from './config.ts';
 import * as leaf from './leaf.ts';
 
 const listen = leaf.mapping({
@@ -39,6 +39,12 @@ const store = leaf.mapping({
   url_file: leaf.fileName().optional().describe('File to read the URL from instead.'),
   key_prefix: leaf.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
   timeout_ms: leaf.durationMs().default(100).describe('How long a request waits for the store at most.'),
+  on_error: leaf
+    .oneOf(STORE_ERROR_MODES)
+    .default('local')
+    .describe(
+      'Quotas while the store is away: local holds each instance to its share, deny answers 503, allow lets everything pass.',
+    ),
 });
 
 const upstream = leaf.mapping({
@@ -78,6 +84,16 @@ const route = leaf.mapping({
 
 const plan = leaf.mapping({
   requests_per_hour: leaf.planLimit().describe("Each customer's hourly quota; custom: every customer has its own."),
+  burst_per_second: leaf
+    .count()
+    .optional()
+    .describe('Requests of a customer within any second at most, on each instance; left out, there is no such limit.'),
+  shadow: leaf
+    .mapping({
+      requests_per_hour: leaf.requestsPerHour().describe('The hourly quota to try out.'),
+    })
+    .optional()
+    .describe('A quota that is counted and reported, and never refuses.'),
 });
 
 const override = leaf.mapping({
@@ -135,6 +151,10 @@ export const configSchema = leaf.mapping({
     .describe(
       'Further prefixes under which routes can be reached. The default holds where the routes have its prefix.',
     ),
+  usage_path: leaf
+    .usagePath()
+    .default('/api/v1/usage')
+    .describe('Where a caller reads its own quota, free of charge; null turns it off. Aliases apply.'),
   plans: leaf
     .mapOf(leaf.planName(), plan.describe('A plan.'))
     .default(DEFAULT_PLANS)
@@ -146,6 +166,15 @@ export const configSchema = leaf.mapping({
   auth: leaf
     .mapping({
       realm: leaf.realm().default('conversations').describe('The realm that WWW-Authenticate names.'),
+      cache_seconds: leaf
+        .seconds()
+        .default(30)
+        .describe('How long a key or customer is served from memory before it is read again.'),
+      cache_entries: leaf.count().default(100_000).describe('Keys, and customers, kept in memory at most.'),
+      stale_if_error_seconds: leaf
+        .seconds()
+        .default(3600)
+        .describe('How long a known key goes on being served while the store is away.'),
     })
     .prefault({})
     .describe('How callers identify themselves.'),

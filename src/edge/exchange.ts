@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
+import type { QuotaMode } from '../quota/admission.ts';
 import type { Caller } from './client-address.ts';
 
 /** One request on its way through the gateway: what became known of it, for its answer, its metrics and its log line. */
@@ -17,12 +18,30 @@ export interface Exchange {
   customer?: string;
   keyId?: string;
   /** How the quota was decided, where it was. */
-  quota?: 'admitted' | 'refused';
+  quota?: QuotaMode;
+  /** A shadow limit would have refused it. */
+  shadow?: 'denied';
 }
 
 /** Writes a problem document as the whole answer (RFC 9457); a HEAD gets its header fields only. */
 export function sendProblem({ req, res, requestId }: Exchange, problem: Problem): void {
   const body = problemBody(problem, requestId);
   res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
+  res.end(req.method === 'HEAD' ? undefined : body);
+}
+
+/** Writes a document of the gateway's own as the whole answer: it is about the caller, so nobody may keep it. */
+export function sendJson({ req, res, requestId }: Exchange, document: object): void {
+  const body = JSON.stringify(document);
+  res.writeHead(200, [
+    'X-Request-Id',
+    requestId,
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Cache-Control',
+    'no-store',
+  ]);
   res.end(req.method === 'HEAD' ? undefined : body);
 }

@@ -4,17 +4,17 @@
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
-import type { Authentication, Authenticator } from '../keys/authenticator.ts';
+import type { Authenticator, KnownKey } from '../keys/authenticator.ts';
 import type { Problem } from '../problems/document.ts';
-import type { Admission, HourlyQuota } from '../quota/hourly-quota.ts';
-import { effectiveLimit, type LimitPolicy } from '../quota/limit.ts';
+import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
+import { usageDocument } from '../quota/usage.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
 import { createStrictApp } from '../strict-app.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders, type CredentialsPolicy } from '../upstream/request-headers.ts';
 import { identifyCaller, type TrustedProxies } from './client-address.ts';
 import { type Challenges, readCredentials } from './credentials.ts';
-import { type Exchange, sendProblem } from './exchange.ts';
+import { type Exchange, sendJson, sendProblem } from './exchange.ts';
 import { type GuardLimits, guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
@@ -28,8 +28,9 @@ export interface PublicAppParts {
   readonly challenges: Challenges;
   readonly trustedProxies: TrustedProxies;
   readonly authenticator: Authenticator;
-  readonly limits: LimitPolicy;
-  readonly quota: HourlyQuota;
+  /** The configured names: others are not used as labels. */
+  readonly plans: ReadonlyMap<string, unknown>;
+  readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
   readonly upstreamHeaders: CredentialsPolicy;
   /** Whether the backend is told who calls, by X-Tollgate-* headers. */
@@ -50,19 +51,16 @@ export const OWN_ANSWER_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
-type KnownKey = Extract<Authentication, { outcome: 'known' }>;
-
 /** What a request is forwarded with, once every check has passed. */
 interface Cleared {
   readonly path: string;
   readonly host: string;
   readonly known: KnownKey;
-  readonly admission: Extract<Admission, { outcome: 'admitted' }>;
-  readonly limit: number;
+  readonly decision: Extract<QuotaDecision, { outcome: 'admitted' }>;
 }
 
 export function createPublicApp(parts: PublicAppParts): Express {
-  const { authenticator, challenges, clock, forwarder, limits, quota, recorder, routes } = parts;
+  const { authenticator, challenges, clock, forwarder, quota, recorder, routes } = parts;
 
   async function handle(req: Request, res: Response): Promise<void> {
     const exchange = openExchange(req, res);
@@ -80,28 +78,32 @@ export function createPublicApp(parts: PublicAppParts): Express {
       return refuse(exchange, credentials.problem);
     }
     try {
-      const authentication = await authenticate(credentials.token);
+      // Awaited only where memory has no answer: a promise a request would cost more than the answer.
+      const authenticating = authenticator.authenticate(credentials.token);
+      const authentication = authenticating instanceof Promise ? await authenticating : authenticating;
+      recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
       if (authentication.outcome === 'invalid') return refuse(exchange, refusals.invalidKey(challenges));
       const { key, customer } = authentication;
       exchange.keyId = key.id;
       exchange.customer = key.customer;
-      if (customer?.suspended) return refuse(exchange, refusals.customerSuspended());
+      if (customer === undefined) return refuseWithoutQuota(exchange, 'the key names a customer that has no record');
+      exchange.plan = parts.plans.has(customer.plan) ? customer.plan : 'unknown';
+      if (customer.suspended) return refuse(exchange, refusals.customerSuspended());
+      if (match.route.purpose === 'usage') return await answerUsage(exchange, customer);
 
-      const limit = findLimit(exchange, customer);
-      if (limit === undefined) return refuse(exchange, refusals.quotaNotConfigured());
-      const admission = await admit(exchange, limit);
-      if (admission.outcome === 'refused') {
-        return refuse(exchange, refusals.quotaExceeded(limit, admission.resetSeconds(), clock.nowMs()));
-      }
+      const deciding = quota.decide(customer);
+      const decision = deciding instanceof Promise ? await deciding : deciding;
+      recorder.decided(exchange, decision);
+      if (decision.outcome !== 'admitted') return refuseByQuota(exchange, decision);
       await forward(exchange, {
         path: match.path + verdict.query,
         host: verdict.host,
         known: authentication,
-        admission,
-        limit,
+        decision,
       });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
+      recorder.undecided(exchange);
       refuse(exchange, refusals.storeUnavailable());
     }
   }
@@ -131,50 +133,34 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return exchange;
   }
 
-  async function authenticate(token: string): Promise<Authentication> {
-    try {
-      const authentication = await authenticator.authenticate(token);
-      recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
-      return authentication;
-    } catch (error) {
-      recorder.authenticated('store_error');
-      throw error;
-    }
+  function refuseWithoutQuota(exchange: Exchange, reason: string): void {
+    recorder.limitMissing(exchange, reason);
+    refuse(exchange, refusals.quotaNotConfigured());
   }
 
-  /** The customer's limit; undefined, with the reason in the log, when there is none. */
-  function findLimit(exchange: Exchange, customer: CustomerRecord | undefined): number | undefined {
-    if (customer === undefined) {
-      recorder.limitMissing(exchange, 'the key names a customer that has no record');
-      return undefined;
-    }
-    exchange.plan = limits.plans.has(customer.plan) ? customer.plan : 'unknown';
-    const limit = effectiveLimit(customer, limits);
-    if (limit.found) return limit.requestsPerHour;
-    recorder.limitMissing(exchange, limit.reason);
-    return undefined;
+  function refuseByQuota(exchange: Exchange, decision: Exclude<QuotaDecision, { outcome: 'admitted' }>): void {
+    if (decision.outcome === 'not_configured') refuseWithoutQuota(exchange, decision.reason);
+    else if (decision.outcome === 'burst_exceeded') refuse(exchange, refusals.burstExceeded(decision));
+    else refuse(exchange, refusals.quotaExceeded(decision, clock.nowMs()));
   }
 
-  async function admit(exchange: Exchange, limit: number): Promise<Admission> {
-    try {
-      const admission = await quota.admit(exchange.customer ?? '', limit);
-      exchange.quota = admission.outcome;
-      recorder.quotaDecided(exchange.plan, admission.outcome === 'admitted' ? 'allowed' : 'denied');
-      return admission;
-    } catch (error) {
-      recorder.quotaDecided(exchange.plan, 'store_error');
-      throw error;
-    }
+  /** The caller's own quota, from what enforces it; read free of charge, and also when nothing is left. */
+  async function answerUsage(exchange: Exchange, customer: CustomerRecord): Promise<void> {
+    const limit = quota.limitOf(customer);
+    if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
+    const usage = await quota.usage(customer.id, limit.requestsPerHour);
+    sendJson(exchange, { customer: customer.id, plan: customer.plan, ...usageDocument(usage) });
+    recorder.answered(exchange);
   }
 
-  async function forward(exchange: Exchange, { path, host, known, admission, limit }: Cleared): Promise<void> {
+  async function forward(exchange: Exchange, { path, host, known, decision }: Cleared): Promise<void> {
     const { req, res, requestId } = exchange;
+    const { admission, burst, limit } = decision;
     /** Of every answer to a request that was counted, the backend's own or a problem. */
-    const quotaHeaders = () =>
-      rateLimitHeaders(
-        { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() },
-        clock.nowMs(),
-      );
+    const quotaHeaders = () => {
+      const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
+      return rateLimitHeaders(hour, burst, clock.nowMs());
+    };
     const outcome = await forwarder.forward(req, res, {
       path,
       headers: buildRequestHeaders(req.rawHeaders, {
@@ -184,6 +170,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         own: ownRequestHeaders(exchange, known.key.id, host),
       }),
       beginBefore: admission.beginBefore,
+      beginBeforeWallMs: admission.beginBeforeWallMs,
       answerHeaders: () => ['X-Request-Id', requestId, ...quotaHeaders(), ...expiryHeaders(known)],
     });
     if (!outcome.begun) admission.giveBack();

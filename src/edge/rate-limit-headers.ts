@@ -3,8 +3,13 @@
  * `X-RateLimit-*` fields that older clients read.
  */
 
+import type { BurstState } from '../quota/customer-quota.ts';
+
 export const HOURLY_POLICY = 'hourly';
+export const BURST_POLICY = 'burst';
 const WINDOW_SECONDS = 3600;
+/** Of the burst policy: its window is over by then. */
+const BURST_RESET_SECONDS = 1;
 
 export interface QuotaState {
   readonly limit: number;
@@ -14,14 +19,18 @@ export interface QuotaState {
   readonly resetSeconds: number;
 }
 
-/** Flat `[name, value, …]`. `nowMs` is wall time; the epoch second of the reset is rounded up. */
-export function rateLimitHeaders(quota: QuotaState, nowMs: number): string[] {
+/**
+ * Flat `[name, value, …]`. `burst`: where the plan has such a limit. `nowMs` is wall time; the epoch second of the reset
+ * is rounded up. X-RateLimit-* speak of the hour only: they have room for one policy.
+ */
+export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string[] {
   const { limit, remaining, resetSeconds } = quota;
+  const burstItem = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
   return [
     'RateLimit-Policy',
-    `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}`,
+    `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
     'RateLimit',
-    `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}`,
+    `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}`,
     'X-RateLimit-Limit',
     String(limit),
     'X-RateLimit-Remaining',
@@ -29,4 +38,18 @@ export function rateLimitHeaders(quota: QuotaState, nowMs: number): string[] {
     'X-RateLimit-Reset',
     String(Math.ceil(nowMs / 1000) + resetSeconds),
   ];
+}
+
+/** Of a request refused by its burst limit: the hour was not asked, so nothing is said of what is left of it. */
+export function burstExceededHeaders(hourlyLimit: number, burstLimit: number, resetSeconds: number): string[] {
+  return [
+    'RateLimit-Policy',
+    `"${HOURLY_POLICY}";q=${hourlyLimit};w=${WINDOW_SECONDS}, ${burstPolicy(burstLimit)}`,
+    'RateLimit',
+    `"${BURST_POLICY}";r=0;t=${resetSeconds}`,
+  ];
+}
+
+function burstPolicy(limit: number): string {
+  return `"${BURST_POLICY}";q=${limit};w=1`;
 }

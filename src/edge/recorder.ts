@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.ts';
 import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { AnswerSource, AuthResult, Metrics, QuotaOutcome } from '../observability/metrics.ts';
+import type { AnswerSource, AuthResult, Metrics } from '../observability/metrics.ts';
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
+import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
-import { HOURLY_POLICY } from './rate-limit-headers.ts';
+import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -15,7 +16,11 @@ const CLIENT_CLOSED_REQUEST = 499;
 export interface Recorder {
   opened(): void;
   authenticated(result: AuthResult): void;
-  quotaDecided(plan: string, outcome: QuotaOutcome): void;
+  decided(exchange: Exchange, decision: QuotaDecision): void;
+  /** The store would have had to be asked, and is away. */
+  undecided(exchange: Exchange): void;
+  /** The gateway answered from what it knows. */
+  answered(exchange: Exchange): void;
   /** The gateway answered with a problem document; `outcome` where that was the upstream's fault. */
   refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void;
   /** The upstream's answer was relayed, wholly or until somebody hung up. */
@@ -71,6 +76,7 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
       durationMs,
       upstreamMs,
       quota: exchange.quota,
+      shadow: exchange.shadow,
       bytes: outcome?.contentBytes,
     });
   }
@@ -88,8 +94,33 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
     authenticated(result) {
       metrics.auth(result);
     },
-    quotaDecided(plan, outcome) {
-      metrics.quotaDecision(plan, HOURLY_POLICY, outcome, 'store');
+    decided(exchange, decision) {
+      const { plan } = exchange;
+      switch (decision.outcome) {
+        case 'admitted': {
+          const { mode } = decision.admission;
+          exchange.quota = mode;
+          metrics.quotaDecision(plan, HOURLY_POLICY, 'allowed', mode);
+          if (decision.shadow === undefined) return;
+          if (decision.shadow === 'denied') exchange.shadow = 'denied';
+          metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
+          return;
+        }
+        case 'quota_exceeded':
+          exchange.quota = decision.mode;
+          metrics.quotaDecision(plan, HOURLY_POLICY, 'denied', decision.mode);
+          return;
+        case 'burst_exceeded':
+          metrics.quotaDecision(plan, BURST_POLICY, 'denied', 'lease');
+          return;
+      }
+    },
+    undecided({ keyId, plan }) {
+      if (keyId === undefined) metrics.auth('store_error');
+      else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');
+    },
+    answered(exchange) {
+      finish(exchange, { status: 200, source: 'gateway' });
     },
     refused(exchange, code, outcome) {
       finish(exchange, { status: problemStatus(code), source: 'gateway', problem: code, outcome });

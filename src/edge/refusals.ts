@@ -1,9 +1,10 @@
 /** What callers are told when a request does not reach the backend, or the backend gives no answer. */
 import type { Problem } from '../problems/document.ts';
+import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { failureProblem } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Challenges } from './credentials.ts';
-import { HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
+import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
 
@@ -27,12 +28,32 @@ export function quotaNotConfigured(): Problem {
   return { code: 'quota_not_configured', detail: 'This account has no request quota yet. Contact support.' };
 }
 
-export function quotaExceeded(limit: number, resetSeconds: number, nowMs: number): Problem {
+export function quotaExceeded(
+  { limit, burst, resetSeconds }: Extract<QuotaDecision, { outcome: 'quota_exceeded' }>,
+  nowMs: number,
+): Problem {
   return {
     code: 'quota_exceeded',
     detail: `All ${limit} requests of the last hour are used. Try again in ${resetSeconds} seconds.`,
-    headers: ['Retry-After', String(resetSeconds), ...rateLimitHeaders({ limit, remaining: 0, resetSeconds }, nowMs)],
+    headers: [
+      'Retry-After',
+      String(resetSeconds),
+      ...rateLimitHeaders({ limit, remaining: 0, resetSeconds }, burst, nowMs),
+    ],
     members: { 'violated-policies': [HOURLY_POLICY] },
+  };
+}
+
+export function burstExceeded({
+  limit,
+  burstLimit,
+  resetSeconds,
+}: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>): Problem {
+  return {
+    code: 'burst_exceeded',
+    detail: `More than ${burstLimit} requests came within a second. Try again in ${resetSeconds} seconds.`,
+    headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds)],
+    members: { 'violated-policies': [BURST_POLICY] },
   };
 }
 

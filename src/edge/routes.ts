@@ -3,15 +3,20 @@
  * second prefix of the same routes. Nothing is redirected: a near miss is a 404 that names the right form.
  */
 
+/** Who answers: the backend, or the gateway with the caller's own quota. */
+export type RoutePurpose = 'forward' | 'usage';
+
 export interface RouteDefinition {
   /** `/api/v1/conversations/{id}`: literal segments, or one `{name}` for a whole segment. */
   readonly path: string;
   readonly methods: readonly string[];
+  readonly purpose: RoutePurpose;
 }
 
 export interface Route {
   /** The canonical path template: the `route` label of metrics and logs. */
   readonly template: string;
+  readonly purpose: RoutePurpose;
   readonly methods: ReadonlySet<string>;
   /** Ready value of the Allow header. */
   readonly allow: string;
@@ -59,8 +64,8 @@ export function createRouteTable(
 ): RouteTable {
   const literals = new Map<string, Route>();
   const parameterRoutes: ParameterRoute[] = [];
-  for (const { path, methods } of definitions) {
-    const route = { template: path, methods: new Set(methods), allow: methods.join(', ') };
+  for (const { path, methods, purpose } of definitions) {
+    const route = { template: path, purpose, methods: new Set(methods), allow: methods.join(', ') };
     if (path.includes('{')) parameterRoutes.push({ pattern: toPattern(path), route });
     else literals.set(path, route);
   }

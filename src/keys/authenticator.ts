@@ -1,21 +1,144 @@
+/**
+ * Who a key belongs to, mostly from memory. Keys are looked up by their SHA-256, so that neither the store nor this
+ * memory holds what could be presented to the gateway. Keys and customers are kept apart: a customer's record is read
+ * once for all of its keys.
+ */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
-import type { CustomerRecord, KeyRecord, RecordStore } from '../store/store.ts';
+import { isCustomerId } from '../customer-id.ts';
+import type { CustomerRecord, Invalidations, KeyRecord, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
+import { createRecordCache } from './record-cache.ts';
 
-export type Authentication =
-  | {
-      readonly outcome: 'known';
-      readonly key: KeyRecord;
-      /** Wall time in ms at which the key ends, if it does. */
-      readonly expiresAtMs: number | undefined;
-      /** Undefined: the key names a customer that has no record. */
-      readonly customer: CustomerRecord | undefined;
-    }
-  | { readonly outcome: 'invalid'; readonly reason: 'checksum' | 'unknown' | 'revoked' | 'expired' };
+export type Authentication = KnownKey | InvalidKey;
+
+/** The same object for as long as both records stay as they are; frozen. */
+export interface KnownKey {
+  readonly outcome: 'known';
+  readonly key: KeyRecord;
+  /** Wall time in ms at which the key ends, if it does. */
+  readonly expiresAtMs: number | undefined;
+  /** Undefined: the key names a customer that has no record. */
+  readonly customer: CustomerRecord | undefined;
+}
+
+export interface InvalidKey {
+  readonly outcome: 'invalid';
+  /** `unusable`: there is a record, but with an id that cannot be one, so that it is taken for none. */
+  readonly reason: 'checksum' | 'unknown' | 'unusable' | 'revoked' | 'expired';
+}
 
 export interface Authenticator {
-  /** Rejects with StoreUnavailableError when the answer is not to be had: never an outcome about the key. */
-  authenticate(token: string): Promise<Authentication>;
+  /**
+   * Not a promise when the answer is in memory. Rejects with StoreUnavailableError when the answer is not to be had:
+   * never an outcome about the key.
+   */
+  authenticate(token: string): Authentication | Promise<Authentication>;
+  size(): AuthenticatorSize;
+  /** Stops listening to invalidations. */
+  close(): void;
+}
+
+/** Entries in memory. */
+export interface AuthenticatorSize {
+  readonly keys: number;
+  readonly unknownKeys: number;
+  readonly customers: number;
+  readonly missingCustomers: number;
+}
+
+export interface AuthenticatorOptions {
+  readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
+  readonly invalidations: Pick<Invalidations, 'subscribe'>;
+  readonly clock: Clock;
+  /** How long a record answers without being read again. */
+  readonly cacheMs: number;
+  /** Most keys in memory, and most customers. */
+  readonly entries: number;
+  /** How long a record may answer while the store is away, counted from when the store last confirmed it. */
+  readonly staleIfErrorMs: number;
+}
+
+/** A key's record and what follows from it. */
+interface HeldKey {
+  readonly record: KeyRecord;
+  readonly expiresAtMs: number | undefined;
+  readonly refusal: InvalidKey | undefined;
+  /** The answer that was given last. */
+  known: KnownKey | undefined;
+}
+
+const CHECKSUM = invalid('checksum');
+const UNKNOWN = invalid('unknown');
+const UNUSABLE = invalid('unusable');
+const REVOKED = invalid('revoked');
+const EXPIRED = invalid('expired');
+
+const KEY_ID = /^[\x21-\x7e]{1,128}$/;
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { clock, invalidations, records } = options;
+  const keys = createRecordCache<HeldKey>({
+    ...options,
+    read: async (sha256) => heldKey(await records.findKey(sha256)),
+    unchanged: (held, read) => isDeepStrictEqual(held.record, read.record),
+  });
+  const customers = createRecordCache<CustomerRecord>({
+    ...options,
+    read: (id) => records.findCustomer(id),
+    unchanged: isDeepStrictEqual,
+  });
+
+  const unsubscribe = invalidations.subscribe((invalidation) => {
+    switch (invalidation.kind) {
+      case 'key':
+        return keys.invalidate(invalidation.sha256);
+      case 'customer':
+        return customers.invalidate(invalidation.id);
+      case 'all':
+        keys.invalidateAll();
+        return customers.invalidateAll();
+    }
+  });
+
+  function decide(key: HeldKey | undefined): Authentication | Promise<Authentication> {
+    if (key === undefined) return UNKNOWN;
+    if (key.refusal !== undefined) return key.refusal;
+    if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return EXPIRED;
+    const customer = customers.get(key.record.customer);
+    return customer instanceof Promise ? customer.then((record) => known(key, record)) : known(key, customer);
+  }
+
+  return {
+    authenticate(token) {
+      if (failsChecksum(token)) return CHECKSUM;
+      const key = keys.get(sha256Hex(token));
+      return key instanceof Promise ? key.then(decide) : decide(key);
+    },
+
+    size() {
+      const key = keys.size();
+      const customer = customers.size();
+      return {
+        keys: key.records,
+        unknownKeys: key.missing,
+        customers: customer.records,
+        missingCustomers: customer.missing,
+      };
+    },
+
+    close: unsubscribe,
+  };
+}
+
+function heldKey(record: KeyRecord | undefined): HeldKey | undefined {
+  if (record === undefined) return undefined;
+  return { record, expiresAtMs: parseExpiry(record.expiresAt), refusal: refusalOf(record), known: undefined };
+}
+
+function refusalOf(record: KeyRecord): InvalidKey | undefined {
+  if (!KEY_ID.test(record.id) || !isCustomerId(record.customer)) return UNUSABLE;
+  return record.revokedAt === undefined ? undefined : REVOKED;
 }
 
 /** An unreadable date ends the key at once: whoever wrote it meant a bound, and none of ours is safe to assume. */
@@ -25,17 +148,14 @@ function parseExpiry(expiresAt: string | undefined): number | undefined {
   return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs;
 }
 
-/** Looks each key up by its SHA-256, so that the store never holds what could be presented to the gateway. */
-export function createAuthenticator(records: RecordStore, clock: Clock): Authenticator {
-  return {
-    async authenticate(token) {
-      if (failsChecksum(token)) return { outcome: 'invalid', reason: 'checksum' };
-      const key = await records.findKey(sha256Hex(token));
-      if (key === undefined) return { outcome: 'invalid', reason: 'unknown' };
-      if (key.revokedAt !== undefined) return { outcome: 'invalid', reason: 'revoked' };
-      const expiresAtMs = parseExpiry(key.expiresAt);
-      if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) return { outcome: 'invalid', reason: 'expired' };
-      return { outcome: 'known', key, expiresAtMs, customer: await records.findCustomer(key.customer) };
-    },
-  };
+function known(held: HeldKey, customer: CustomerRecord | undefined): KnownKey {
+  if (held.known === undefined || held.known.customer !== customer) {
+    const { record: key, expiresAtMs } = held;
+    held.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });
+  }
+  return held.known;
+}
+
+function invalid(reason: InvalidKey['reason']): InvalidKey {
+  return Object.freeze({ outcome: 'invalid', reason });
 }

@@ -24,6 +24,8 @@ export interface AccessRecord {
   readonly upstreamMs?: number | undefined;
   /** How the quota was decided, where it was. */
   readonly quota?: string | undefined;
+  /** `denied` where a shadow limit would have refused. */
+  readonly shadow?: 'denied' | undefined;
   /** Of the answer's content. */
   readonly bytes?: number | undefined;
 }
@@ -54,6 +56,7 @@ export function createAccessLog(logger: Logger, mode: AccessLogMode): AccessLog 
         duration_ms: rounded(record.durationMs),
         upstream_ms: rounded(record.upstreamMs),
         quota: record.quota,
+        shadow: record.shadow,
         bytes: record.bytes,
       },
       'request',

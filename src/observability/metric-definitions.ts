@@ -17,7 +17,7 @@ const ROUTE = "the configured route's template, or `none` when no route matched"
 const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` when it is not configured";
 const SOURCE = '`upstream` when the backend answered, `gateway` otherwise';
 const STORE_OP =
-  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reserve` or `refund`';
+  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `reserve`, `refund`, `report`, `announce` or `initialise`';
 
 /** From a backend in the same rack to `upstream.total_timeout_ms`. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
@@ -73,7 +73,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Attempts to authenticate, by result.',
     labels: {
       result:
-        '`valid`, `missing` (no credentials), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `revoked`, `expired` or `store_error` (the store could not be asked)',
+        '`valid`, `missing` (no credentials), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `unusable` (a record with an impossible id), `revoked`, `expired` or `store_error` (the store could not be asked)',
     },
   },
   quotaDecisions: {
@@ -82,9 +82,10 @@ export const METRIC_DEFINITIONS = {
     help: 'Quota decisions.',
     labels: {
       plan: PLAN,
-      policy: '`hourly`',
-      outcome: '`allowed`, `denied` or `store_error` (no decision was possible)',
-      mode: '`store`: decided by the store',
+      policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tried out)',
+      outcome:
+        '`allowed`, `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
+      mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided while the store was away',
     },
   },
   storeCalls: {
@@ -109,7 +110,7 @@ export const METRIC_DEFINITIONS = {
   degraded: {
     name: 'tollgate_degraded',
     type: 'gauge',
-    help: '1 while the store, which was reached before, cannot be reached; else 0.',
+    help: '1 while the store, which was reached before, cannot be reached or has lost its data; else 0.',
     labels: {},
   },
   inflightRequests: {

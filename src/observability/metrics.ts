@@ -13,14 +13,15 @@ const AUTH_RESULTS = [
   'malformed',
   'checksum',
   'unknown',
+  'unusable',
   'revoked',
   'expired',
   'store_error',
 ] as const;
 export type AuthResult = (typeof AUTH_RESULTS)[number];
-export type QuotaPolicy = 'hourly';
-export type QuotaOutcome = 'allowed' | 'denied' | 'store_error';
-export type QuotaMode = 'store';
+export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
+export type QuotaOutcome = 'allowed' | 'denied' | 'shadow_denied' | 'store_error';
+export type QuotaMode = 'lease' | 'store' | 'local';
 
 /** A finished request of the public listener. */
 export interface RequestSample {
@@ -57,6 +58,8 @@ export interface MetricsOptions {
   readonly configHash: string;
   /** Wall time in ms at which the running configuration was loaded. */
   readonly configLoadedAtMs: number;
+  /** Whether the store has lost its data; asked at each scrape. */
+  readonly storeIsWiped: () => boolean;
   /** Process, event-loop and garbage-collection metrics as prom-client names them. */
   readonly defaultMetrics: boolean;
 }
@@ -81,7 +84,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   let storeReached = false;
   measuredGauge(define.inflightRequests, registry, () => inflight);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
-  measuredGauge(define.degraded, registry, () => Number(storeReached && !storeUp));
+  measuredGauge(define.degraded, registry, () => Number((storeReached && !storeUp) || options.storeIsWiped()));
   infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   measuredGauge(define.configLastSuccess, registry, () => options.configLoadedAtMs / 1000);

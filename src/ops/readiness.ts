@@ -3,10 +3,15 @@ import type { StoreStatus } from '../store/store.ts';
 export interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
-  readonly store: Pick<StoreStatus, 'reached' | 'up'>;
+  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped'>;
 }
 
-export type ReadinessReason = 'configuration_not_loaded' | 'store_never_reached' | 'draining' | 'store_unreachable';
+export type ReadinessReason =
+  | 'configuration_not_loaded'
+  | 'store_never_reached'
+  | 'draining'
+  | 'store_unreachable'
+  | 'store_wiped';
 
 export interface Readiness {
   readonly status: 'ready' | 'degraded' | 'not_ready';
@@ -24,5 +29,7 @@ export function assessReadiness({ configLoaded, draining, store }: ReadinessFact
   if (!store.reached) reasons.push('store_never_reached');
   if (draining) reasons.push('draining');
   if (reasons.length > 0) return { status: 'not_ready', reasons };
-  return store.up ? { status: 'ready', reasons } : { status: 'degraded', reasons: ['store_unreachable'] };
+  if (!store.up) reasons.push('store_unreachable');
+  if (store.wiped) reasons.push('store_wiped');
+  return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
 }

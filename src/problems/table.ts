@@ -54,6 +54,13 @@ export const PROBLEMS = {
     when: 'The customer has used its requests of the last 3600 seconds; all keys of a customer share them.',
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
   },
+  burst_exceeded: {
+    status: 429,
+    title: 'Too many requests at once',
+    type: QUOTA_EXCEEDED_TYPE,
+    when: "The customer sent more requests within a second than its plan's `burst_per_second`.",
+    remedy: 'Wait for the seconds in `Retry-After` and send more slowly; refused requests are not counted.',
+  },
   store_unavailable: {
     status: 503,
     title: 'Temporarily unable to check the request',

@@ -1,8 +1,16 @@
 import type { CustomerRecord } from '../store/store.ts';
 
 /** What the configuration says about limits; the record of the customer says the rest. */
+export interface PlanPolicy {
+  readonly requestsPerHour: number | 'custom';
+  /** Within any second, on each instance. */
+  readonly burstPerSecond?: number;
+  /** A limit that is reported and never enforced. */
+  readonly shadow?: { readonly requestsPerHour: number };
+}
+
 export interface LimitPolicy {
-  readonly plans: ReadonlyMap<string, { readonly requestsPerHour: number | 'custom' }>;
+  readonly plans: ReadonlyMap<string, PlanPolicy>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
 }
 

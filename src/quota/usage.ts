@@ -6,3 +6,8 @@ export interface Usage {
   readonly resetSeconds: number;
   readonly windowSeconds: number;
 }
+
+/** As callers and administrators get it. */
+export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds }: Usage) {
+  return { limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds };
+}

@@ -14,6 +14,8 @@ export interface ForwardRequest {
   readonly headers: string[];
   /** Monotonic ms after which the request must not begin upstream any more. */
   readonly beginBefore: number;
+  /** The same by the wall clock: a machine that was suspended may have stopped the other one. */
+  readonly beginBeforeWallMs: number;
   /**
    * The gateway's fields of the answer, flat; called when the answer's head is there. Their names must be among the
    * forwarder's `ownAnswerNames`, so that none of them comes twice.
@@ -153,8 +155,10 @@ export class Relay implements Dispatcher.DispatchHandler {
   /** undici is about to write the request. What is thrown here keeps it from doing so, and keeps the connection. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#phase === 'over') throw new Error('the exchange is over');
-    const nowMs = this.#context.clock.monotonicMs();
-    if (nowMs >= Math.min(this.#request.beginBefore, this.#totalDeadlineMs)) {
+    const { clock } = this.#context;
+    const nowMs = clock.monotonicMs();
+    const isLate = nowMs >= Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
+    if (isLate || clock.nowMs() >= this.#request.beginBeforeWallMs) {
       this.#fail('dispatch_timeout', new Error('a connection came too late'));
       throw new Error('too late to begin');
     }

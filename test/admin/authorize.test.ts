@@ -6,6 +6,7 @@ const CALLS = [
   ['POST', '/admin/v1/customers'],
   ['GET', '/admin/v1/customers/acme'],
   ['GET', '/admin/v1/customers/acme/usage'],
+  ['DELETE', '/admin/v1/customers/acme/usage'],
   ['POST', '/admin/v1/customers/acme/keys'],
   ['GET', '/admin/v1/keys/key_1'],
   ['DELETE', '/admin/v1/keys/key_1'],

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailableError } from '../../src/store/store.ts';
-import { startAdmin, type TestAdmin } from './support.ts';
+import { NOW, startAdmin, type TestAdmin } from './support.ts';
 
 let admin: TestAdmin;
 beforeEach(async () => {
@@ -111,6 +111,19 @@ describe('reading a customer', () => {
     expect(status).toBe(200);
     expect(body).toMatchObject({ limit: null, limit_source: null, suspended: true });
     expect(body.limit_problem).toContain('gone');
+  });
+});
+
+describe('a usage reset', () => {
+  it('is written into the record, where every gateway sees it', async () => {
+    await admin.records.createCustomer({ id: 'reset', plan: 'starter', suspended: false });
+    expect((await admin.call('DELETE', '/admin/v1/customers/reset/usage')).status).toBe(204);
+    const { body } = await admin.call('GET', '/admin/v1/customers/reset');
+    expect(body.usage_reset_at).toBe(NOW);
+  });
+
+  it('of an unknown customer is a 404', async () => {
+    expect((await admin.call('DELETE', '/admin/v1/customers/nobody/usage')).status).toBe(404);
   });
 });
 

@@ -71,7 +71,7 @@ it.each([
   ['PUT', '/admin/v1/customers', 'POST'],
   ['GET', '/admin/v1/customers', 'POST'],
   ['PATCH', '/admin/v1/customers/acme', 'GET, HEAD'],
-  ['POST', '/admin/v1/customers/acme/usage', 'GET, HEAD'],
+  ['POST', '/admin/v1/customers/acme/usage', 'GET, HEAD, DELETE'],
   ['GET', '/admin/v1/customers/acme/keys', 'POST'],
   ['POST', '/admin/v1/keys/key_1', 'GET, HEAD, DELETE'],
   ['DELETE', '/status', 'GET, HEAD'],
@@ -102,7 +102,9 @@ it('/status says what runs, since when, and what it is connected to', async () =
     started_at: '2026-03-01T11:00:00.000Z',
     uptime_seconds: 3600,
     config: { file: 'gateway.yaml', hash: 'abc123', loaded_at: '2026-03-01T11:30:00.000Z' },
-    store: { kind: 'embedded', up: true, reached: true, last_error: null },
+    store: { kind: 'embedded', up: true, reached: true, wiped: false, last_error: null },
+    invalidation: { connected: true },
+    instances: 3,
     upstream: { url: 'http://conversations:3000' },
   });
 });

@@ -60,6 +60,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}): Promise<T
       uptimeSeconds: 3600.7,
       config: { file: 'gateway.yaml', hash: 'abc123', loadedAtMs: Date.parse('2026-03-01T11:30:00Z') },
       store: store.status(),
+      instances: 3,
       upstream: { url: 'http://conversations:3000' },
     }),
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),

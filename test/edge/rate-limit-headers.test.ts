@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { rateLimitHeaders } from '../../src/edge/rate-limit-headers.ts';
 
 it('the quota is told in the fields of the draft and in the older ones, the reset rounded up', () => {
-  expect(rateLimitHeaders({ limit: 1000, remaining: 742, resetSeconds: 41 }, 1_700_000_000_001)).toEqual([
+  expect(rateLimitHeaders({ limit: 1000, remaining: 742, resetSeconds: 41 }, undefined, 1_700_000_000_001)).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600',
     'RateLimit',
@@ -13,5 +13,19 @@ it('the quota is told in the fields of the draft and in the older ones, the rese
     '742',
     'X-RateLimit-Reset',
     '1700000042',
+  ]);
+});
+
+it('a burst limit is a second policy beside the hour', () => {
+  const headers = rateLimitHeaders(
+    { limit: 1000, remaining: 742, resetSeconds: 41 },
+    { limit: 50, remaining: 49 },
+    1_700_000_000_001,
+  );
+  expect(headers.slice(0, 4)).toEqual([
+    'RateLimit-Policy',
+    '"hourly";q=1000;w=3600, "burst";q=50;w=1',
+    'RateLimit',
+    '"hourly";r=742;t=41, "burst";r=49;t=1',
   ]);
 });

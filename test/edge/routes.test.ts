@@ -3,8 +3,8 @@ import { createRouteTable } from '../../src/edge/routes.ts';
 
 const routes = createRouteTable(
   [
-    { path: '/api/v1/conversations', methods: ['GET', 'HEAD'] },
-    { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'] },
+    { path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' },
+    { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'], purpose: 'forward' },
   ],
   { '/v1': '/api/v1' },
 );
@@ -71,7 +71,7 @@ describe('a near miss is told the right form', () => {
 });
 
 it('a dot in a configured path matches a dot only', () => {
-  const table = createRouteTable([{ path: '/a.b/{id}', methods: ['GET'] }], {});
+  const table = createRouteTable([{ path: '/a.b/{id}', methods: ['GET'], purpose: 'forward' }], {});
   expect(table.match('/a.b/c').found).toBe(true);
   expect(table.match('/axb/c').found).toBe(false);
 });

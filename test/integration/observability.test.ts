@@ -57,6 +57,16 @@ async function settled(gateway: TestGateway, requests: number): Promise<void> {
   await expect.poll(total).toBe(requests);
 }
 
+/** Whether a request met a lease depends on how fast the machine is. */
+async function decisionsInAnyMode(gateway: TestGateway): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {};
+  for (const [labels, count] of Object.entries(await readMetric(gateway, 'tollgate_quota_decisions_total'))) {
+    const anyMode = labels.replace(/,mode="(lease|store)"$/, '');
+    sums[anyMode] = (sums[anyMode] ?? 0) + count;
+  }
+  return sums;
+}
+
 describe.each(STORES)('metrics over $name', (store) => {
   it('count every request once, under what it was', async () => {
     const system = await startSystem({ store, answer });
@@ -99,14 +109,13 @@ describe.each(STORES)('metrics over $name', (store) => {
       'result="unknown"': 1,
       'result="revoked"': 1,
       'result="expired"': 0,
+      'result="unusable"': 0,
       'result="store_error"': 0,
     });
-    const decision = (plan: string, outcome: string) =>
-      `plan="${plan}",policy="hourly",outcome="${outcome}",mode="store"`;
-    expect(await readMetric(gateway, 'tollgate_quota_decisions_total')).toEqual({
-      [decision('starter', 'allowed')]: 6,
-      [decision('enterprise', 'allowed')]: 1,
-      [decision('enterprise', 'denied')]: 2,
+    expect(await decisionsInAnyMode(gateway)).toEqual({
+      'plan="starter",policy="hourly",outcome="allowed"': 6,
+      'plan="enterprise",policy="hourly",outcome="allowed"': 1,
+      'plan="enterprise",policy="hourly",outcome="denied"': 2,
     });
     expect(backend.seen).toHaveLength(7);
     expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 0 });
@@ -131,14 +140,16 @@ describe.each(STORES)('metrics over $name', (store) => {
       'source="upstream"': 6,
       'source="gateway"': 12,
     });
-    // Two reads for a known key, one for an unknown or revoked one, none for a mistyped one; two customers were made.
-    expect(await readMetric(gateway, 'tollgate_store_calls_total')).toMatchObject({
-      'op="read_key"': 11,
-      'op="reserve"': 9,
+    // One read for each key and customer however often they come, none for a mistyped key; the admin API reads for itself.
+    const calls = await readMetric(gateway, 'tollgate_store_calls_total');
+    expect(calls).toMatchObject({
+      'op="read_key"': 4,
+      'op="read_customer"': 5,
       'op="create_customer"': 2,
       'op="create_key"': 3,
       'op="revoke_key"': 1,
     });
+    expect(calls['op="reserve"']).toBeLessThanOrEqual(9);
     expect(await readMetric(gateway, 'tollgate_store_command_duration_seconds_count')).toEqual(
       await readMetric(gateway, 'tollgate_store_calls_total'),
     );
@@ -194,14 +205,14 @@ describe('the access log', () => {
       client: '127.0.0.1',
       duration_ms: expect.any(Number),
       upstream_ms: expect.any(Number),
-      quota: 'admitted',
+      quota: 'store',
       bytes: 11,
     });
     expect(Number(first?.upstream_ms)).toBeLessThanOrEqual(Number(first?.duration_ms));
     expect(head).toMatchObject({ method: 'HEAD', bytes: 0 });
     const denied = lines(gateway).filter(({ code }) => code === 'quota_exceeded');
     expect(denied).toHaveLength(2);
-    expect(denied[0]).toMatchObject({ status: 429, source: 'gateway', customer: 'small', quota: 'refused' });
+    expect(denied[0]).toMatchObject({ status: 429, source: 'gateway', customer: 'small', quota: 'store' });
     expect(denied[0]).not.toHaveProperty('upstream_ms');
     const anonymous = lines(gateway).filter(({ code }) => code === 'missing_key');
     expect(anonymous).toHaveLength(1);

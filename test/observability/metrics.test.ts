@@ -5,7 +5,13 @@ import { METRIC_DEFINITIONS, type MetricDefinition } from '../../src/observabili
 import { createMetrics, type Metrics, type RequestSample } from '../../src/observability/metrics.ts';
 
 function openMetrics(defaultMetrics = false): Metrics {
-  return createMetrics({ version: '1.2.3', configHash: 'abc123', configLoadedAtMs: 1_700_000_000_500, defaultMetrics });
+  return createMetrics({
+    version: '1.2.3',
+    configHash: 'abc123',
+    configLoadedAtMs: 1_700_000_000_500,
+    storeIsWiped: () => false,
+    defaultMetrics,
+  });
 }
 
 const FORWARDED: RequestSample = {
@@ -97,7 +103,7 @@ it('every result of authentication is there from the start, with 0', async () =>
   const metrics = openMetrics();
   metrics.auth('revoked');
   const lines = await samples(metrics, 'tollgate_auth_total');
-  expect(lines).toHaveLength(8);
+  expect(lines).toHaveLength(9);
   expect(lines).toContain('tollgate_auth_total{result="valid"} 0');
   expect(lines).toContain('tollgate_auth_total{result="revoked"} 1');
 });
@@ -192,6 +198,13 @@ it('two sets of metrics share nothing unless they are given one registry', async
   expect(await samples(other, 'tollgate_http_requests_total')).toEqual([]);
 
   const registry = new Registry();
-  createMetrics({ registry, version: '1', configHash: 'x', configLoadedAtMs: 0, defaultMetrics: false });
+  createMetrics({
+    registry,
+    version: '1',
+    configHash: 'x',
+    configLoadedAtMs: 0,
+    storeIsWiped: () => false,
+    defaultMetrics: false,
+  });
   expect(registry.getSingleMetric('tollgate_http_requests_total')).toBeDefined();
 });

@@ -1,19 +1,25 @@
 import { expect, it } from 'vitest';
 import { assessReadiness } from '../../src/ops/readiness.ts';
 
-const READY = { configLoaded: true, draining: false, store: { reached: true, up: true } };
+const READY = { configLoaded: true, draining: false, store: { reached: true, up: true, wiped: false } };
 
 it.each([
   ['everything is there', READY, 'ready', []],
   [
     'a store that was reached is lost',
-    { ...READY, store: { reached: true, up: false } },
+    { ...READY, store: { reached: true, up: false, wiped: false } },
     'degraded',
     ['store_unreachable'],
   ],
   [
+    'the store has lost its data',
+    { ...READY, store: { reached: true, up: true, wiped: true } },
+    'degraded',
+    ['store_wiped'],
+  ],
+  [
     'the store was never reached',
-    { ...READY, store: { reached: false, up: false } },
+    { ...READY, store: { reached: false, up: false, wiped: false } },
     'not_ready',
     ['store_never_reached'],
   ],
@@ -21,7 +27,7 @@ it.each([
   ['it drains', { ...READY, draining: true }, 'not_ready', ['draining']],
   [
     'it drains without a store',
-    { ...READY, draining: true, store: { reached: true, up: false } },
+    { ...READY, draining: true, store: { reached: true, up: false, wiped: false } },
     'not_ready',
     ['draining'],
   ],

@@ -104,6 +104,15 @@ test('a request whose time is over as its connection stands is not sent', async 
   expect(upstream.heads).toEqual([]);
 });
 
+test('a request whose time is over by the wall clock alone is not sent', async () => {
+  const upstream = await startRawUpstream(() => {});
+  const gateway = await startGateway(upstream.port, { request: () => ({ beginBeforeWallMs: Date.now() - 1 }) });
+  await call(gateway.port);
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
+  await gateway.forwarder.close();
+  expect(upstream.heads).toEqual([]);
+});
+
 test('a connection that is not made in time fails the request before it began', async () => {
   const gateway = await startGateway(await fillBacklog(), { connectTimeoutMs: 120 });
   const answer = await call(gateway.port);

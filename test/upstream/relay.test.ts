@@ -17,7 +17,13 @@ function connecting() {
   const relay = new Relay(
     req,
     new ServerResponse(req),
-    { path: '/', headers: [], beginBefore: 1_000_000, answerHeaders: () => [] },
+    {
+      path: '/',
+      headers: [],
+      beginBefore: 1_000_000,
+      beginBeforeWallMs: Number.POSITIVE_INFINITY,
+      answerHeaders: () => [],
+    },
     {
       pool: { dispatch: () => true } as unknown as Dispatcher,
       servername: undefined,

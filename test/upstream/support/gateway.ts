@@ -48,6 +48,7 @@ export async function startGateway(upstreamPort: number, options: GatewayOptions
       path: target,
       headers: [],
       beginBefore: systemClock.monotonicMs() + 10_000,
+      beginBeforeWallMs: Number.POSITIVE_INFINITY,
       answerHeaders: () => [],
       ...request(target),
     });

@@ -1,0 +1,120 @@
+/** All that a plan says of how much a customer may send, as one decision a request: burst first, then the hour. */
+import type { CustomerRecord } from '../store/store.ts';
+import type { Admission, Admitted, QuotaMode } from './admission.ts';
+import type { BurstLimiter } from './burst.ts';
+import type { HourlyQuota } from './leased-quota.ts';
+import { type EffectiveLimit, effectiveLimit, type LimitPolicy } from './limit.ts';
+import type { Usage } from './usage.ts';
+
+/** Where the plan has a burst limit: what is left of it. */
+export interface BurstState {
+  readonly limit: number;
+  readonly remaining: number;
+}
+
+export type QuotaDecision =
+  | {
+      readonly outcome: 'admitted';
+      readonly limit: number;
+      readonly burst: BurstState | undefined;
+      readonly admission: Admitted;
+      /** Whether the plan's shadow limit would have let it pass; undefined without one. */
+      readonly shadow: 'allowed' | 'denied' | undefined;
+    }
+  | {
+      readonly outcome: 'quota_exceeded';
+      readonly limit: number;
+      readonly burst: BurstState | undefined;
+      readonly mode: QuotaMode;
+      readonly resetSeconds: number;
+    }
+  | {
+      readonly outcome: 'burst_exceeded';
+      readonly limit: number;
+      readonly burstLimit: number;
+      readonly resetSeconds: number;
+    }
+  /** For operators: what is missing and where. */
+  | { readonly outcome: 'not_configured'; readonly reason: string };
+
+export interface CustomerQuotaParts {
+  readonly limits: LimitPolicy;
+  readonly bursts: BurstLimiter;
+  readonly hourly: HourlyQuota;
+}
+
+export class CustomerQuota {
+  readonly #parts: CustomerQuotaParts;
+
+  constructor(parts: CustomerQuotaParts) {
+    this.#parts = parts;
+  }
+
+  limitOf(customer: CustomerRecord): EffectiveLimit {
+    return effectiveLimit(customer, this.#parts.limits);
+  }
+
+  /** At once where memory knows the answer. Rejects or throws with StoreUnavailableError as {@link HourlyQuota}. */
+  decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
+    const found = this.limitOf(customer);
+    if (!found.found) return { outcome: 'not_configured', reason: found.reason };
+    const { requestsPerHour: limit } = found;
+    const plan = this.#parts.limits.plans.get(customer.plan);
+    const burstLimit = plan?.burstPerSecond;
+    if (burstLimit === undefined) return this.#decideHour(customer, found, undefined);
+
+    const burst = this.#parts.bursts.take(customer.id, burstLimit);
+    if (!burst.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: burst.resetSeconds };
+    const decision = this.#decideHour(customer, found, { limit: burstLimit, remaining: burst.remaining });
+    return this.#withBurstCounted(customer.id, decision);
+  }
+
+  /** Rejects with StoreUnavailableError. */
+  usage(customer: string, requestsPerHour: number): Promise<Usage> {
+    return this.#parts.hourly.usage(customer, requestsPerHour);
+  }
+
+  #decideHour(
+    customer: CustomerRecord,
+    { requestsPerHour: limit, source }: Extract<EffectiveLimit, { found: true }>,
+    burst: BurstState | undefined,
+  ): QuotaDecision | Promise<QuotaDecision> {
+    // The shadow tries out another number for the plan, so it says nothing of customers with a number of their own.
+    const shadowLimit =
+      source === 'plan' ? this.#parts.limits.plans.get(customer.plan)?.shadow?.requestsPerHour : undefined;
+    const settle = (admission: Admission): QuotaDecision => {
+      if (admission.outcome === 'refused') {
+        const { mode } = admission;
+        return { outcome: 'quota_exceeded', limit, burst, mode, resetSeconds: admission.resetSeconds() };
+      }
+      const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
+      return { outcome: 'admitted', limit, burst, admission, shadow };
+    };
+    const terms = { limit, usageResetAt: customer.usageResetAt ?? '' };
+    const admission = this.#parts.hourly.admit(customer.id, terms);
+    return admission instanceof Promise ? admission.then(settle) : settle(admission);
+  }
+
+  /** What went no further than the gateway is no part of a burst at the backend. */
+  #withBurstCounted(
+    customer: string,
+    decision: QuotaDecision | Promise<QuotaDecision>,
+  ): QuotaDecision | Promise<QuotaDecision> {
+    if (decision instanceof Promise) {
+      return decision.then(
+        (settled) => this.#withBurstCounted(customer, settled),
+        (error) => {
+          this.#parts.bursts.untake(customer);
+          throw error;
+        },
+      );
+    }
+    if (decision.outcome !== 'admitted') this.#parts.bursts.untake(customer);
+    return decision;
+  }
+}
+
+/** `used`: this request included. Units that other instances hold ahead count as used, so it errs towards denied. */
+function judge(used: number, shadowLimit: number): 'allowed' | 'denied' {
+  return used > shadowLimit ? 'denied' : 'allowed';
+}

@@ -1,0 +1,392 @@
+/**
+ * Decides whether one more request of a customer fits into its hour, mostly without asking the store.
+ *
+ * The store grants units in leases. A reservation asks for what waits now, and for as much ahead as the customer is
+ * likely to need while the lease runs; until it ends, requests are admitted from memory. There is one reservation under
+ * way per customer: what arrives meanwhile waits for the next, so a burst of a thousand costs two.
+ *
+ * Why no more than the limit reaches the backend: the store counts a unit at the last instant at which its request may
+ * begin (LEASE_MS to be admitted, DISPATCH_MS to begin), and a request that has not begun by then must not. A unit
+ * belongs to its lease. What is not used goes back to the bucket it was counted in, once, on the connection that granted
+ * it, and is never moved to a newer lease.
+ *
+ * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs nothing.
+ *
+ * The store is taken for absent while its connection is down, or a reservation has been waiting for more than
+ * `timeoutMs`: then nobody waits for it, and `withoutStore` decides. A late grant is given back whole.
+ */
+import type { Clock, Scheduler } from '../clock.ts';
+import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { Account, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
+import { type Admission, CLOCK_DRIFT, type QuotaMode, secondsUntil } from './admission.ts';
+import { HOLD_MS, type Instant, Lease } from './lease.ts';
+import type { Usage } from './usage.ts';
+
+/** Units that come back are held so long for others to join them. */
+const REFUND_DELAY_MS = 250;
+/** A refusal may be wrong once units of open leases have come back; so long after the last hold they have. */
+const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
+const LONGEST_MEMORY_MS = 30_000;
+/** The next lease is asked for so long before this one ends or runs dry. */
+const REFILL_MS = 50;
+/** A lease is asked for units for so long: less than it lasts, because what it does not use costs a call, too. */
+const AHEAD_MS = 900;
+/** Slower customers ask when they need. */
+const REFILL_FROM_PER_SECOND = 10;
+/** The store grants at most this share of what is free ahead of need. */
+const AHEAD_DIVISOR = 8;
+const WINDOW_SECONDS = 3600;
+
+export interface HourlyQuota {
+  /**
+   * At once where memory knows the answer. Rejects or throws with StoreUnavailableError when the store is away and
+   * nothing may be decided without it.
+   */
+  admit(customer: string, terms: Terms): Admission | Promise<Admission>;
+  /** What enforcement would see now, without taking anything. Rejects with StoreUnavailableError. */
+  usage(customer: string, limit: number): Promise<Usage>;
+  /** Gives back what no request will use any more; does not wait for an absent store. */
+  close(): Promise<void>;
+}
+
+/** Decides while the store is away. */
+export interface QuotaWithoutStore {
+  /** Throws StoreUnavailableError when it must not decide. */
+  admit(account: Account): Admission;
+}
+
+export interface LeasedQuotaOptions {
+  readonly windows: WindowStore;
+  /** Whether calls are worth making now; cheap. */
+  readonly storeIsUp: () => boolean;
+  readonly withoutStore: QuotaWithoutStore;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  /** How long a request waits for the store. */
+  readonly timeoutMs: number;
+  /** Customers held in memory; beyond it idle ones are forgotten. */
+  readonly accounts: number;
+}
+
+export class LeasedQuota implements HourlyQuota {
+  readonly #options: LeasedQuotaOptions;
+  readonly #accounts = new Map<string, Account>();
+  #overdueCalls = 0;
+
+  constructor(options: LeasedQuotaOptions) {
+    this.#options = options;
+  }
+
+  admit(customer: string, terms: Terms): Admission | Promise<Admission> {
+    const account = this.#accountOf(customer, terms);
+    const now = this.#now();
+    account.rate.note(now.monotonicMs);
+    const fromLease = this.#admitFromLease(account, now, 'lease');
+    if (fromLease) return fromLease;
+    if (account.refusal && now.monotonicMs < account.refusal.until) return this.#refused(account.refusal, 'lease');
+    if (!this.#storeAnswers()) return this.#options.withoutStore.admit(account);
+    return new Promise((resolve, reject) => {
+      account.waiters.push({ until: now.monotonicMs + this.#options.timeoutMs, resolve, reject });
+      this.#reserve(account);
+    });
+  }
+
+  async usage(customer: string, limit: number): Promise<Usage> {
+    if (!this.#storeAnswers()) throw new StoreUnavailableError('the store is away');
+    const giveBacks = this.#accounts.get(customer)?.takeGiveBacks() ?? [];
+    const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, giveBacks };
+    const grant = await this.#withinTimeout(this.#options.windows.reserve(request));
+    const now = this.#options.clock.monotonicMs();
+    // Also of a lease that ended while the store was asked.
+    const inHand = this.#accounts.get(customer)?.unitsInHand ?? 0;
+    const used = Math.max(0, grant.used - inHand);
+    return {
+      limit,
+      used,
+      remaining: Math.max(0, limit - used),
+      resetSeconds: used > 0 ? secondsUntil(moreAt(grant, now), now) : 0,
+      windowSeconds: WINDOW_SECONDS,
+    };
+  }
+
+  async close(): Promise<void> {
+    const calls = [...this.#accounts.values()].map(({ call }) => call?.answered);
+    await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
+    const refunds: Promise<unknown>[] = [];
+    for (const account of this.#accounts.values()) {
+      for (const lease of [...account.leases]) this.#endLease(account, lease);
+      const giveBacks = account.takeGiveBacks();
+      if (giveBacks.length > 0) refunds.push(this.#refund(account.customer, giveBacks));
+    }
+    await this.#withinTimeout(Promise.all(refunds)).catch(() => undefined);
+  }
+
+  /** What is known of the customer, under these terms. */
+  #accountOf(customer: string, terms: Terms): Account {
+    const account = this.#accounts.get(customer);
+    if (account === undefined) return this.#openAccount(customer, terms);
+    const { limit, usageResetAt } = account.terms;
+    if (limit === terms.limit && usageResetAt === terms.usageResetAt) return account;
+    account.terms = terms;
+    account.refusal = undefined;
+    if (usageResetAt !== terms.usageResetAt) {
+      // The window that these units were counted in is gone, and the new one does not know of them.
+      for (const lease of [...account.leases]) this.#endLease(account, lease);
+    } else if (account.lastReply) {
+      account.lastReply.free = Math.max(0, account.lastReply.free + terms.limit - limit);
+    }
+    return account;
+  }
+
+  #openAccount(customer: string, terms: Terms): Account {
+    if (this.#accounts.size >= this.#options.accounts) this.#forgetAnIdleAccount();
+    const account = new Account(customer, terms);
+    this.#accounts.set(customer, account);
+    return account;
+  }
+
+  /** Looks at the few oldest; those in use go to the end of the line. */
+  #forgetAnIdleAccount(): void {
+    let looked = 0;
+    for (const [customer, account] of this.#accounts) {
+      this.#accounts.delete(customer);
+      if (account.isIdle) return;
+      this.#accounts.set(customer, account);
+      if (++looked === 8) return;
+    }
+  }
+
+  #now(): Instant {
+    const { clock } = this.#options;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+  }
+
+  #storeAnswers(): boolean {
+    return this.#overdueCalls === 0 && this.#options.storeIsUp();
+  }
+
+  /** Check and hand-over in one turn. */
+  #admitFromLease(account: Account, now: Instant, mode: QuotaMode): Admission | undefined {
+    for (;;) {
+      const lease = account.leases[0];
+      if (lease === undefined) return undefined;
+      if (!lease.runsAt(now)) {
+        this.#endLease(account, lease);
+        continue;
+      }
+      lease.units--;
+      const unitsLeft = account.unitsInLeases;
+      if (lease.units === 0) this.#dropLease(account, lease);
+      // Not while waiters are served: they would be asked for again.
+      const isDue = unitsLeft <= account.refillAtUnits || now.monotonicMs >= account.refillAfter;
+      if (mode === 'lease' && isDue) this.#refill(account);
+      return this.#admitted(account, lease, unitsLeft, mode);
+    }
+  }
+
+  #admitted(account: Account, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
+    const { clock } = this.#options;
+    const reply = account.lastReply;
+    return {
+      outcome: 'admitted',
+      mode,
+      remaining: (reply?.free ?? 0) + unitsLeft,
+      beginBefore: lease.beginBefore,
+      beginBeforeWallMs: lease.beginBeforeWallMs,
+      giveBack: () => this.#takeBack(account, lease),
+      resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
+    };
+  }
+
+  #refused(refusal: RememberedRefusal, mode: QuotaMode): Admission {
+    const { clock } = this.#options;
+    return { outcome: 'refused', mode, resetSeconds: () => secondsUntil(refusal.moreAt, clock.monotonicMs()) };
+  }
+
+  #reserve(account: Account): void {
+    if (account.call) return;
+    const asked = this.#now();
+    const need = account.waiters.length;
+    const expected = Math.floor((account.rate.perSecond(asked.monotonicMs) * AHEAD_MS) / 1000);
+    const call: Call = { asked, need, terms: account.terms, answered: undefined, timer: undefined, overdue: false };
+    account.call = call;
+    this.#watch(account, call);
+    call.answered = this.#options.windows
+      .reserve({
+        customer: account.customer,
+        need,
+        ahead: Math.max(0, expected - need),
+        limit: account.terms.limit,
+        holdMs: HOLD_MS,
+        giveBacks: account.takeGiveBacks(),
+      })
+      .then(
+        (grant) => this.#received(account, call, grant),
+        () => this.#failed(account, call),
+      );
+  }
+
+  #refill(account: Account): void {
+    account.refillAtUnits = -1;
+    account.refillAfter = Number.POSITIVE_INFINITY;
+    if (this.#storeAnswers()) this.#reserve(account);
+  }
+
+  #received(account: Account, call: Call, grant: Grant): void {
+    this.#endCall(account, call);
+    if (call.overdue || call.terms.usageResetAt !== account.terms.usageResetAt) {
+      this.#giveBackLater(account, grant, grant.granted);
+    } else {
+      this.#use(account, call, grant);
+    }
+    if (account.waiters.length > 0) this.#reserve(account);
+  }
+
+  #use(account: Account, call: Call, grant: Grant): void {
+    const now = this.#now();
+    const { monotonicMs: receivedAt } = now;
+    account.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
+    const lease = new Lease(grant, call.asked);
+    if (!lease.runsAt(now)) {
+      this.#giveBackLater(account, grant, grant.granted);
+      return;
+    }
+    this.#openLease(account, lease);
+    this.#planRefill(account, lease, now);
+    this.#serve(account, now);
+    if (grant.granted >= call.need) return;
+
+    // Nothing is left for those who still wait, nor for whoever comes before this can change.
+    if (call.terms.limit !== account.terms.limit) return;
+    account.refusal = rememberRefusal(call.terms, grant, receivedAt);
+    for (const waiter of account.waiters.splice(0)) waiter.resolve(this.#refused(account.refusal, 'store'));
+  }
+
+  #serve(account: Account, now: Instant): void {
+    while (account.waiters.length > 0) {
+      const admission = this.#admitFromLease(account, now, 'store');
+      if (admission === undefined) return;
+      account.waiters.shift()?.resolve(admission);
+    }
+  }
+
+  /** Near the limit nothing is asked for ahead: there every request is decided by the store. */
+  #planRefill(account: Account, lease: Lease, { monotonicMs }: Instant): void {
+    const perSecond = account.rate.perSecond(monotonicMs);
+    const neededWhileAsking = (perSecond * REFILL_MS) / 1000;
+    const worthIt = perSecond >= REFILL_FROM_PER_SECOND && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
+    account.refillAtUnits = worthIt ? neededWhileAsking : -1;
+    account.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
+  }
+
+  #failed(account: Account, call: Call): void {
+    this.#endCall(account, call);
+    this.#settleWithoutStore(account, account.waiters.splice(0));
+  }
+
+  /** Those who wait were there before the call or came since, so the first of them is the next to run out of time. */
+  #watch(account: Account, call: Call): void {
+    const { clock, scheduler, timeoutMs } = this.#options;
+    const callUntil = call.asked.monotonicMs + timeoutMs;
+    const until = Math.min(callUntil, account.waiters[0]?.until ?? callUntil);
+    call.timer = scheduler.after(until - clock.monotonicMs(), () => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= callUntil) {
+        call.overdue = true;
+        this.#overdueCalls++;
+        this.#settleWithoutStore(account, account.waiters.splice(0));
+        return;
+      }
+      const stillWaiting = account.waiters.findIndex((waiter) => waiter.until > nowMs);
+      const late = account.waiters.splice(0, stillWaiting < 0 ? account.waiters.length : stillWaiting);
+      this.#settleWithoutStore(account, late);
+      this.#watch(account, call);
+    });
+  }
+
+  #settleWithoutStore(account: Account, waiters: readonly Waiter[]): void {
+    for (const waiter of waiters) {
+      try {
+        waiter.resolve(this.#options.withoutStore.admit(account));
+      } catch (error) {
+        waiter.reject(error);
+      }
+    }
+  }
+
+  #endCall(account: Account, call: Call): void {
+    call.timer?.cancel();
+    if (call.overdue) this.#overdueCalls--;
+    account.call = undefined;
+  }
+
+  #openLease(account: Account, lease: Lease): void {
+    if (lease.units === 0) return;
+    account.leases.push(lease);
+    const delayMs = lease.endsAt - this.#options.clock.monotonicMs();
+    lease.timer = this.#options.scheduler.after(delayMs, () => this.#endLease(account, lease));
+  }
+
+  #dropLease(account: Account, lease: Lease): void {
+    lease.timer?.cancel();
+    const at = account.leases.indexOf(lease);
+    if (at >= 0) account.leases.splice(at, 1);
+  }
+
+  #endLease(account: Account, lease: Lease): void {
+    this.#dropLease(account, lease);
+    const { units } = lease;
+    lease.units = 0;
+    this.#giveBackLater(account, lease.grant, units);
+  }
+
+  /** A unit whose request did not begin: for the next request on the same lease, while that runs. */
+  #takeBack(account: Account, lease: Lease): void {
+    if (!lease.runsAt(this.#now())) {
+      this.#giveBackLater(account, lease.grant, 1);
+      return;
+    }
+    lease.units++;
+    if (lease.units === 1) this.#openLease(account, lease);
+  }
+
+  #giveBackLater(account: Account, grant: Grant, units: number): void {
+    if (units === 0) return;
+    account.addGiveBack(grant, units);
+    account.refundTimer ??= this.#options.scheduler.after(REFUND_DELAY_MS, () => {
+      void this.#refund(account.customer, account.takeGiveBacks());
+    });
+  }
+
+  /** Sent once: a refund whose fate is unknown is forgone, because one that ran twice would admit too many. */
+  async #refund(customer: string, giveBacks: readonly GiveBack[]): Promise<void> {
+    await this.#options.windows.refund(customer, giveBacks).catch(() => undefined);
+  }
+
+  #withinTimeout<T>(call: Promise<T>): Promise<T> {
+    const { scheduler, timeoutMs } = this.#options;
+    return new Promise((resolve, reject) => {
+      const timer = scheduler.after(timeoutMs, () => {
+        reject(new StoreUnavailableError(`no answer from the store within ${timeoutMs} ms`));
+      });
+      call.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+}
+
+/**
+ * Until the first instant at which asking again may help: units drop out of the window, or come back from a lease that
+ * some gateway still holds. `receivedAt`: monotonic ms.
+ */
+function rememberRefusal(terms: Terms, grant: Grant, receivedAt: number): RememberedRefusal {
+  const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
+  const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
+  const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
+  const until = receivedAt + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS);
+  return { terms, until, moreAt: moreAt(grant, receivedAt) };
+}
+
+/** Monotonic ms at which the store's wait is over, however much faster than its clock ours runs. */
+function moreAt({ waitMs }: Grant, receivedAt: number): number {
+  return receivedAt + waitMs * CLOCK_DRIFT;
+}

@@ -1,0 +1,200 @@
+/**
+ * Quotas while the store is away: each instance holds the customer to its share of the limit, in a window of its own.
+ *
+ * The share is max(1, ⌊limit / N⌋), N being the most instances that were announced within the last hour. What was known
+ * to be used when the store was last heard of is charged in advance, ⌈used / N⌉, and drops a window after it was learnt.
+ *
+ * A local window outlives the outage: one that began afresh each time would let a flapping store admit a share per flap.
+ * When the store is back, what was admitted meanwhile is reported once, at times no earlier than its own and whatever the
+ * limit, and then leaves the local window. When the outcome of a report is not known, its units stay here until they drop
+ * and are not sent again: counted in both places they cost the customer something, counted in none they would cost the
+ * guarantee.
+ *
+ * So within any window at most limit + Σ max(1, ⌊limit / Nᵢ⌋) requests are admitted, however long the outage is.
+ */
+import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import { MemoryHash } from '../store/memory-hash.ts';
+import type { WindowStore } from '../store/store.ts';
+import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
+import type { Account } from './account.ts';
+import { type Admission, CLOCK_DRIFT, secondsUntil } from './admission.ts';
+import { HOLD_MS } from './lease.ts';
+import type { QuotaWithoutStore } from './leased-quota.ts';
+
+/** How soon after the store is back its reports begin. */
+const REPORT_INTERVAL_MS = 500;
+const FORGET_INTERVAL_MS = 60_000;
+/** A local window is never mixed with another one, so its epoch needs no name of its own. */
+const EPOCH = 'local';
+const USABLE_SHARE = 0.99;
+
+interface LocalWindow {
+  account: Account;
+  readonly hash: MemoryHash;
+  /** Admitted and not reported, by bucket. */
+  unreported: Map<number, number>;
+  /** What was charged in advance, so that newer knowledge can replace it. */
+  advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
+}
+
+export interface LocalWindowsOptions {
+  readonly windows: Pick<WindowStore, 'report'>;
+  readonly storeIsUp: () => boolean;
+  readonly instances: () => number;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+}
+
+export class LocalWindows implements QuotaWithoutStore {
+  readonly #options: LocalWindowsOptions;
+  readonly #windows = new Map<string, LocalWindow>();
+  readonly #originMs: number;
+  #reportTimer: Scheduled | undefined;
+  #forgetTimer: Scheduled | undefined;
+
+  constructor(options: LocalWindowsOptions) {
+    this.#options = options;
+    // Buckets are numbered from the Unix epoch, while time itself must not jump.
+    this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
+  }
+
+  admit(account: Account): Admission {
+    const window = this.#windowOf(account);
+    const nowMs = this.#nowMs();
+    this.#chargeInAdvance(window, account, nowMs);
+    const limit = Math.max(1, Math.floor(account.terms.limit / this.#options.instances()));
+    const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, giveBacks: [] };
+    const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
+    return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
+  }
+
+  #admitted(window: LocalWindow, grant: WindowGrant): Admission {
+    const { clock } = this.#options;
+    const { bucket, free } = grant;
+    addUnits(window.unreported, bucket, 1);
+    this.#reportLater();
+    const spanMs = HOLD_MS * USABLE_SHARE;
+    return {
+      outcome: 'admitted',
+      mode: 'local',
+      remaining: free,
+      beginBefore: clock.monotonicMs() + spanMs,
+      beginBeforeWallMs: clock.nowMs() + spanMs,
+      giveBack: () => {
+        // Once reported it is the store's, and stays counted.
+        if ((window.unreported.get(bucket) ?? 0) === 0) return;
+        addUnits(window.unreported, bucket, -1);
+        refund(window.hash, [{ epoch: EPOCH, bucket, units: 1 }]);
+      },
+      resetSeconds: this.#countdown(grant),
+    };
+  }
+
+  #refused(grant: WindowGrant): Admission {
+    return { outcome: 'refused', mode: 'local', resetSeconds: this.#countdown(grant) };
+  }
+
+  #countdown({ waitMs }: WindowGrant): () => number {
+    const { clock } = this.#options;
+    const moreAt = clock.monotonicMs() + waitMs * CLOCK_DRIFT;
+    return () => secondsUntil(moreAt, clock.monotonicMs());
+  }
+
+  #windowOf(account: Account): LocalWindow {
+    const known = this.#windows.get(account.customer);
+    if (known) {
+      known.account = account;
+      return known;
+    }
+    const window: LocalWindow = { account, hash: new MemoryHash(), unreported: new Map(), advance: undefined };
+    this.#windows.set(account.customer, window);
+    this.#forgetLater();
+    return window;
+  }
+
+  #nowMs(): number {
+    return this.#timeOf(this.#options.clock.monotonicMs());
+  }
+
+  /** Never faster than true time, so that a local hour is not shorter, and no unit older, than by the store's clock. */
+  #timeOf(monotonicMs: number): number {
+    return Math.floor(this.#originMs + monotonicMs / CLOCK_DRIFT);
+  }
+
+  #chargeInAdvance(window: LocalWindow, { lastReply }: Account, nowMs: number): void {
+    const { advance } = window;
+    if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
+    if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
+    const learntAtMs = this.#timeOf(lastReply.receivedAt);
+    const units = Math.ceil(lastReply.used / this.#options.instances());
+    charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - learntAtMs, units }], EPOCH);
+    const bucket = Math.floor(learntAtMs / HOURLY.bucketMs);
+    window.advance = { learntAt: lastReply.receivedAt, bucket, units };
+  }
+
+  #reportLater(): void {
+    this.#reportTimer ??= this.#options.scheduler.after(REPORT_INTERVAL_MS, async () => {
+      await this.#reportAll();
+      this.#reportTimer = undefined;
+      if ([...this.#windows.values()].some(hasUnreported)) this.#reportLater();
+    });
+  }
+
+  #forgetLater(): void {
+    this.#forgetTimer ??= this.#options.scheduler.after(FORGET_INTERVAL_MS, () => {
+      this.#forgetTimer = undefined;
+      this.#forgetEmpty();
+      if (this.#windows.size > 0) this.#forgetLater();
+    });
+  }
+
+  /** One customer after the other: the store has just come back. */
+  async #reportAll(): Promise<void> {
+    for (const window of [...this.#windows.values()].filter(hasUnreported)) {
+      if (!this.#options.storeIsUp()) return;
+      await this.#report(window);
+    }
+  }
+
+  async #report(window: LocalWindow): Promise<void> {
+    const { account, hash, unreported } = window;
+    const nowMs = this.#nowMs();
+    const units = [...unreported];
+    window.unreported = new Map();
+    try {
+      const { used } = await this.#options.windows.report(
+        account.customer,
+        // A bucket says no more of its units than that they are not younger than its end.
+        units.map(([bucket, count]) => ({ ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units: count })),
+      );
+      refund(
+        hash,
+        units.map(([bucket, count]) => ({ epoch: EPOCH, bucket, units: count })),
+      );
+      const receivedAt = this.#options.clock.monotonicMs();
+      account.lastReply = { free: Math.max(0, account.terms.limit - used), used, receivedAt, moreAt: receivedAt };
+      // Now, because the account may be forgotten before the next outage.
+      this.#chargeInAdvance(window, account, this.#nowMs());
+    } catch {
+      // Nobody knows whether it was counted: the units stay here until they drop, and are not sent again.
+    }
+  }
+
+  #forgetEmpty(): void {
+    const nowMs = this.#nowMs();
+    for (const [customer, { hash }] of this.#windows) {
+      const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, giveBacks: [] };
+      if (reserve(hash, HOURLY, nowMs, nothing, EPOCH).used === 0) this.#windows.delete(customer);
+    }
+  }
+}
+
+function hasUnreported({ unreported }: LocalWindow): boolean {
+  return unreported.size > 0;
+}
+
+function addUnits(byBucket: Map<number, number>, bucket: number, units: number): void {
+  const sum = (byBucket.get(bucket) ?? 0) + units;
+  if (sum === 0) byBucket.delete(bucket);
+  else byBucket.set(bucket, sum);
+}

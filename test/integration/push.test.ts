@@ -1,0 +1,167 @@
+/** What another program changes in Redis holds in every gateway at once, and without the push when the cache ends. */
+import { expect, test } from 'vitest';
+import { bearer, callAdmin } from '../support/admin.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import {
+  customerName,
+  keyName,
+  type RedisSystem,
+  readCommandStats,
+  startRedisSystem,
+  writeCustomer,
+  writeKey,
+} from '../support/redis-system.ts';
+
+const GATEWAYS = 3;
+/** A tenth of it is what it takes; the rest is for a busy machine. */
+const AT_ONCE_MS = 1000;
+const CACHE_SECONDS = 1;
+
+function read({ public: url }: TestGateway, key: string, path = '/v1/conversations'): Promise<Response> {
+  return fetch(url + path, { headers: bearer(key) });
+}
+
+/** Asks every gateway again and again until its answer is as wanted. Resolves to the time that the last one took. */
+async function untilEverywhere(
+  { gateways, key }: RedisSystem,
+  isWanted: (answer: Response) => boolean,
+  timeoutMs = 10_000,
+): Promise<number> {
+  const startedMs = performance.now();
+  await Promise.all(
+    gateways.map(async (gateway) => {
+      for (;;) {
+        const answer = await read(gateway, key);
+        await answer.arrayBuffer();
+        if (isWanted(answer)) return;
+        if (performance.now() - startedMs > timeoutMs) throw new Error(`still ${answer.status}`);
+      }
+    }),
+  );
+  return performance.now() - startedMs;
+}
+
+async function startWarm(settings: Parameters<typeof startRedisSystem>[0] = {}): Promise<RedisSystem> {
+  const system = await startRedisSystem({ gateways: GATEWAYS, customer: { plan: 'business' }, ...settings });
+  await untilEverywhere(system, ({ status }) => status === 200);
+  return system;
+}
+
+const CHANGES = [
+  {
+    name: 'a key that is revoked',
+    make: ({ redis, key }: RedisSystem) => redis.command('HSET', keyName(key), 'revoked_at', '2026-01-01T00:00:00Z'),
+    isEffective: ({ status }: Response) => status === 401,
+  },
+  {
+    name: 'a key that is deleted',
+    make: ({ redis, key }: RedisSystem) => redis.command('DEL', keyName(key)),
+    isEffective: ({ status }: Response) => status === 401,
+  },
+  {
+    name: 'a customer that is suspended',
+    make: ({ redis, customer }: RedisSystem) => writeCustomer(redis, customer, { suspended: 1 }),
+    isEffective: ({ status }: Response) => status === 403,
+  },
+  {
+    name: 'a plan that is changed',
+    make: ({ redis, customer }: RedisSystem) => writeCustomer(redis, customer, { plan: 'professional' }),
+    isEffective: ({ headers }: Response) => headers.get('x-ratelimit-limit') === '5000',
+  },
+];
+
+test.each(CHANGES)('$name by another program holds in every gateway at once', async ({ make, isEffective }) => {
+  const system = await startWarm();
+  await make(system);
+  expect(await untilEverywhere(system, isEffective)).toBeLessThan(AT_ONCE_MS);
+});
+
+test.each(CHANGES)('$name while nothing is pushed holds when auth.cache_seconds are over', async (change) => {
+  const system = await startWarm({
+    config: { auth: { cache_seconds: CACHE_SECONDS } },
+    prepare: async (redis: RedisServer) => {
+      await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>secret', '~*', '&*', '+@all', '-client|tracking');
+      return redis.url.replace('//', '//gateway:secret@');
+    },
+  });
+  for (const gateway of system.gateways) {
+    expect((await callAdmin(gateway, '/status')).body.invalidation).toEqual({ connected: false });
+  }
+  await change.make(system);
+  expect(await untilEverywhere(system, change.isEffective)).toBeLessThan(1000 * CACHE_SECONDS + AT_ONCE_MS);
+});
+
+test('a change that was made while the push was interrupted holds once it is back', async () => {
+  const system = await startWarm();
+  const { redis, key } = system;
+  expect(await redis.disconnect('tollgate-push')).toBe(GATEWAYS);
+  // Nobody connects again within the next 50 ms.
+  await redis.command('HSET', keyName(key), 'revoked_at', '2026-01-01T00:00:00Z');
+  expect(await untilEverywhere(system, ({ status }) => status === 401)).toBeLessThan(2 * AT_ONCE_MS);
+});
+
+test('a key that was refused as unknown is served as soon as another program creates it', async () => {
+  const system = await startWarm();
+  const { redis, gateways, customer } = system;
+  const created = 'key-that-comes-later';
+  for (const gateway of gateways) expect((await read(gateway, created)).status).toBe(401);
+  await writeKey(redis, created, customer);
+  const tookMs = await untilEverywhere({ ...system, key: created }, ({ status }) => status === 200);
+  expect(tookMs).toBeLessThan(AT_ONCE_MS);
+});
+
+test('requests and the windows they write cause no push: no record is read again', async () => {
+  const { redis, gateways, key } = await startWarm();
+  const trackedNames = async () =>
+    Number(/tracking_total_keys:(\d+)/.exec(String(await redis.command('INFO', 'stats')))?.[1]);
+  const tracked = await trackedNames();
+  // The key, its customer and the id of the installation at least: by name, not by prefix.
+  expect(tracked).toBeGreaterThanOrEqual(3);
+  await redis.command('CONFIG', 'RESETSTAT');
+  for (let round = 0; round < 20; round++) {
+    await Promise.all(gateways.map(async (gateway) => expect((await read(gateway, key)).status).toBe(200)));
+  }
+  const stats = await readCommandStats(redis);
+  expect(stats.get('evalsha')?.calls).toBeGreaterThan(0);
+  expect(stats.get('hmget')).toBeUndefined();
+  expect(await trackedNames()).toBe(tracked);
+});
+
+/** A limit of 2 that is used up, and a refusal that each gateway remembers. */
+async function startUsedUp(): Promise<RedisSystem> {
+  const system = await startRedisSystem({
+    gateways: GATEWAYS,
+    customer: { plan: 'enterprise', requests_per_hour: 2 },
+  });
+  await untilEverywhere(system, ({ status }) => status === 429);
+  return system;
+}
+
+test('a limit that another program raises ends every remembered refusal at once', async () => {
+  const system = await startUsedUp();
+  const { redis, customer, backend } = system;
+  await writeCustomer(redis, customer, { requests_per_hour: 2 + GATEWAYS });
+  expect(await untilEverywhere(system, ({ status }) => status === 200)).toBeLessThan(AT_ONCE_MS);
+  expect(backend.seen).toHaveLength(2 + GATEWAYS);
+});
+
+test('a usage reset ends every remembered refusal at once, and the whole limit can be used again', async () => {
+  const system = await startUsedUp();
+  const { backend, customer, gateway } = system;
+  const reset = await callAdmin(gateway, `/admin/v1/customers/${customer}/usage`, { method: 'DELETE' });
+  expect(reset.status).toBeLessThan(300);
+  const allowed = () => backend.seen.length - 2;
+  await expect.poll(async () => (await read(gateway, system.key)).status, { interval: 5 }).toBe(200);
+  await untilEverywhere(system, ({ status }) => status === 429);
+  expect(allowed()).toBe(2);
+});
+
+test('a suspended customer that is reinstated is served at once in every gateway', async () => {
+  const system = await startWarm();
+  const { redis, customer } = system;
+  await writeCustomer(redis, customer, { suspended: 1 });
+  await untilEverywhere(system, ({ status }) => status === 403);
+  await redis.command('HDEL', customerName(customer), 'suspended');
+  expect(await untilEverywhere(system, ({ status }) => status === 200)).toBeLessThan(AT_ONCE_MS);
+});

@@ -1,0 +1,75 @@
+/** Whoever waits as long as it was told to, alone, is admitted: with the clocks, timers and the Redis of this machine. */
+import { setTimeout } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock, systemScheduler } from '../../src/clock.ts';
+import type { Admission } from '../../src/quota/admission.ts';
+import { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import { RedisConnection } from '../../src/store/redis/connection.ts';
+import { HourlyWindow } from '../../src/store/redis/hourly-window.ts';
+import { startRedis } from '../support/redis-server.ts';
+
+const SHAPE = { windowMs: 1000, bucketMs: 100 };
+/** Refused so far apart from one another that what is left of their last second covers all of it. */
+const CUSTOMERS = 10;
+const ROUNDS = 2;
+const TERMS = { limit: 2, usageResetAt: '' };
+
+async function openQuota(): Promise<LeasedQuota> {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const connection = new RedisConnection({
+    url: redis.url,
+    name: 'windows',
+    socketTimeoutMs: 20_000,
+    clock: systemClock,
+    observer: { called: () => {}, up: () => {} },
+    onChange: () => {},
+  });
+  onTestFinished(() => connection.close());
+  let epochs = 0;
+  const windows = new HourlyWindow({
+    connection,
+    keyPrefix: 'test',
+    newEpoch: () => `epoch-${++epochs}`,
+    shape: SHAPE,
+  });
+  await connection.open();
+  const quota = new LeasedQuota({
+    windows,
+    storeIsUp: () => true,
+    withoutStore: {
+      admit: () => {
+        throw new Error('the store was not asked');
+      },
+    },
+    clock: systemClock,
+    scheduler: systemScheduler,
+    timeoutMs: 10_000,
+    accounts: 100,
+  });
+  onTestFinished(() => quota.close());
+  return quota;
+}
+
+test('a client that waits exactly as long as its refusal said, alone, is admitted', { timeout: 40_000 }, async () => {
+  const quota = await openQuota();
+
+  /** Uses up what there is, and says what became of the request after that and of the one after the wait. */
+  async function round(customer: string, pauseMs: number): Promise<readonly Admission['outcome'][]> {
+    while ((await quota.admit(customer, TERMS)).outcome === 'admitted');
+    await setTimeout(pauseMs);
+    const refused = await quota.admit(customer, TERMS);
+    await setTimeout(refused.resetSeconds() * 1000);
+    const next = await quota.admit(customer, TERMS);
+    return [refused.outcome, next.outcome];
+  }
+
+  async function rounds(index: number): Promise<(readonly Admission['outcome'][])[]> {
+    const outcomes = [];
+    for (let i = 0; i < ROUNDS; i++) outcomes.push(await round(`customer-${index}`, (1000 * index) / CUSTOMERS));
+    return outcomes;
+  }
+
+  const all = await Promise.all(Array.from({ length: CUSTOMERS }, (_, index) => rounds(index)));
+  expect(all.flat()).toEqual(Array(CUSTOMERS * ROUNDS).fill(['refused', 'admitted']));
+});

@@ -1,0 +1,476 @@
+import { describe, expect, test } from 'vitest';
+import type { Admitted } from '../../src/quota/admission.ts';
+import type { Usage } from '../../src/quota/usage.ts';
+import { unharmed } from './support/simulated-store.ts';
+import {
+  type Answer,
+  CUSTOMER,
+  type SimulatedGateway,
+  VirtualWorld,
+  type WorldOptions,
+} from './support/virtual-world.ts';
+
+const TIMEOUT_MS = 100;
+const PLENTY = 1_000_000_000;
+
+/** Exact clocks, a millisecond each way to the store, and requests that begin at once. */
+function worldWith(options: Partial<WorldOptions> = {}): VirtualWorld {
+  return new VirtualWorld({
+    seed: 1,
+    gateways: 1,
+    limit: PLENTY,
+    onError: 'deny',
+    timeoutMs: TIMEOUT_MS,
+    fate: () => unharmed(1, 1),
+    dispatch: () => ({ kind: 'begins', afterMs: 0 }),
+    clocks: 1,
+    ...options,
+  });
+}
+
+interface Decision {
+  readonly afterMs: number;
+  readonly answer: Answer;
+}
+
+/** Requests of one instant; how each was decided is added as it happens. */
+function ask(world: VirtualWorld, count = 1, gateway = world.gateway(0)): Decision[] {
+  const askedMs = world.time.nowMs;
+  const decisions: Decision[] = [];
+  for (let asked = 0; asked < count; asked++) {
+    gateway.request((answer) => decisions.push({ afterMs: world.time.nowMs - askedMs, answer }));
+  }
+  return decisions;
+}
+
+function outcomes(decisions: readonly Decision[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { answer } of decisions) counts[answer.outcome] = (counts[answer.outcome] ?? 0) + 1;
+  return counts;
+}
+
+/** Requests at random instants, in turn over all gateways. */
+async function flood(world: VirtualWorld, perSecond: number, durationMs: number): Promise<number> {
+  const endMs = world.time.nowMs + durationMs;
+  let count = 0;
+  for (;;) {
+    const gapMs = (-Math.log(1 - world.dice.next()) * 1000) / perSecond;
+    if (world.time.nowMs + gapMs >= endMs) break;
+    await world.time.run(gapMs);
+    world.gateway(count++).request();
+  }
+  await world.time.runUntil(endMs);
+  return count;
+}
+
+function callsOf(gateways: readonly SimulatedGateway[]): number {
+  return gateways.reduce((sum, { link }) => sum + link.counts.reserves + link.counts.refunds, 0);
+}
+
+/** A lease with units in it: the rate of a burst makes the next reservation ask ahead. */
+async function openLease(world: VirtualWorld): Promise<void> {
+  ask(world, 200);
+  await world.time.run(20);
+  ask(world);
+  await world.time.run(20);
+}
+
+describe('reservations', () => {
+  test('are two for a burst of a thousand', async () => {
+    const world = worldWith();
+    const decisions = ask(world, 1000);
+    await world.time.run(5000);
+    expect(outcomes(decisions)).toEqual({ admitted: 1000 });
+    expect(callsOf(world.gateways)).toBe(2);
+    expect(world.store.used(CUSTOMER)).toBe(1000);
+  });
+
+  test('are under way one at a time for a customer, and at once for two customers', async () => {
+    const world = worldWith({ fate: () => unharmed(20, 20) });
+    const gateway = world.gateway(0);
+    for (let ms = 0; ms < 39; ms++) {
+      ask(world);
+      await world.time.run(1);
+    }
+    expect(gateway.link.counts.reserves).toBe(1);
+    gateway.request(() => {}, 'another');
+    expect(gateway.link.counts.reserves).toBe(2);
+    await world.time.run(100);
+    expect(gateway.link.counts.reserves).toBe(3);
+    expect(world.begins).toHaveLength(40);
+  });
+
+  test('answer all who wait: those beyond what was left are refused without another call', async () => {
+    const world = worldWith({ limit: 10 });
+    const decisions = ask(world, 1000);
+    await world.time.run(100);
+    expect(outcomes(decisions)).toEqual({ admitted: 10, refused: 990 });
+    expect(callsOf(world.gateways)).toBe(2);
+  });
+
+  test.each([
+    { gateways: 1, atMost: 0.002 },
+    { gateways: 3, atMost: 0.003 },
+    { gateways: 20, atMost: 0.02 },
+  ])('are hardly any per request at a steady 2,000 a second over $gateways gateways', async ({ gateways, atMost }) => {
+    const world = worldWith({ gateways });
+    await flood(world, 2000, 5000);
+    const before = callsOf(world.gateways);
+    const requests = await flood(world, 2000, 20_000);
+    const perRequest = (callsOf(world.gateways) - before) / requests;
+    expect(perRequest).toBeLessThanOrEqual(atMost);
+    await world.time.run(5000);
+    expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
+  });
+
+  test('are at most one a second for a flood of refused requests, over all gateways', async () => {
+    const world = worldWith({ gateways: 3, limit: 50 });
+    await flood(world, 100, 10_000);
+    const before = callsOf(world.gateways);
+    await flood(world, 100, 100_000);
+    expect(callsOf(world.gateways) - before).toBeLessThanOrEqual(100);
+    expect(world.begins).toHaveLength(50);
+  });
+});
+
+test('a lowered limit holds from the next reservation on', async () => {
+  const world = worldWith({ limit: 10 });
+  ask(world, 5);
+  await world.time.run(3000);
+  world.gateway(0).terms = { limit: 6, usageResetAt: '' };
+  expect(outcomes(await decided(world, ask(world, 5)))).toEqual({ admitted: 1, refused: 4 });
+});
+
+describe('a lease', () => {
+  test('answers without a promise', async () => {
+    const world = worldWith();
+    await openLease(world);
+    const { quota, terms } = world.gateway(0);
+    expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+  });
+
+  test('names a lower bound of what is left', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLease(world);
+    const [decision] = ask(world);
+    expect(decision?.answer).toMatchObject({ remaining: 1000 - 202 });
+  });
+
+  test('takes a unit back for its next request while it runs, without a call', async () => {
+    const world = worldWith({ limit: 1 });
+    const { quota, terms, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, terms);
+    await world.time.run(10);
+    ((await first) as Admitted).giveBack();
+    expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+    expect(link.counts).toMatchObject({ reserves: 1, refunds: 0 });
+  });
+
+  test('gives back to the store what comes back after its end, once', async () => {
+    const world = worldWith({ limit: 1 });
+    const { quota, terms, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, terms);
+    await world.time.run(1500);
+    ((await first) as Admitted).giveBack();
+    await world.time.run(5000);
+    expect(link.counts).toMatchObject({ reserves: 1, refunds: 1, refunded: 1 });
+    expect(world.store.used(CUSTOMER)).toBe(0);
+  });
+
+  test('never gets the unit of an older one, which goes back to the bucket it was counted in', async () => {
+    const world = worldWith();
+    const { quota, terms, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, terms);
+    await world.time.run(11_000);
+    const bucket = Math.floor((world.store.nowMs() - 11_000 + 2000) / 10_000);
+    await openLease(world);
+    const { used } = await usageOf(world);
+    ((await first) as Admitted).giveBack();
+    await world.time.run(300);
+    expect(link.giveBacks).toMatchObject([{ bucket, units: 1 }]);
+    expect((await usageOf(world)).used).toBe(used - 1);
+  });
+
+  test('is not begun on once its machine has slept, though only the wall clock knows', async () => {
+    const world = worldWith({ dispatch: () => ({ kind: 'begins', afterMs: 100 }) });
+    await openLease(world);
+    await world.time.run(200);
+    const begun = world.begins.length;
+    ask(world);
+    await world.time.run(50);
+    world.gateway(0).machine.stop(5000, 'monotonic');
+    await world.time.run(5000);
+    expect(world.gateway(0).quota.admit(CUSTOMER, world.gateway(0).terms)).toBeInstanceOf(Promise);
+    await world.time.run(5000);
+    expect(world.begins).toHaveLength(begun);
+  });
+
+  test('gives back at its end what nobody used, with the next reservation if there is one soon', async () => {
+    const world = worldWith();
+    await openLease(world);
+    await world.time.run(970);
+    const { link } = world.gateway(0);
+    const { refunds } = link.counts;
+    ask(world);
+    await world.time.run(50);
+    expect(link.counts.refunds).toBe(refunds);
+    expect(link.counts.refunded).toBeGreaterThan(0);
+    await world.time.run(5000);
+    expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
+  });
+
+  test('ends at once with a usage reset', async () => {
+    const world = worldWith();
+    await openLease(world);
+    const { quota } = world.gateway(0);
+    world.store.resetUsage(CUSTOMER);
+    const admission = quota.admit(CUSTOMER, { limit: PLENTY, usageResetAt: 'now' });
+    expect(admission).toBeInstanceOf(Promise);
+    await world.time.run(5000);
+    expect(await admission).toMatchObject({ outcome: 'admitted', mode: 'store' });
+    expect(world.store.used(CUSTOMER)).toBe(1);
+  });
+});
+
+test('a grant of before a usage reset is not used after it', async () => {
+  const world = worldWith({ fate: () => unharmed(20, 20) });
+  ask(world);
+  await world.time.run(25);
+  world.store.resetUsage(CUSTOMER);
+  world.gateway(0).terms = { limit: PLENTY, usageResetAt: 'now' };
+  ask(world);
+  await world.time.run(5000);
+  expect(world.begins).toHaveLength(2);
+  expect(world.store.used(CUSTOMER)).toBe(2);
+});
+
+describe('a refusal', () => {
+  async function usedUp(options: Partial<WorldOptions> = {}): Promise<VirtualWorld> {
+    const world = worldWith({ limit: 10, ...options });
+    ask(world, 11);
+    await world.time.run(3000);
+    ask(world);
+    await world.time.run(10);
+    return world;
+  }
+
+  test('is remembered: nobody asks again for half a minute', async () => {
+    const world = await usedUp();
+    const before = callsOf(world.gateways);
+    const requests = await flood(world, 50, 29_000);
+    expect(callsOf(world.gateways)).toBe(before);
+    expect(world.gateway(0).refused).toBe(2 + requests);
+  });
+
+  test('tells less and less time to wait', async () => {
+    const world = await usedUp();
+    const seconds = async () => {
+      const [decision] = ask(world);
+      return decision?.answer.outcome === 'refused' ? decision.answer.resetSeconds() : undefined;
+    };
+    const first = (await seconds()) ?? 0;
+    await world.time.run(20_000);
+    expect(await seconds()).toBe(first - 20);
+  });
+
+  test('is true of a clock that runs fast, also when it is told from memory', async () => {
+    for (let fractionMs = 0; fractionMs < 40; fractionMs += 2) {
+      const world = worldWith({ limit: 1, clocks: 1.0005, fate: () => unharmed(0, 0) });
+      ask(world);
+      // The unit drops at 3,610 s.
+      await world.time.runUntil(3_575_000 - fractionMs);
+      expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
+      await world.time.runUntil(3_575_000 - fractionMs + 29_000);
+      const [told] = ask(world);
+      if (told?.answer.outcome !== 'refused') throw new Error('the refusal is remembered');
+      await world.time.run(told.answer.resetSeconds() * 1000);
+      expect(outcomes(await decided(world, ask(world)))).toEqual({ admitted: 1 });
+    }
+  });
+
+  test.each([
+    { what: 'a raised limit', terms: { limit: 11, usageResetAt: '' }, isReset: false },
+    { what: 'a usage reset', terms: { limit: 10, usageResetAt: 'now' }, isReset: true },
+  ])('ends with $what', async ({ terms, isReset }) => {
+    const world = await usedUp();
+    if (isReset) world.store.resetUsage(CUSTOMER);
+    world.gateway(0).terms = terms;
+    const decisions = ask(world);
+    await world.time.run(10);
+    expect(outcomes(decisions)).toEqual({ admitted: 1 });
+  });
+
+  test('ends when units may have come back from the lease of another gateway', async () => {
+    const world = worldWith({ gateways: 2, limit: 10 });
+    // Ten units whose requests never begin, on a gateway that gives them back as late as it may.
+    const { quota, terms } = world.gateway(1);
+    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
+    await world.time.run(1950);
+    expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
+    for (const admission of admissions) ((await admission) as Admitted).giveBack();
+    await world.time.run(700);
+    expect(outcomes(await decided(world, ask(world)))).toEqual({ admitted: 1 });
+  });
+
+  test('made between the end of a hold and the refund is not remembered for longer than that takes', async () => {
+    const world = worldWith({ gateways: 2, limit: 10 });
+    const { quota, terms } = world.gateway(1);
+    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
+    await world.time.run(1979);
+    for (const admission of admissions) ((await admission) as Admitted).giveBack();
+    await world.time.run(50);
+    expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
+    await world.time.run(700);
+    expect(outcomes(await decided(world, ask(world)))).toEqual({ admitted: 1 });
+  });
+});
+
+describe('a slow store', () => {
+  test('keeps nobody waiting for longer than the timeout, nor who joined late', async () => {
+    const world = worldWith({ fate: () => unharmed(35, 35) });
+    const decisions: Decision[][] = [];
+    for (const ms of [0, 5, 60, 80, 100, 140, 150]) {
+      await world.time.runUntil(ms);
+      decisions.push(ask(world));
+    }
+    await world.time.run(1000);
+    expect(decisions.flat()).toHaveLength(7);
+    for (const { afterMs } of decisions.flat()) expect(afterMs).toBeLessThanOrEqual(TIMEOUT_MS + 0.001);
+    // Who came at 5 ms needs the second call, which ends at 140 ms.
+    expect(decisions[1]).toMatchObject([{ afterMs: TIMEOUT_MS, answer: { outcome: 'unavailable' } }]);
+  });
+
+  test('that owes an answer is not waited for by those who come after', async () => {
+    const world = worldWith({ fate: () => unharmed(300, 300) });
+    const first = ask(world);
+    await world.time.run(TIMEOUT_MS - 1);
+    expect(first).toEqual([]);
+    await world.time.run(2);
+    expect(outcomes(first)).toEqual({ unavailable: 1 });
+    const others: Decision[] = [];
+    world.gateway(0).request((answer) => others.push({ afterMs: 0, answer }), 'another');
+    expect(outcomes([...ask(world, 3), ...others])).toEqual({ unavailable: 4 });
+    expect(world.gateway(0).link.counts.reserves).toBe(1);
+  });
+
+  test('is asked again once it has answered', async () => {
+    let latencyMs = 300;
+    const world = worldWith({ fate: () => unharmed(latencyMs, latencyMs) });
+    ask(world);
+    await world.time.run(600);
+    latencyMs = 1;
+    const decisions = ask(world);
+    await world.time.run(10);
+    expect(outcomes(decisions)).toEqual({ admitted: 1 });
+  });
+
+  test('gets back the whole of a grant that comes too late', async () => {
+    const world = worldWith({ limit: 10, fate: () => unharmed(300, 300) });
+    ask(world, 5);
+    await world.time.run(400);
+    expect(world.store.used(CUSTOMER)).toBe(1);
+    await world.time.run(3000);
+    expect(world.store.used(CUSTOMER)).toBe(0);
+    expect(world.begins).toEqual([]);
+  });
+});
+
+test('what is held in memory is bounded: idle customers are forgotten, those with a lease are not', async () => {
+  const world = worldWith({ accounts: 4, limit: 1000 });
+  const gateway = world.gateway(0);
+  const { quota, terms, link } = gateway;
+  ask(world, 1001);
+  await world.time.run(3000);
+  expect(quota.admit(CUSTOMER, terms)).toBeInstanceOf(Promise);
+  await world.time.run(10);
+  expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'refused', mode: 'lease' });
+
+  for (let index = 0; index < 200; index++) gateway.request(() => {}, 'busy');
+  await world.time.run(20);
+  gateway.request(() => {}, 'busy');
+  await world.time.run(20);
+  for (let index = 0; index < 8; index++) {
+    gateway.request(() => {}, `other-${index}`);
+    await world.time.run(5);
+  }
+  const { reserves } = link.counts;
+  expect(quota.admit('busy', terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+  expect(link.counts.reserves).toBe(reserves);
+  // The refusal was forgotten, so the store is asked.
+  expect(quota.admit(CUSTOMER, terms)).toBeInstanceOf(Promise);
+  await world.time.run(10);
+});
+
+describe('closing', () => {
+  test('gives back what leases hold and what waits to be refunded', async () => {
+    const world = worldWith();
+    await openLease(world);
+    const closed = world.gateway(0).quota.close();
+    await world.time.run(10);
+    await closed;
+    expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
+  });
+
+  test('waits for a reservation under way, and gives back what it brings', async () => {
+    const world = worldWith({ fate: () => unharmed(20, 20), dispatch: () => ({ kind: 'fails', afterMs: 0 }) });
+    ask(world, 5);
+    await world.time.run(10);
+    const closed = world.gateway(0).quota.close();
+    await world.time.run(2000);
+    await closed;
+    expect(world.store.used(CUSTOMER)).toBe(0);
+  });
+
+  test('does not wait for a store that is silent', async () => {
+    const world = worldWith({ fate: () => unharmed(1e6, 1e6) });
+    ask(world);
+    let isClosed = false;
+    void world
+      .gateway(0)
+      .quota.close()
+      .then(() => {
+        isClosed = true;
+      });
+    await world.time.run(2 * TIMEOUT_MS + 1);
+    expect(isClosed).toBe(true);
+  });
+});
+
+describe('usage', () => {
+  test('counts what requests have used, not what this gateway holds', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLease(world);
+    expect(world.store.used(CUSTOMER)).toBeGreaterThan(201);
+    expect(await usageOf(world)).toMatchObject({ limit: 1000, used: 201, remaining: 799, windowSeconds: 3600 });
+  });
+
+  test('does not count what waits to be refunded', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLease(world);
+    await world.time.run(1000);
+    expect(await usageOf(world)).toMatchObject({ used: 201, remaining: 799 });
+    expect(world.store.used(CUSTOMER)).toBe(201);
+  });
+
+  test('of an unused hour has nothing to wait for', async () => {
+    expect(await usageOf(worldWith())).toMatchObject({ used: 0, remaining: 1000, resetSeconds: 0 });
+  });
+
+  test('is unavailable while the store is away', async () => {
+    const world = worldWith();
+    world.gateway(0).link.cut(1000);
+    await expect(world.gateway(0).quota.usage(CUSTOMER, 1000)).rejects.toThrow('the store is away');
+  });
+});
+
+/** A few milliseconds later. */
+async function decided(world: VirtualWorld, decisions: Decision[]): Promise<Decision[]> {
+  await world.time.run(10);
+  return decisions;
+}
+
+async function usageOf(world: VirtualWorld): Promise<Usage> {
+  const usage = world.gateway(0).quota.usage(CUSTOMER, 1000);
+  await world.time.run(10);
+  return usage;
+}

@@ -1,0 +1,192 @@
+/**
+ * Gateways, their machines and the store they share, in virtual time.
+ *
+ * A request that is admitted begins upstream after a while if its gateway's own clocks say that it still may, else it
+ * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
+ */
+
+import type { Terms } from '../../../src/quota/account.ts';
+import type { Admission, Admitted, QuotaMode } from '../../../src/quota/admission.ts';
+import { LeasedQuota } from '../../../src/quota/leased-quota.ts';
+import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
+import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { Dice } from './dice.ts';
+import { Machine } from './machine.ts';
+import { type Fate, SimulatedStore, StoreLink } from './simulated-store.ts';
+import { VirtualTime } from './virtual-time.ts';
+
+export const CUSTOMER = 'acme';
+
+/** What happens to a request between its admission and the upstream. */
+export type Dispatch =
+  | { readonly kind: 'begins'; readonly afterMs: number }
+  | { readonly kind: 'fails'; readonly afterMs: number };
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly gateways: number;
+  readonly limit: number;
+  readonly onError: OnStoreError;
+  readonly timeoutMs: number;
+  readonly accounts?: number;
+  readonly fate: (dice: Dice) => Fate;
+  readonly dispatch: (dice: Dice) => Dispatch;
+  /** `random`: each machine has clocks and timers of its own; else the rate of all clocks, and timers are punctual. */
+  readonly clocks: 'random' | number;
+}
+
+export interface Begin {
+  readonly atMs: number;
+  readonly mode: QuotaMode;
+  readonly gateway: SimulatedGateway;
+}
+
+export type Answer = Admission | { readonly outcome: 'unavailable' };
+
+const LARGEST_DRIFT = 0.0005;
+
+export class VirtualWorld {
+  readonly time = new VirtualTime();
+  readonly store = new SimulatedStore(this.time);
+  readonly gateways: SimulatedGateway[] = [];
+  /** Also those that are gone. */
+  readonly everyGateway: SimulatedGateway[] = [];
+  readonly begins: Begin[] = [];
+  readonly dice: Dice;
+  readonly options: WorldOptions;
+
+  constructor(options: WorldOptions) {
+    this.options = options;
+    this.dice = new Dice(options.seed);
+    for (let index = 0; index < options.gateways; index++)
+      this.start(index, { limit: options.limit, usageResetAt: '' });
+  }
+
+  /** A new gateway in the place of an old one. */
+  start(index: number, terms: Terms): SimulatedGateway {
+    const gateway = new SimulatedGateway(this, terms);
+    this.gateways[index] = gateway;
+    this.everyGateway.push(gateway);
+    return gateway;
+  }
+
+  gateway(index: number): SimulatedGateway {
+    const gateway = this.gateways[index % this.gateways.length];
+    if (gateway === undefined) throw new RangeError(`there is no gateway ${index}`);
+    return gateway;
+  }
+
+  crash(index: number): void {
+    const { machine, terms } = this.gateway(index);
+    machine.crash();
+    this.start(index % this.gateways.length, terms);
+  }
+
+  newMachine(): Machine {
+    const { time, dice } = this;
+    const { clocks } = this.options;
+    if (clocks !== 'random') {
+      const punctual = () => 0;
+      return new Machine({
+        time,
+        rate: clocks,
+        monotonicOriginMs: 5000,
+        wallOriginMs: 1e12,
+        timerLatenessMs: punctual,
+      });
+    }
+    return new Machine({
+      time,
+      rate: 1 + dice.between(-LARGEST_DRIFT, LARGEST_DRIFT),
+      monotonicOriginMs: dice.between(0, 1e9),
+      wallOriginMs: 1e12 + dice.between(-1e8, 1e8),
+      timerLatenessMs: () => (dice.chance(0.1) ? dice.between(0, 40) : dice.between(0, 1.5)),
+    });
+  }
+}
+
+export class SimulatedGateway {
+  readonly machine: Machine;
+  readonly link: StoreLink;
+  readonly quota: LeasedQuota;
+  terms: Terms;
+  /** Begun upstream on units of the store. */
+  begunOnLease = 0;
+  begunLocally = 0;
+  admittedLocally = 0;
+  refused = 0;
+  unavailable = 0;
+  readonly #world: VirtualWorld;
+
+  constructor(world: VirtualWorld, terms: Terms) {
+    const { options, store, time, dice } = world;
+    this.#world = world;
+    this.terms = terms;
+    this.machine = world.newMachine();
+    this.link = new StoreLink(store, time, this.machine, () => options.fate(dice));
+    const shared = {
+      windows: this.link,
+      storeIsUp: () => this.link.isUp(),
+      clock: this.machine,
+      scheduler: this.machine,
+    };
+    this.quota = new LeasedQuota({
+      ...shared,
+      withoutStore: createQuotaWithoutStore({
+        ...shared,
+        onError: options.onError,
+        instances: () => options.gateways,
+      }),
+      timeoutMs: options.timeoutMs,
+      accounts: options.accounts ?? 1000,
+    });
+  }
+
+  /** A request that arrives; once it is decided, `decided` is told and an admitted one goes its way. */
+  request(decided: (answer: Answer) => void = () => {}, customer = CUSTOMER): void {
+    const settle = (answer: Answer) => {
+      this.#count(answer);
+      if (answer.outcome === 'admitted') this.#dispatch(answer);
+      decided(answer);
+    };
+    const unavailable = (error: unknown) => {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      settle({ outcome: 'unavailable' });
+    };
+    this.machine.run(() => {
+      try {
+        const admission = this.quota.admit(customer, this.terms);
+        if (admission instanceof Promise) admission.then(settle, unavailable);
+        else settle(admission);
+      } catch (error) {
+        unavailable(error);
+      }
+    });
+  }
+
+  #count(answer: Answer): void {
+    if (answer.outcome === 'refused') this.refused++;
+    else if (answer.outcome === 'unavailable') this.unavailable++;
+    else if (answer.mode === 'local') this.admittedLocally++;
+  }
+
+  #dispatch(admitted: Admitted): void {
+    const { options, dice } = this.#world;
+    const dispatch = options.dispatch(dice);
+    const act = () => {
+      const inTime =
+        this.machine.monotonicMs() < admitted.beginBefore && this.machine.nowMs() < admitted.beginBeforeWallMs;
+      if (dispatch.kind === 'begins' && inTime) this.#begin(admitted.mode);
+      else admitted.giveBack();
+    };
+    if (dispatch.afterMs === 0) act();
+    else this.#world.time.in(dispatch.afterMs, () => this.machine.run(act));
+  }
+
+  #begin(mode: QuotaMode): void {
+    const { begins, time } = this.#world;
+    begins.push({ atMs: time.nowMs, mode, gateway: this });
+    if (mode === 'local') this.begunLocally++;
+    else this.begunOnLease++;
+  }
+}
