@@ -18,6 +18,11 @@ export const systemClock: Clock = {
 export interface Scheduler {
   /** Runs `action` once, not before `delayMs` have passed. */
   after(delayMs: number, action: () => void): Scheduled;
+  /**
+   * As `after`, for how long to wait for an answer: what has arrived by then is read first. A busy process may find a
+   * timer due and the answer in its socket at the same moment, and must not take its own delay for the other side's.
+   */
+  deadline(delayMs: number, action: () => void): Scheduled;
 }
 
 export interface Scheduled {
@@ -27,7 +32,23 @@ export interface Scheduled {
 /** Node.js's timers; none of them keeps the process alive. */
 export const systemScheduler: Scheduler = {
   after(delayMs, action) {
-    const timer = setTimeout(action, delayMs).unref();
+    const timer = setTimeout(action, Math.max(0, delayMs)).unref();
     return { cancel: () => clearTimeout(timer) };
+  },
+  deadline(delayMs, action) {
+    // Node.js runs timers, then reads sockets, then runs immediates.
+    let afterReading: NodeJS.Immediate | undefined;
+    const timer = setTimeout(
+      () => {
+        afterReading = setImmediate(action);
+      },
+      Math.max(0, delayMs),
+    ).unref();
+    return {
+      cancel() {
+        clearTimeout(timer);
+        clearImmediate(afterReading);
+      },
+    };
   },
 };

@@ -7,7 +7,7 @@ const RETRY_MS = 1000;
 export interface InstancesOptions {
   /** Says that this instance runs; resolves to how many said so within the last hour. */
   readonly announce: () => Promise<number>;
-  readonly scheduler: Scheduler;
+  readonly scheduler: Pick<Scheduler, 'after'>;
 }
 
 /**

@@ -289,7 +289,7 @@ export class LeasedQuota implements HourlyQuota {
     const { clock, scheduler, timeoutMs } = this.#options;
     const callUntil = call.asked.monotonicMs + timeoutMs;
     const until = Math.min(callUntil, account.waiters[0]?.until ?? callUntil);
-    call.timer = scheduler.after(until - clock.monotonicMs(), () => {
+    call.timer = scheduler.deadline(until - clock.monotonicMs(), () => {
       const nowMs = clock.monotonicMs();
       if (nowMs >= callUntil) {
         call.overdue = true;
@@ -366,7 +366,7 @@ export class LeasedQuota implements HourlyQuota {
   #withinTimeout<T>(call: Promise<T>): Promise<T> {
     const { scheduler, timeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      const timer = scheduler.after(timeoutMs, () => {
+      const timer = scheduler.deadline(timeoutMs, () => {
         reject(new StoreUnavailableError(`no answer from the store within ${timeoutMs} ms`));
       });
       call.then(resolve, reject).finally(() => timer.cancel());

@@ -11,7 +11,7 @@
  * A connection that carries nothing may be dead without either end knowing. So an idle one is sent a PING now and then.
  */
 import { Redis, ReplyError } from 'ioredis';
-import type { Clock } from '../../clock.ts';
+import { type Clock, systemScheduler } from '../../clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../store.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
@@ -28,7 +28,7 @@ export interface RedisConnectionOptions {
   readonly name: string;
   /** Calls that take longer reject, and so do those after them; without it they end with the connection. */
   readonly commandTimeoutMs?: number;
-  /** A connection with calls outstanding and no byte received for so long is given up. */
+  /** A connection that leaves a call unanswered for so long is given up. */
   readonly socketTimeoutMs: number;
   /** How often it is made sure that Redis still answers on this connection. Default 5 s. */
   readonly heartbeatMs?: number;
@@ -57,8 +57,6 @@ export class RedisConnection {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
-      commandTimeout: options.commandTimeoutMs,
-      socketTimeout: options.socketTimeoutMs,
       connectTimeout: CONNECT_TIMEOUT_MS,
       retryStrategy: retryDelayMs,
       connectionName: options.name,
@@ -70,6 +68,7 @@ export class RedisConnection {
       this.#lossReason = undefined;
       this.#answered();
     });
+    this.#redis.on('connect', () => this.#expectHandshake());
     this.#redis.on('close', () => this.#lost());
     this.#redis.on('error', (error: Error) => {
       this.#lossReason = describe(error);
@@ -113,7 +112,7 @@ export class RedisConnection {
     const startedMs = clock.monotonicMs();
     const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
     try {
-      const result = await operation(this.#redis);
+      const result = await this.#inTime(operation(this.#redis));
       this.#answered();
       observer.called(op, seconds(), false);
       return result;
@@ -174,10 +173,44 @@ export class RedisConnection {
     this.#options.onChange(this.#lossReason);
   }
 
+  /**
+   * The reply, or an error once it is late. A connection on which a reply is missing for `socketTimeoutMs` is given up.
+   * The timeouts of ioredis would fire in a process that was busy for so long, with the reply unread in its socket.
+   */
+  #inTime<T>(reply: Promise<T>): Promise<T> {
+    const { commandTimeoutMs, socketTimeoutMs } = this.#options;
+    const silent = systemScheduler.deadline(socketTimeoutMs, () => {
+      this.#giveUp(`no reply within ${socketTimeoutMs} ms`);
+    });
+    return new Promise((resolve, reject) => {
+      const late =
+        commandTimeoutMs === undefined
+          ? undefined
+          : systemScheduler.deadline(commandTimeoutMs, () => reject(new Error('Command timed out')));
+      reply.then(resolve, reject).finally(() => {
+        late?.cancel();
+        silent.cancel();
+      });
+    });
+  }
+
+  /** ioredis waits for ever for a server that accepts the connection and then says nothing. */
+  #expectHandshake(): void {
+    const { session } = this;
+    systemScheduler.deadline(Math.max(CONNECT_TIMEOUT_MS, this.#options.socketTimeoutMs), () => {
+      if (this.session === session && !this.connected) this.#giveUp('no handshake');
+    });
+  }
+
+  /** Not by `disconnect()`: that waits for the other side to close as well. */
+  #giveUp(reason: string): void {
+    if (!this.#closed) this.#redis.stream.destroy(new Error(reason));
+  }
+
   async #ping(): Promise<void> {
     if (!this.connected) return;
     try {
-      await this.#redis.ping();
+      await this.#inTime(this.#redis.ping());
       this.#answered();
     } catch (error) {
       // A connection that is gone says so itself.

@@ -62,6 +62,11 @@ export class Machine implements Clock, Scheduler {
     else time.at(this.#stoppedUntilMs, () => this.run(action));
   }
 
+  /** Nothing is read late here but what a stopped process misses. */
+  deadline(delayMs: number, action: () => void): Scheduled {
+    return this.after(delayMs, action);
+  }
+
   after(delayMs: number, action: () => void): Scheduled {
     const { timerLatenessMs } = this.#options;
     const dueMs = this.monotonicMs() + Math.max(0, delayMs) + timerLatenessMs();

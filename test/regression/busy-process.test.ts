@@ -1,0 +1,62 @@
+/**
+ * A thousand callers at once keep the process busy for longer than `store.timeout_ms`. Its timers were then found due
+ * before the replies in its sockets were read, and it took its own delay for an absent store: keys that are good were
+ * answered with 503, and quotas were decided locally, so that more requests than the limit reached the backend.
+ */
+import { expect, test } from 'vitest';
+import { systemClock, systemScheduler } from '../../src/clock.ts';
+import { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { startRedis } from '../support/redis-server.ts';
+
+const TIMEOUT_MS = 20;
+/** Longer than any deadline of the store, and short of the end of a lease. */
+const BUSY_MS = 20 * TIMEOUT_MS;
+
+function beBusy(): void {
+  const until = performance.now() + BUSY_MS;
+  while (performance.now() < until);
+}
+
+async function openBusyStore(opened: AsyncDisposableStack) {
+  const redis = await startRedis();
+  opened.defer(() => redis.stop());
+  const store = await openRedisStore({
+    url: redis.url,
+    keyPrefix: 'busy',
+    timeoutMs: TIMEOUT_MS,
+    clock: systemClock,
+    observer: { called() {}, up() {} },
+    warn: () => {},
+  });
+  opened.defer(() => store.close());
+  return store;
+}
+
+test('a record whose reply came while the process was busy is read', async () => {
+  await using opened = new AsyncDisposableStack();
+  const store = await openBusyStore(opened);
+  const reading = store.records.findCustomer('acme');
+  beBusy();
+  expect(await reading).toBeUndefined();
+  expect(store.isUp()).toBe(true);
+});
+
+test('a reservation whose reply came while the process was busy decides', async () => {
+  await using opened = new AsyncDisposableStack();
+  const store = await openBusyStore(opened);
+  const common = { storeIsUp: () => store.isUp(), clock: systemClock, scheduler: systemScheduler };
+  const quota = new LeasedQuota({
+    ...common,
+    windows: store.windows,
+    timeoutMs: TIMEOUT_MS,
+    accounts: 10,
+    withoutStore: createQuotaWithoutStore({ ...common, onError: 'deny', windows: store.windows, instances: () => 1 }),
+  });
+  opened.defer(() => quota.close());
+  const admission = quota.admit('acme', { limit: 10, usageResetAt: '' });
+  beBusy();
+  expect(await admission).toMatchObject({ outcome: 'admitted', mode: 'store', remaining: 9 });
+  expect(store.isUp()).toBe(true);
+});
