@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { buildConnector, errors } from 'undici';
+import { systemScheduler } from '../clock.ts';
 
 /**
  * undici's connector with a timeout that keeps its time, the lookup of the host's name included: undici's own timer
@@ -13,12 +14,11 @@ export function createConnector(connectTimeoutMs: number): buildConnector.connec
   ) => Socket;
   return ({ servername: _, ...options }, callback) => {
     const socket = connect(options, (...result) => {
-      clearTimeout(timer);
+      deadline.cancel();
       callback(...result);
     });
-    const timer = setTimeout(
-      () => socket.destroy(new errors.ConnectTimeoutError(`no connection within ${connectTimeoutMs} ms`)),
-      connectTimeoutMs,
+    const deadline = systemScheduler.deadline(connectTimeoutMs, () =>
+      socket.destroy(new errors.ConnectTimeoutError(`no connection within ${connectTimeoutMs} ms`)),
     );
   };
 }
