@@ -6,9 +6,9 @@ import type { TestGateway } from '../support/gateway.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { announceOthers, type RedisSystem, readWindow, startRedisSystem } from '../support/redis-system.ts';
 
-const TIMEOUT_MS = 200;
+const TIMEOUT_MS = 300;
 /** What a busy machine may add to a request. */
-const SLACK_MS = 300;
+const SLACK_MS = 1500;
 const STORE = { timeout_ms: TIMEOUT_MS };
 
 interface Answer {
@@ -72,7 +72,7 @@ test.each(OUTAGES.slice(0, 2))('with Redis $name nobody waits any more once that
   await read(gateway, key);
 
   const tookMs = (await readOneByOne(gateway, key, 51)).map((answer) => answer.tookMs);
-  expect(tookMs.toSorted((a, b) => a - b)[25]).toBeLessThan(20);
+  expect(tookMs.toSorted((a, b) => a - b)[25]).toBeLessThan(TIMEOUT_MS / 3);
 });
 
 test.each(OUTAGES.slice(0, 2))(
