@@ -98,7 +98,6 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   const instance = randomUUID();
   const instances = new Instances({ announce: () => store.announce(instance), scheduler: systemScheduler });
   opened.defer(() => instances.close());
-  await instances.start();
   const quota = openQuota(config, { store, instances, clock }, opened);
   const authenticator = createAuthenticator({
     records: store.records,
@@ -170,6 +169,8 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   );
   const drain = createDrain(publicServer);
   const publicUrl = await open(opened, publicServer, 'listen', config.listen);
+  // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
+  await instances.start();
   const addresses: GatewayAddresses = { public: publicUrl, ops: opsUrl, admin: adminUrl };
   logger.info({ version, config: config.file, config_hash: config.hash, ...addresses }, 'tollgate started');
 

@@ -74,7 +74,7 @@ const UNUSABLE = invalid('unusable');
 const REVOKED = invalid('revoked');
 const EXPIRED = invalid('expired');
 
-const KEY_ID = /^[\x21-\x7e]{1,128}$/;
+const KEY_ID = /^[\x21-\x7e]{1,256}$/;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { clock, invalidations, records } = options;
@@ -141,10 +141,15 @@ function refusalOf(record: KeyRecord): InvalidKey | undefined {
   return record.revokedAt === undefined ? undefined : REVOKED;
 }
 
-/** An unreadable date ends the key at once: whoever wrote it meant a bound, and none of ours is safe to assume. */
+/** RFC 3339 §5.6: without an offset a time would mean another instant on every machine. */
+const TIMESTAMP = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** An unreadable time ends the key at once: whoever wrote it meant a bound, and none of ours is safe to assume. */
 function parseExpiry(expiresAt: string | undefined): number | undefined {
   if (expiresAt === undefined) return undefined;
-  const expiresAtMs = Date.parse(expiresAt);
+  const [, year, month, day] = TIMESTAMP.exec(expiresAt) ?? [];
+  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
+  const expiresAtMs = Number(day) <= daysInMonth ? Date.parse(expiresAt) : Number.NaN;
   return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs;
 }
 

@@ -151,10 +151,25 @@ describe('a key is refused', () => {
     expect(authenticator.authenticate(TOKEN)).toEqual({ outcome: 'invalid', reason: 'expired' });
   });
 
-  test('when the date of its expiry cannot be read', async () => {
+  test.each([
+    'next year',
+    'Jan 1 2099',
+    '2099-01-01',
+    '2099-01-01T00:00:00',
+    '2099-02-30T00:00:00Z',
+    '2099-13-01T00:00:00Z',
+  ])('when its expiry is %s, which is no time with an offset', async (expiresAt) => {
     const { load } = setUp();
-    expect(await load(TOKEN, { ...KEY, expiresAt: 'next year' })).toEqual({ outcome: 'invalid', reason: 'expired' });
+    expect(await load(TOKEN, { ...KEY, expiresAt })).toEqual({ outcome: 'invalid', reason: 'expired' });
   });
+
+  test.each(['2099-02-28T00:00:00Z', '2099-01-01T00:00:00.123Z', '2099-01-01T01:00:00+01:00'])(
+    'not while its expiry, %s, lies ahead',
+    async (expiresAt) => {
+      const { load } = setUp();
+      expect(await load(TOKEN, { ...KEY, expiresAt })).toMatchObject({ outcome: 'known' });
+    },
+  );
 
   test.each([
     ['a key id with a line break', { ...KEY, id: 'key\r\nX-Tollgate-Plan: enterprise' }],
@@ -162,7 +177,7 @@ describe('a key is refused', () => {
     ['a key id with a space', { ...KEY, id: 'key 1' }],
     ['a key id beyond ASCII', { ...KEY, id: 'kéy' }],
     ['an empty key id', { ...KEY, id: '' }],
-    ['a key id of 129 characters', { ...KEY, id: 'k'.repeat(129) }],
+    ['a key id of 257 characters', { ...KEY, id: 'k'.repeat(257) }],
     ['a customer id with a line break', { ...KEY, customer: 'acme\n' }],
     ['a customer id with a brace', { ...KEY, customer: 'ac}me' }],
     ['a customer id that begins with a dot', { ...KEY, customer: '.acme' }],

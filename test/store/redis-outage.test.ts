@@ -41,6 +41,30 @@ test('an absent Redis does not keep the store from opening; it is reached as soo
   expect(observer.changes.map(({ up }) => up)).toEqual([false, true]);
 });
 
+test('a database that Redis refuses is an outage: in another one good keys would be unknown', async () => {
+  const redis = await start();
+  const { store } = await open(`${redis.url}/99`);
+  await expect(store.records.findKey(SHA256)).rejects.toThrow('database 99 is refused');
+  expect(store.status()).toMatchObject({ up: false, reached: false });
+  expect(store.status().lastError).toContain('database 99 is refused');
+  expect(await redis.command('DBSIZE')).toBe(0);
+});
+
+test('records and windows lie in the database that the URL names, after a reconnect as well', async () => {
+  const redis = await start();
+  const { store, observer } = await open(`${redis.url}/3`);
+  for (const moment of ['first', 'again']) {
+    expect(await store.records.createCustomer({ id: moment, plan: 'starter', suspended: false })).toBe('created');
+    expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
+    const changes = observer.changes.length;
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
+    await expect.poll(() => observer.changes.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(changes + 2);
+    await observer.until(true);
+  }
+  expect(await redis.command('DBSIZE')).toBe(0);
+  expect(store.status().lastError).not.toContain('refused');
+});
+
 test('a Redis that takes connections and says nothing does not keep the store from opening', async () => {
   const redis = await start();
   redis.pause();

@@ -41,7 +41,11 @@ export interface RedisConnectionOptions {
 export class RedisConnection {
   readonly #options: RedisConnectionOptions;
   readonly #redis: Redis;
+  readonly #database: number;
   #session = 1;
+  /** In the database that the URL names. */
+  #selected = false;
+  #selecting: Promise<void> | undefined;
   #unanswered = false;
   #probe: NodeJS.Timeout | undefined;
   readonly #heartbeat: NodeJS.Timeout;
@@ -51,6 +55,7 @@ export class RedisConnection {
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
+    this.#database = Number(new URL(options.url).pathname.slice(1));
     this.#redis = new Redis(options.url, {
       lazyConnect: true,
       protocol: 2,
@@ -65,8 +70,7 @@ export class RedisConnection {
       disableClientInfo: true,
     });
     this.#redis.on('ready', () => {
-      this.#lossReason = undefined;
-      this.#answered();
+      this.#selecting = this.#selectDatabase();
     });
     this.#redis.on('connect', () => this.#expectHandshake());
     this.#redis.on('close', () => this.#lost());
@@ -87,7 +91,7 @@ export class RedisConnection {
   }
 
   get connected(): boolean {
-    return this.#redis.status === 'ready';
+    return this.#redis.status === 'ready' && this.#selected;
   }
 
   get usable(): boolean {
@@ -97,6 +101,7 @@ export class RedisConnection {
   /** Connects; settles with the first attempt, whatever came of it. */
   async open(): Promise<void> {
     await this.#redis.connect().catch(() => undefined);
+    await this.#selecting;
   }
 
   /**
@@ -129,6 +134,21 @@ export class RedisConnection {
     clearInterval(this.#heartbeat);
     if (this.connected) await this.#redis.quit().catch(() => undefined);
     this.#redis.disconnect();
+  }
+
+  /** ioredis goes on in database 0 when another one is refused: good keys would be unknown there. */
+  async #selectDatabase(): Promise<void> {
+    try {
+      if (this.#database !== 0) await this.#redis.select(this.#database);
+    } catch (error) {
+      withoutArguments(error);
+      this.#lossReason = `database ${this.#database} is refused: ${describe(error)}`;
+      this.#giveUp(this.#lossReason);
+      return;
+    }
+    this.#selected = true;
+    this.#lossReason = undefined;
+    this.#answered();
   }
 
   #notConnected(cause?: unknown): StoreUnavailableError {
@@ -168,6 +188,7 @@ export class RedisConnection {
 
   #lost(): void {
     this.#session += 1;
+    this.#selected = false;
     this.#unanswered = false;
     this.#lossReason ??= 'the connection was closed';
     this.#options.onChange(this.#lossReason);

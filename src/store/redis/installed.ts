@@ -108,7 +108,13 @@ export class Installed {
     const { connection, keyPrefix, newId } = this.#options;
     const id = await this.#ask();
     if (id !== null) return id;
-    if (await this.#prefixIsEmpty()) await connection.client.set(installedName(keyPrefix), newId(), 'NX');
+    if (await this.#prefixIsEmpty()) {
+      await connection.client.set(installedName(keyPrefix), newId(), 'NX');
+    } else {
+      this.#options.warn(
+        `${installedName(keyPrefix)} is not there, so it will not be noticed if the store loses its data: run "tollgate store init" once`,
+      );
+    }
     // Another gateway that starts at this moment may have been first.
     return this.#ask();
   }
