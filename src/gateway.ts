@@ -140,7 +140,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
         config: { file: config.file, hash: config.hash, loadedAtMs: startedAtMs },
         store: store.status(),
         instances: instances.count,
-        upstream: { url: upstreamUrl.origin },
+        upstreams: [{ url: upstreamUrl.origin }],
       }),
       logger,
       clock,

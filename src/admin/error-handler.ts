@@ -2,7 +2,7 @@ import type { ErrorRequestHandler } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
-import { StoreUnavailableError } from '../store/store.ts';
+import { StoreUnavailableError, StoreWipedError } from '../store/store.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
 import { Refusal } from './refusal.ts';
 
@@ -24,6 +24,14 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
 
 function problemOf(error: unknown): Problem {
   if (error instanceof Refusal) return { code: error.code, detail: error.detail };
+  if (error instanceof StoreWipedError) {
+    return {
+      code: 'store_unavailable',
+      detail:
+        'The store has lost its data: restore it, or declare that it is meant as it is with "tollgate store init".',
+      headers: ['Retry-After', '1'],
+    };
+  }
   if (error instanceof StoreUnavailableError) {
     return {
       code: 'store_unavailable',

@@ -11,8 +11,8 @@ export interface GatewayStatus {
   readonly store: StoreStatus;
   /** That said within the last hour that they run. */
   readonly instances: number;
-  /** Origin of the backend, without credentials. */
-  readonly upstream: { readonly url: string };
+  /** Origins of the backend, without credentials. */
+  readonly upstreams: readonly { readonly url: string }[];
 }
 
 export function statusRoute(status: () => GatewayStatus): Router {
@@ -20,7 +20,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
   router
     .route('/status')
     .get((_req, res) => {
-      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstream } = status();
+      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstreams } = status();
       res.json({
         version,
         started_at: new Date(startedAtMs).toISOString(),
@@ -35,7 +35,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
         },
         invalidation: { connected: store.invalidation === 'connected' },
         instances,
-        upstream: { url: upstream.url },
+        upstreams: upstreams.map(({ url }) => ({ url })),
       });
     })
     .all(allowOnly('GET', 'HEAD'));

@@ -16,6 +16,8 @@ export const kinds = z.registry<Kind>();
 /** The longest delay that a timer of Node.js takes. */
 const MAX_MS = 2_147_483_647;
 
+const USAGE_PATH_RULE =
+  'must be null, or a path that begins with "/" and has segments of A-Z a-z 0-9 . _ ~ - only, without "/" at the end';
 const MAX_SECONDS = Math.floor(MAX_MS / 1000);
 
 function integer(type: string, rule: string, min: number, max: number = Number.MAX_SAFE_INTEGER) {
@@ -85,12 +87,7 @@ export const prefix = () =>
   );
 
 export const usagePath = () =>
-  z
-    .union(
-      [z.string().refine(isPrefix), z.null()],
-      'must be null, or a path that begins with "/" and has segments of A-Z a-z 0-9 . _ ~ - only',
-    )
-    .register(kinds, { type: 'path | null' });
+  z.string(USAGE_PATH_RULE).refine(isPrefix, USAGE_PATH_RULE).nullable().register(kinds, { type: 'path | null' });
 
 /** `none` and `unknown` are what metrics say of requests without a configured plan. */
 export const planName = () =>

@@ -112,7 +112,7 @@ const seedCustomer = leaf.mapping({
 });
 
 const limits = leaf.mapping({
-  header_bytes: leaf.bytes().default(16_384).describe('Size of a request line and headers together at most.'),
+  header_bytes: leaf.bytes().default(16_384).describe('Size of the headers of a request together at most.'),
   header_count: leaf.count().default(100).describe('Number of headers in a request at most.'),
   target_bytes: leaf.bytes().default(8192).describe('Length of a request target (path and query) at most.'),
   headers_timeout_ms: leaf

@@ -27,6 +27,17 @@ function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 
+/** An address of X-Forwarded-For, where some proxies add the port, and brackets around IPv6. */
+function addressOf(hop: string): string {
+  const [, bracketed, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? [];
+  return unmapped(bracketed ?? ipv4 ?? hop);
+}
+
+/** Every proxy on the way may have added its own; the first is what the caller spoke. */
+function firstOf(list: string | undefined): string | undefined {
+  return list?.split(',', 1)[0]?.trim();
+}
+
 export class TrustedProxies {
   readonly #blocks = new BlockList();
   readonly #empty: boolean;
@@ -62,11 +73,12 @@ export function identifyCaller(arrival: Arrival, trusted: TrustedProxies): Calle
   const chain = (arrival.forwardedFor ?? '').split(',').map((hop) => hop.trim());
   let address = peer;
   for (let i = chain.length - 1; i >= 0 && trusted.has(address); i--) {
-    const hop = unmapped(chain[i] ?? '');
+    const hop = addressOf(chain[i] ?? '');
     if (isIP(hop) === 0) break;
     address = hop;
   }
-  const { forwardedProto, forwardedHost } = arrival;
+  const forwardedProto = firstOf(arrival.forwardedProto);
+  const forwardedHost = firstOf(arrival.forwardedHost);
   return {
     address,
     forwardedFor: arrival.forwardedFor ? `${arrival.forwardedFor}, ${peer}` : peer,

@@ -34,7 +34,7 @@ export type GuardVerdict =
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
 /** What may stand in a query: every visible ASCII character but `#`, which ends it for some parsers. */
 const QUERY = /^[\x21\x22\x24-\x7e]*$/;
-const HOST = /^(?:[A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{1,5})?$/;
+const HOST = /^(?:[A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
 
 /** Of Host, Content-Length and Transfer-Encoding: other names need not be lower-cased. */
 const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 14, 17]);
@@ -83,6 +83,9 @@ function inspectHeaders(
     return {
       refused: refusal('headers_too_large', `The header fields may have ${limits.headerBytes} bytes together.`),
     };
+  }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return { refused: refusal('bad_request', 'This gateway speaks HTTP/1.1 and HTTP/1.0.') };
   }
   if (!host && httpVersion === '1.1') {
     return { refused: refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).') };

@@ -37,12 +37,17 @@ function hexValue(code: number): number {
   return -1;
 }
 
-function isUtf8Encoded(path: string): boolean {
+/** RFC 20 and ISO 6429: the controls beyond ASCII, as characters. */
+const C1_CONTROL = /[\u0080-\u009f]/;
+
+/** The fault of bytes beyond ASCII, seen together. */
+function findEncodedTextFault(path: string): PathFault | undefined {
   try {
-    decodeURIComponent(path); // strict: refuses overlong forms, surrogates and cut sequences
-    return true;
+    // Strict: refuses overlong forms, surrogates and cut sequences.
+    const text = decodeURIComponent(path);
+    return C1_CONTROL.test(text) ? 'percent-encodes a separator or a control character' : undefined;
   } catch {
-    return false;
+    return 'has percent-encoded bytes that are not UTF-8';
   }
 }
 
@@ -77,5 +82,5 @@ export function findPathFault(path: string): PathFault | undefined {
     }
   }
   if (isDotSegment(path, segmentStart, path.length)) return 'has a dot segment';
-  return hasHighBytes && !isUtf8Encoded(path) ? 'has percent-encoded bytes that are not UTF-8' : undefined;
+  return hasHighBytes ? findEncodedTextFault(path) : undefined;
 }

@@ -34,7 +34,7 @@ export function quotaExceeded(
 ): Problem {
   return {
     code: 'quota_exceeded',
-    detail: `All ${limit} requests of the last hour are used. Try again in ${resetSeconds} seconds.`,
+    detail: `All ${limit} requests of the last hour are used. ${tryAgainIn(resetSeconds)}`,
     headers: [
       'Retry-After',
       String(resetSeconds),
@@ -51,7 +51,7 @@ export function burstExceeded({
 }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>): Problem {
   return {
     code: 'burst_exceeded',
-    detail: `More than ${burstLimit} requests came within a second. Try again in ${resetSeconds} seconds.`,
+    detail: `More than ${burstLimit} requests came within a second. ${tryAgainIn(resetSeconds)}`,
     headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds)],
     members: { 'violated-policies': [BURST_POLICY] },
   };
@@ -82,4 +82,8 @@ export function upstreamFailed(
 
 export function internalError(): Problem {
   return { code: 'internal_error', detail: 'The gateway failed. Please report the request_id.' };
+}
+
+function tryAgainIn(seconds: number): string {
+  return `Try again in ${seconds === 1 ? 'a second' : `${seconds} seconds`}.`;
 }

@@ -61,7 +61,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}): Promise<T
       config: { file: 'gateway.yaml', hash: 'abc123', loadedAtMs: Date.parse('2026-03-01T11:30:00Z') },
       store: store.status(),
       instances: 3,
-      upstream: { url: 'http://conversations:3000' },
+      upstreams: [{ url: 'http://conversations:3000' }],
     }),
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
     clock,

@@ -51,6 +51,8 @@ describe('what a trusted proxy says is extended', () => {
       '203.0.113.9',
       '::ffff:203.0.113.9, 10.0.0.1',
     ],
+    ['a hop with its port', '10.0.0.1', '203.0.113.9:5555', '203.0.113.9', '203.0.113.9:5555, 10.0.0.1'],
+    ['an IPv6 hop in brackets', '10.0.0.1', '[2001:4860::1]:443', '2001:4860::1', '[2001:4860::1]:443, 10.0.0.1'],
     ['IPv6', '2001:db8::7', '2001:4860::1', '2001:4860::1', '2001:4860::1, 2001:db8::7'],
   ])('%s', (_, peer, forwardedFor, address, extended) => {
     expect(identifyCaller(arrive(peer, { forwardedFor }), trusted)).toMatchObject({ address, forwardedFor: extended });
@@ -62,7 +64,9 @@ describe('what a trusted proxy says is extended', () => {
       proto: 'https',
       host: 'api.example:8443',
     });
-    const bad = { forwardedProto: 'https, http', forwardedHost: 'a b' };
+    const listed = { forwardedProto: 'https, http', forwardedHost: 'api.example, inner.example' };
+    expect(identifyCaller(arrive('10.0.0.1', listed), trusted)).toMatchObject({ proto: 'https', host: 'api.example' });
+    const bad = { forwardedProto: 'ftp', forwardedHost: 'a b' };
     expect(identifyCaller(arrive('10.0.0.1', bad), trusted)).toMatchObject({ proto: 'http', host: undefined });
   });
 });

@@ -74,13 +74,17 @@ describe('Host', () => {
     expect(verdict('/x', rawHeaders)).toBe('bad_request');
   });
 
-  it.each(['a', 'a:80', '127.0.0.1:8080', '[::1]:8080'])('%s is taken', (host) => {
+  it.each(['a', 'a:', 'a:80', '127.0.0.1:8080', '[::1]:8080'])('%s is taken', (host) => {
     expect(verdict('/x', ['Host', host])).toMatchObject({ passed: true, host });
   });
 
   it('may be missing in HTTP/1.0', () => {
     expect(verdict('/x', [], '1.0')).toMatchObject({ passed: true, host: '' });
   });
+});
+
+it.each(['0.9', '2.0', '1.2'])('HTTP/%s is refused', (version) => {
+  expect(verdict('/x', ['Host', 'a'], version)).toBe('bad_request');
 });
 
 it('header fields are limited in number and in bytes', () => {
