@@ -14,6 +14,7 @@ import { createDrain } from './edge/drain.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
 import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
+import { refuseMethod } from './edge/refusals.ts';
 import { createRouteTable, type RouteDefinition } from './edge/routes.ts';
 import { createAuthenticator } from './keys/authenticator.ts';
 import { listen } from './listen.ts';
@@ -148,8 +149,9 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     });
   }
 
+  const routes = createRouteTable(servedRoutes(config), config.aliases);
   const publicApp = createPublicApp({
-    routes: createRouteTable(servedRoutes(config), config.aliases),
+    routes,
     guardLimits: config.limits,
     challenges: createChallenges(config.auth.realm),
     trustedProxies: new TrustedProxies(config.listen.trustedProxies),
@@ -162,11 +164,12 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     recorder,
     clock,
   });
-  const publicServer = createPublicServer(
-    publicApp,
-    { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
-    recorder.unparsed,
-  );
+  const publicServer = createPublicServer({
+    app: publicApp,
+    limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
+    refuseMethod: (target) => refuseMethod(target, routes),
+    onUnparsed: recorder.unparsed,
+  });
   const drain = createDrain(publicServer);
   const publicUrl = await open(opened, publicServer, 'listen', config.listen);
   // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
@@ -250,12 +253,17 @@ async function openUpstream({ upstream }: Config, opened: AsyncDisposableStack):
 
 /** The store's metrics, and one log line for each change between reachable and not. */
 function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
+  let reached = false;
   return {
     called: metrics.called,
     up(up, reason) {
       metrics.up(up, reason);
       if (up) logger.info('the store is reachable');
-      else logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
+      else if (reached)
+        logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
+      else
+        logger.error({ reason }, 'the store is not reachable, and this gateway not ready until it is: see store.url');
+      reached ||= up;
     },
   };
 }

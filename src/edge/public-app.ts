@@ -103,7 +103,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      recorder.undecided(exchange);
+      recorder.undecided(exchange, error);
       refuse(exchange, refusals.storeUnavailable());
     }
   }

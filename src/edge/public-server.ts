@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
-import { problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
-import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
+import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
+import type { ProblemCode } from '../problems/table.ts';
 
 export interface PublicServerLimits {
   readonly headerBytes: number;
@@ -21,21 +22,31 @@ const CONNECTIONS_CHECK_MS = 1000;
  */
 const PARSER_SLACK_BYTES = 48 * 1024;
 
-function parseFailureCode(error: NodeJS.ErrnoException): ProblemCode {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
-  return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'bad_request';
+/** What Node.js adds to a parse failure. */
+interface ParseFailure extends NodeJS.ErrnoException {
+  /** The bytes that were read last. */
+  readonly rawPacket?: Buffer;
 }
 
-const PARSE_FAILURE_DETAILS: Partial<Record<ProblemCode, string>> = {
-  headers_too_large: 'Request line and headers are too large.',
-  request_timeout: 'The request did not arrive completely in time.',
-  bad_request: 'These bytes are not an HTTP/1.1 request.',
-};
+/** A request line that would be one, but for a method that Node.js's parser doesn't know (RFC 9110 §5.6.2, §9.1). */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\/[\x21-\x7e]*) HTTP\/1\.[01]\r?\n/;
+
+function parseFailureProblem({ code, rawPacket }: ParseFailure, refuseMethod: RefuseMethod): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return { code: 'headers_too_large', detail: 'Request line and headers are too large.' };
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return { code: 'request_timeout', detail: 'The request did not arrive completely in time.' };
+  }
+  const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(rawPacket?.toString('latin1') ?? '')) || [];
+  if (target !== undefined) return refuseMethod(target);
+  return { code: 'bad_request', detail: 'These bytes are not an HTTP/1.1 request.' };
+}
 
 /** The whole answer to what never became a request, as bytes. */
-function parseFailureAnswer(code: ProblemCode, requestId: string): string {
-  const problem = { code, detail: PARSE_FAILURE_DETAILS[code] ?? PROBLEMS[code].title };
+function parseFailureAnswer(problem: Problem, requestId: string): string {
   const body = problemBody(problem, requestId);
+  const status = problemStatus(problem.code);
   const fields = [
     'Date',
     new Date().toUTCString(),
@@ -45,7 +56,7 @@ function parseFailureAnswer(code: ProblemCode, requestId: string): string {
     'Connection',
     'close',
   ];
-  let head = `HTTP/1.1 ${problemStatus(code)} ${PROBLEMS[code].title}\r\n`;
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
   for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
   return `${head}\r\n${body}`;
 }
@@ -56,15 +67,26 @@ function isAnswering(socket: Socket): boolean {
   return Boolean((socket as Socket & { _httpMessage?: unknown })._httpMessage);
 }
 
-/**
- * The public listener: Node.js's parser, strict, with every default that would drop, delay or answer on its own
- * replaced. `onUnparsed` is told of each connection that sent something else than a request.
- */
-export function createPublicServer(
-  app: Express,
-  limits: PublicServerLimits,
-  onUnparsed: (code: ProblemCode, requestId: string, peerAddress: string) => void,
-): Server {
+/** The refusal of a method on a target (path and query), as the app would give it. */
+type RefuseMethod = (target: string) => Problem;
+
+export interface PublicServerParts {
+  readonly app: Express;
+  readonly limits: PublicServerLimits;
+  readonly refuseMethod: RefuseMethod;
+  /** Told of each connection that sent something else than a request. */
+  onUnparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
+}
+
+/** The public listener: Node.js's parser, strict, with every default that would drop, delay or answer on its own replaced. */
+export function createPublicServer({ app, limits, refuseMethod, onUnparsed }: PublicServerParts): Server {
+  function refuse(socket: Duplex, problem: Problem): void {
+    const requestId = randomUUID();
+    const peerAddress = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
+    socket.end(parseFailureAnswer(problem, requestId));
+    onUnparsed(problem.code, requestId, peerAddress);
+  }
+
   const server = createServer(
     {
       maxHeaderSize: limits.headerBytes + limits.targetBytes + PARSER_SLACK_BYTES,
@@ -83,16 +105,12 @@ export function createPublicServer(
   // Without these listeners Node.js would invite the body, or answer 417, before the guard has seen the request.
   server.on('checkContinue', app);
   server.on('checkExpectation', app);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
-      socket.destroy();
-      return;
-    }
-    const code = parseFailureCode(error);
-    const requestId = randomUUID();
-    const peerAddress = socket.remoteAddress ?? '';
-    socket.end(parseFailureAnswer(code, requestId));
-    onUnparsed(code, requestId, peerAddress);
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
+  });
+  server.on('clientError', (error: ParseFailure, socket: Socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy();
+    else refuse(socket, parseFailureProblem(error, refuseMethod));
   });
   return server;
 }

@@ -5,20 +5,22 @@ import type { AnswerSource, AuthResult, Metrics } from '../observability/metrics
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
+import type { StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
 const CLIENT_CLOSED_REQUEST = 499;
+const REPEAT_AFTER_MS = 10_000;
 
 /** The one place that writes a request's metrics and its log line: once for each, when it is over. */
 export interface Recorder {
   opened(): void;
   authenticated(result: AuthResult): void;
   decided(exchange: Exchange, decision: QuotaDecision): void;
-  /** The store would have had to be asked, and is away. */
-  undecided(exchange: Exchange): void;
+  /** The store would have had to be asked, and gave no answer. */
+  undecided(exchange: Exchange, reason: StoreUnavailableError): void;
   /** The gateway answered from what it knows. */
   answered(exchange: Exchange): void;
   /** The gateway answered with a problem document; `outcome` where that was the upstream's fault. */
@@ -87,12 +89,23 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
+  /** What a flood of requests would repeat is said once in a while: the metrics count it. */
+  let silentUntil = Number.NEGATIVE_INFINITY;
+  function sayNowAndThen(say: () => void): void {
+    const nowMs = clock.monotonicMs();
+    if (nowMs < silentUntil) return;
+    silentUntil = nowMs + REPEAT_AFTER_MS;
+    say();
+  }
+
   return {
     opened() {
       metrics.inflight(1);
     },
     authenticated(result) {
       metrics.auth(result);
+      if (result === 'unusable')
+        sayNowAndThen(() => logger.error('a key record has an id or a customer that cannot be one'));
     },
     decided(exchange, decision) {
       const { plan } = exchange;
@@ -115,7 +128,10 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
           return;
       }
     },
-    undecided({ keyId, plan }) {
+    undecided({ requestId, customer, keyId, plan }, reason) {
+      sayNowAndThen(() => {
+        logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store gave no answer');
+      });
       if (keyId === undefined) metrics.auth('store_error');
       else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');
     },

@@ -4,12 +4,23 @@ import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { failureProblem } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Challenges } from './credentials.ts';
+import { findPathFault } from './path.ts';
 import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
+import type { RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
 
 export function methodNotAllowed(allow: string): Problem {
   return { code: 'method_not_allowed', detail: `This path can be read with ${allow}.`, headers: ['Allow', allow] };
+}
+
+/** For a method that Node.js's parser doesn't know, so that only the target is left to look at. */
+export function refuseMethod(target: string, routes: RouteTable): Problem {
+  const [path = ''] = target.split('?', 1);
+  const fault = findPathFault(path);
+  if (fault) return { code: 'bad_request', detail: `The path ${fault}.` };
+  const match = routes.match(path);
+  return match.found ? methodNotAllowed(match.route.allow) : { code: 'not_found', detail: match.detail };
 }
 
 export function invalidKey(challenges: Challenges): Problem {

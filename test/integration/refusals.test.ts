@@ -142,6 +142,18 @@ describe.each(STORES)('refusals over $name', ({ start }) => {
     },
   );
 
+  it.each(['FOO', 'get', 'PROPFIND'])('%s, which no server here knows, is a method all the same', async (method) => {
+    const raw = `${method} /v1/conversations/x?y HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer KEY\r\n\r\n`;
+    const answer = await expectRefusal(raw, 'method_not_allowed');
+    expect(answer.headers.allow).toBe('GET, HEAD');
+    await expectRefusal(raw.replace('/v1/conversations/x', '/nowhere'), 'not_found');
+  });
+
+  it('CONNECT is refused in words', async () => {
+    const answer = await expectRefusal('CONNECT api.example:443 HTTP/1.1\r\nHost: api.example\r\n\r\n', 'bad_request');
+    expect(answer.closed).toBe(true);
+  });
+
   it.each([
     ['/v1/conversations/', 'not_found', 'use /api/v1/conversations instead'],
     ['/api/v2/conversations', 'not_found', 'Version v2 does not exist'],

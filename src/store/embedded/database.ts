@@ -90,5 +90,8 @@ function describe(file: string, error: unknown): string {
   if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) {
     return `the store file ${file} is in use by another process: stop that one, or set another file in store.url`;
   }
+  if (error instanceof Error && 'syscall' in error && error.syscall === 'mkdir') {
+    return `cannot make the folder of the store file ${file}: set another file in store.url`;
+  }
   return `cannot open the store file ${file}: ${error instanceof Error ? error.message : error}`;
 }
