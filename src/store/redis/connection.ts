@@ -143,6 +143,8 @@ export class RedisConnection {
     } catch (error) {
       withoutArguments(error);
       this.#lossReason = `database ${this.#database} is refused: ${describe(error)}`;
+      // Said at once: whoever opened the connection asks why before the socket has closed.
+      this.#options.onChange(this.#lossReason);
       this.#giveUp(this.#lossReason);
       return;
     }
