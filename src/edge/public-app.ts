@@ -51,6 +51,7 @@ export const OWN_ANSWER_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
+
 /** What a request is forwarded with, once every check has passed. */
 interface Cleared {
   readonly path: string;

@@ -1,3 +1,5 @@
+import type { Grant } from '../store/store.ts';
+
 /** How a request was decided: from a lease in memory, by the store for this request, or without the store. */
 export type QuotaMode = 'lease' | 'store' | 'local';
 
@@ -31,4 +33,9 @@ export const CLOCK_DRIFT = 1.0005;
 /** Whole seconds from `nowMs` until `atMs`, both monotonic, for a caller to wait. */
 export function secondsUntil(atMs: number, nowMs: number): number {
   return Math.max(1, Math.ceil((CLOCK_DRIFT * (atMs - nowMs)) / 1000));
+}
+
+/** Monotonic ms at which the store's wait is over, however much faster than its clock ours runs. */
+export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {
+  return receivedAt + waitMs * CLOCK_DRIFT;
 }

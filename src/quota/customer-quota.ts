@@ -3,7 +3,7 @@ import type { CustomerRecord } from '../store/store.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
 import type { HourlyQuota } from './leased-quota.ts';
-import { type EffectiveLimit, effectiveLimit, type LimitPolicy } from './limit.ts';
+import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy } from './limit.ts';
 import type { Usage } from './usage.ts';
 
 /** Where the plan has a burst limit: what is left of it. */
@@ -61,11 +61,11 @@ export class CustomerQuota {
     const { requestsPerHour: limit } = found;
     const plan = this.#parts.limits.plans.get(customer.plan);
     const burstLimit = plan?.burstPerSecond;
-    if (burstLimit === undefined) return this.#decideHour(customer, found, undefined);
+    if (burstLimit === undefined) return this.#decideHour(customer, found, plan, undefined);
 
     const burst = this.#parts.bursts.take(customer.id, burstLimit);
     if (!burst.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: burst.resetSeconds };
-    const decision = this.#decideHour(customer, found, { limit: burstLimit, remaining: burst.remaining });
+    const decision = this.#decideHour(customer, found, plan, { limit: burstLimit, remaining: burst.remaining });
     return this.#withBurstCounted(customer.id, decision);
   }
 
@@ -77,11 +77,11 @@ export class CustomerQuota {
   #decideHour(
     customer: CustomerRecord,
     { requestsPerHour: limit, source }: Extract<EffectiveLimit, { found: true }>,
+    plan: PlanPolicy | undefined,
     burst: BurstState | undefined,
   ): QuotaDecision | Promise<QuotaDecision> {
     // The shadow tries out another number for the plan, so it says nothing of customers with a number of their own.
-    const shadowLimit =
-      source === 'plan' ? this.#parts.limits.plans.get(customer.plan)?.shadow?.requestsPerHour : undefined;
+    const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
     const settle = (admission: Admission): QuotaDecision => {
       if (admission.outcome === 'refused') {
         const { mode } = admission;

@@ -9,6 +9,8 @@ export const DISPATCH_MS = 1000;
 export const HOLD_MS = LEASE_MS + DISPATCH_MS;
 /** Only so much of a span is used, so that a clock which runs slower than the store's by up to 1 % does no harm. */
 const USABLE_SHARE = 0.99;
+const USABLE_LEASE_MS = LEASE_MS * USABLE_SHARE;
+export const USABLE_HOLD_MS = HOLD_MS * USABLE_SHARE;
 
 /** Two clocks at one instant, in ms: a machine may stop the one, and its owner may set the other. */
 export interface Instant {
@@ -34,21 +36,20 @@ export class Lease {
 
   /** Monotonic ms. */
   get endsAt(): number {
-    return this.#asked.monotonicMs + LEASE_MS * USABLE_SHARE;
+    return this.#asked.monotonicMs + USABLE_LEASE_MS;
   }
 
   /** Monotonic ms. */
   get beginBefore(): number {
-    return this.#asked.monotonicMs + HOLD_MS * USABLE_SHARE;
+    return this.#asked.monotonicMs + USABLE_HOLD_MS;
   }
 
   get beginBeforeWallMs(): number {
-    return this.#asked.wallMs + HOLD_MS * USABLE_SHARE;
+    return this.#asked.wallMs + USABLE_HOLD_MS;
   }
 
   /** Whether a request may be admitted on it now, by both clocks. */
   runsAt({ monotonicMs, wallMs }: Instant): boolean {
-    const spanMs = LEASE_MS * USABLE_SHARE;
-    return monotonicMs - this.#asked.monotonicMs < spanMs && wallMs - this.#asked.wallMs < spanMs;
+    return monotonicMs - this.#asked.monotonicMs < USABLE_LEASE_MS && wallMs - this.#asked.wallMs < USABLE_LEASE_MS;
   }
 }

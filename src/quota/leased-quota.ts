@@ -18,7 +18,7 @@
 import type { Clock, Scheduler } from '../clock.ts';
 import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { Account, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
-import { type Admission, CLOCK_DRIFT, type QuotaMode, secondsUntil } from './admission.ts';
+import { type Admission, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';
 
@@ -384,9 +384,4 @@ function rememberRefusal(terms: Terms, grant: Grant, receivedAt: number): Rememb
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
   const until = receivedAt + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS);
   return { terms, until, moreAt: moreAt(grant, receivedAt) };
-}
-
-/** Monotonic ms at which the store's wait is over, however much faster than its clock ours runs. */
-function moreAt({ waitMs }: Grant, receivedAt: number): number {
-  return receivedAt + waitMs * CLOCK_DRIFT;
 }

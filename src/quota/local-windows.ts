@@ -17,8 +17,8 @@ import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { Account } from './account.ts';
-import { type Admission, CLOCK_DRIFT, secondsUntil } from './admission.ts';
-import { HOLD_MS } from './lease.ts';
+import { type Admission, CLOCK_DRIFT, moreAt, secondsUntil } from './admission.ts';
+import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
 import type { QuotaWithoutStore } from './leased-quota.ts';
 
 /** How soon after the store is back its reports begin. */
@@ -26,7 +26,6 @@ const REPORT_INTERVAL_MS = 500;
 const FORGET_INTERVAL_MS = 60_000;
 /** A local window is never mixed with another one, so its epoch needs no name of its own. */
 const EPOCH = 'local';
-const USABLE_SHARE = 0.99;
 
 interface LocalWindow {
   account: Account;
@@ -73,13 +72,12 @@ export class LocalWindows implements QuotaWithoutStore {
     const { bucket, free } = grant;
     addUnits(window.unreported, bucket, 1);
     this.#reportLater();
-    const spanMs = HOLD_MS * USABLE_SHARE;
     return {
       outcome: 'admitted',
       mode: 'local',
       remaining: free,
-      beginBefore: clock.monotonicMs() + spanMs,
-      beginBeforeWallMs: clock.nowMs() + spanMs,
+      beginBefore: clock.monotonicMs() + USABLE_HOLD_MS,
+      beginBeforeWallMs: clock.nowMs() + USABLE_HOLD_MS,
       giveBack: () => {
         // Once reported it is the store's, and stays counted.
         if ((window.unreported.get(bucket) ?? 0) === 0) return;
@@ -94,10 +92,10 @@ export class LocalWindows implements QuotaWithoutStore {
     return { outcome: 'refused', mode: 'local', resetSeconds: this.#countdown(grant) };
   }
 
-  #countdown({ waitMs }: WindowGrant): () => number {
+  #countdown(grant: WindowGrant): () => number {
     const { clock } = this.#options;
-    const moreAt = clock.monotonicMs() + waitMs * CLOCK_DRIFT;
-    return () => secondsUntil(moreAt, clock.monotonicMs());
+    const until = moreAt(grant, clock.monotonicMs());
+    return () => secondsUntil(until, clock.monotonicMs());
   }
 
   #windowOf(account: Account): LocalWindow {

@@ -40,6 +40,13 @@ function heldAnswers() {
   };
 }
 
+function fateOfNewConnection(url: string): Promise<'accepted' | 'refused'> {
+  return fetch(url).then(
+    () => 'accepted',
+    () => 'refused',
+  );
+}
+
 describe.each(STORES)('a gateway over $name that is closed', (store) => {
   it('is not ready at once, still serves for a while, finishes what is under way, and is gone', async () => {
     const answers = heldAnswers();
@@ -58,14 +65,7 @@ describe.each(STORES)('a gateway over $name that is closed', (store) => {
     underWay.push(read(keepAliveAgent(), gateway.public, key));
     await expect.poll(answers.count).toBe(21);
 
-    await expect
-      .poll(() =>
-        fetch(gateway.public).then(
-          () => 'accepted',
-          () => 'refused',
-        ),
-      )
-      .toBe('refused');
+    await expect.poll(() => fateOfNewConnection(gateway.public)).toBe('refused');
     expect((await callAdmin(gateway, '/admin/v1/customers/acme/usage')).body.used).toBe(21);
     answers.release();
     for (const { status, body } of await Promise.all(underWay)) {
@@ -90,14 +90,7 @@ it('answers to what is under way end their connection, so that no caller sends i
   const underWay = requests.map((bytes) => exchangeRaw(gateway.public, bytes));
   await expect.poll(answers.count).toBe(4);
   const closed = gateway.close();
-  await expect
-    .poll(() =>
-      fetch(gateway.public).then(
-        () => 'accepted',
-        () => 'refused',
-      ),
-    )
-    .toBe('refused');
+  await expect.poll(() => fateOfNewConnection(gateway.public)).toBe('refused');
   answers.release();
   for (const { status, headers, closed } of await Promise.all(underWay)) {
     expect({ status, connection: headers.connection, closed }).toEqual({
