@@ -67,7 +67,8 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   const startedAtMs = clock.nowMs();
   const version = readVersion();
 
-  const logger = createLogger({ level: config.logging.level, destination: openLog(opened, overrides.logDestination) });
+  const destination = openLog(opened, overrides.logDestination);
+  const logger = createLogger({ level: config.logging.level, destination });
   const metrics = createMetrics({
     version,
     configHash: config.hash,
@@ -75,7 +76,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     storeIsWiped: () => store.status().wiped,
     defaultMetrics: true,
   });
-  const accessLog = createAccessLog(logger, config.logging.access);
+  const accessLog = createAccessLog(destination, config.logging.access, clock);
   const recorder = createRecorder({ metrics, accessLog, logger, clock });
 
   const store = await openStore(config.store, {

@@ -1,6 +1,6 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type AccessLogMode, type AccessRecord, createAccessLog } from '../../src/observability/access-log.ts';
-import { createLogger, type LogLevel } from '../../src/observability/logger.ts';
 
 const FORWARDED: AccessRecord = {
   requestId: 'r-1',
@@ -29,12 +29,18 @@ const REFUSED: AccessRecord = {
   durationMs: 0.1,
 };
 
-function written(mode: AccessLogMode, records: readonly AccessRecord[], level: LogLevel = 'info') {
-  const lines: Record<string, unknown>[] = [];
-  const logger = createLogger({ level, destination: { write: (line) => void lines.push(JSON.parse(line)) } });
-  const write = createAccessLog(logger, mode);
+const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
+
+function written(mode: AccessLogMode, records: readonly AccessRecord[]) {
+  const lines: string[] = [];
+  const write = createAccessLog({ write: (line) => void lines.push(line) }, mode, { nowMs: () => NOW_MS });
   for (const record of records) write(record);
-  return lines.map(({ time: _time, ...rest }) => rest);
+  return lines.map((line) => {
+    expect(line.endsWith('}\n')).toBe(true);
+    const { time, ...rest } = JSON.parse(line) as Record<string, unknown>;
+    expect(time).toBe('2026-01-02T03:04:05.006Z');
+    return rest;
+  });
 }
 
 it('a forwarded request is one line with all that is known of it', () => {
@@ -87,4 +93,12 @@ it("with errors only, refusals and 5xx are written, the backend's own 4xx are no
 
 it('when off, nothing is written', () => expect(written('off', [FORWARDED, REFUSED])).toEqual([]));
 
-it("does not depend on the logger's level", () => expect(written('all', [FORWARDED], 'fatal')).toHaveLength(1));
+it('whatever the texts are, a line is one JSON document and gives them back', () => {
+  const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.constant('"\\\n\u2028'));
+  fc.assert(
+    fc.property(anything, anything, anything, (requestId, customer, keyId) => {
+      const [line] = written('all', [{ ...FORWARDED, requestId, customer, keyId }]);
+      expect(line).toMatchObject({ request_id: requestId, customer, key_id: keyId });
+    }),
+  );
+});
