@@ -1,9 +1,9 @@
 /**
  * prom-client's metrics without its cost per observation: it builds and hashes a text of all labels each time. Here
- * what belongs to a tuple of label values is found through nested maps, and counters are plain numbers that prom-client
- * learns of when it is scraped. All of it grows with the distinct tuples, so every label must be bounded.
+ * what belongs to a tuple of label values is found through nested maps, and counters and histograms are plain numbers that
+ * prom-client learns of when it is scraped. All of it grows with the distinct tuples, so every label must be bounded.
  */
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, type Metric, type Registry } from 'prom-client';
 import type { MetricDefinition } from './metric-definitions.ts';
 
 /** Label values are given in the order of the definition's `labels`. */
@@ -57,19 +57,70 @@ export function createCounter(definition: CounterDefinition, registry: Registry)
 
 export function createHistogram(definition: HistogramDefinition, registry: Registry): HistogramSeries {
   const labelNames = Object.keys(definition.labels);
-  const histogram = new Histogram({
-    name: definition.name,
-    help: definition.help,
-    labelNames,
-    buckets: [...definition.buckets],
-    registers: [registry],
+  const distributions: Distribution[] = [];
+  const lookup = createLookup((labelValues) => {
+    const distribution = new Distribution(labelled(labelNames, labelValues), definition.buckets);
+    distributions.push(distribution);
+    return distribution;
   });
-  const lookup = createLookup((labelValues) => histogram.labels(labelled(labelNames, labelValues)));
+  const { name, help } = definition;
+  // prom-client's own histogram cannot take over what was counted elsewhere. All that its registry asks of a metric is
+  // its name and, at a scrape, its values.
+  const exported = {
+    name,
+    get: async () => ({
+      name,
+      help,
+      type: 'histogram',
+      aggregator: 'sum',
+      values: distributions.flatMap((distribution) => distribution.values(name)),
+    }),
+  };
+  registry.registerMetric(exported as unknown as Metric);
   return {
     observe(seconds, ...labelValues) {
       lookup(labelValues).observe(seconds);
     },
   };
+}
+
+/** Observations of one series, counted by bucket. */
+class Distribution {
+  readonly #labels: Record<string, string>;
+  /** Upper bounds, ascending. */
+  readonly #bounds: readonly number[];
+  /** By bucket, the one beyond all bounds last; not cumulative. */
+  readonly #counts: number[];
+  #sum = 0;
+
+  constructor(labels: Record<string, string>, bounds: readonly number[]) {
+    this.#labels = labels;
+    this.#bounds = bounds;
+    this.#counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] ?? 0)) at++;
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+    this.#sum += value;
+  }
+
+  /** In prom-client's form: cumulative buckets, sum and count. */
+  values(name: string) {
+    let total = 0;
+    const buckets = this.#counts.map((count, at) => {
+      total += count;
+      const le = this.#bounds[at] ?? '+Inf';
+      return { metricName: `${name}_bucket`, labels: { le, ...this.#labels }, value: total };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels: this.#labels, value: this.#sum },
+      { metricName: `${name}_count`, labels: this.#labels, value: total },
+    ];
+  }
 }
 
 function labelled(names: readonly string[], values: readonly string[]): Record<string, string> {
