@@ -1,3 +1,4 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 
 /**
@@ -12,4 +13,18 @@ export function createStrictApp(): Express {
   app.enable('case sensitive routing');
   app.enable('strict routing');
   return app;
+}
+
+/**
+ * Classes whose objects are Express's requests and answers from the start, for `createServer`. Express changes the
+ * prototype of each object otherwise, and everything that touches such an object afterwards is slower for it.
+ */
+export function messageClasses(app: Express) {
+  class AppRequest extends IncomingMessage {}
+  class AppResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  Object.setPrototypeOf(AppRequest.prototype, app.request);
+  Object.setPrototypeOf(AppResponse.prototype, app.response);
+  app.request = AppRequest.prototype as typeof app.request;
+  app.response = AppResponse.prototype as unknown as typeof app.response;
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse };
 }

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
+import { messageClasses } from '../strict-app.ts';
 
 export interface PublicServerLimits {
   readonly headerBytes: number;
@@ -89,6 +90,7 @@ export function createPublicServer({ app, limits, refuseMethod, onUnparsed }: Pu
 
   const server = createServer(
     {
+      ...messageClasses(app),
       maxHeaderSize: limits.headerBytes + limits.targetBytes + PARSER_SLACK_BYTES,
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
