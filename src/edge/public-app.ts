@@ -96,7 +96,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       const decision = deciding instanceof Promise ? await deciding : deciding;
       recorder.decided(exchange, decision);
       if (decision.outcome !== 'admitted') return refuseByQuota(exchange, decision);
-      await forward(exchange, {
+      forward(exchange, {
         path: match.path + verdict.query,
         host: verdict.host,
         known: authentication,
@@ -154,29 +154,37 @@ export function createPublicApp(parts: PublicAppParts): Express {
     recorder.answered(exchange);
   }
 
-  async function forward(exchange: Exchange, { path, host, known, decision }: Cleared): Promise<void> {
-    const { req, res, requestId } = exchange;
-    const { admission, burst, limit } = decision;
-    /** Of every answer to a request that was counted, the backend's own or a problem. */
-    const quotaHeaders = () => {
-      const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
-      return rateLimitHeaders(hour, burst, clock.nowMs());
-    };
-    const outcome = await forwarder.forward(req, res, {
-      path,
+  function forward(exchange: Exchange, cleared: Cleared): void {
+    const { req, res } = exchange;
+    const { admission } = cleared.decision;
+    forwarder.forward(req, res, {
+      path: cleared.path,
       headers: buildRequestHeaders(req.rawHeaders, {
         ...parts.upstreamHeaders,
-        host,
+        host: cleared.host,
         httpVersion: req.httpVersion,
-        own: ownRequestHeaders(exchange, known.key.id, host),
+        own: ownRequestHeaders(exchange, cleared.known.key.id, cleared.host),
       }),
       beginBefore: admission.beginBefore,
       beginBeforeWallMs: admission.beginBeforeWallMs,
-      answerHeaders: () => ['X-Request-Id', requestId, ...quotaHeaders(), ...expiryHeaders(known)],
+      answerHeaders() {
+        const headers = quotaHeaders(cleared.decision);
+        headers.push('X-Request-Id', exchange.requestId);
+        addExpiry(headers, cleared.known);
+        return headers;
+      },
+      settled(outcome) {
+        if (!outcome.begun) admission.giveBack();
+        if (outcome.kind !== 'failed' || outcome.headSent) recorder.forwarded(exchange, outcome);
+        else
+          refuse(
+            exchange,
+            refusals.upstreamFailed(outcome, () => quotaHeaders(cleared.decision)),
+            outcome,
+          );
+      },
+      broken: (error) => answerBug(error, exchange),
     });
-    if (!outcome.begun) admission.giveBack();
-    if (outcome.kind !== 'failed' || outcome.headSent) return recorder.forwarded(exchange, outcome);
-    refuse(exchange, refusals.upstreamFailed(outcome, quotaHeaders), outcome);
   }
 
   function ownRequestHeaders(exchange: Exchange, keyId: string, host: string): string[] {
@@ -191,10 +199,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return own;
   }
 
+  /** Of every answer to a request that was counted, the backend's own or a problem. */
+  function quotaHeaders({ admission, burst, limit }: Cleared['decision']): string[] {
+    const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
+    return rateLimitHeaders(hour, burst, clock.nowMs());
+  }
+
   /** A key near its end says so, in time to rotate it. */
-  function expiryHeaders({ expiresAtMs }: KnownKey): string[] {
-    if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return [];
-    return ['X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString()];
+  function addExpiry(headers: string[], { expiresAtMs }: KnownKey): void {
+    if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return;
+    headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
   }
 
   function refuse(exchange: Exchange, problem: Problem, outcome?: ForwardOutcome): void {
@@ -203,14 +217,17 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   /** A bug: the caller learns that it was one, the log learns which. */
+  function answerBug(error: unknown, exchange: Exchange): void {
+    recorder.bug(error, exchange.requestId);
+    if (exchange.res.headersSent) exchange.res.destroy();
+    else refuse(exchange, refusals.internalError());
+  }
+
   const handleBug: ErrorRequestHandler = (error, _req, res, _next) => {
     const exchange = res.locals.exchange as Exchange | undefined;
-    recorder.bug(error, exchange?.requestId);
-    if (exchange === undefined || res.headersSent) {
-      res.destroy();
-      return;
-    }
-    refuse(exchange, refusals.internalError());
+    if (exchange !== undefined) return answerBug(error, exchange);
+    recorder.bug(error, undefined);
+    res.destroy();
   };
 
   const app = createStrictApp();

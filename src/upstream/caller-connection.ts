@@ -1,32 +1,40 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
+/** Wants to know when its caller goes away. */
+export interface CallerWatcher {
+  onCallerGone(): void;
+}
+
 /**
  * Tells when callers go away. A response that waits behind another one on the same connection (pipelining) has no
  * socket yet and emits nothing when the connection closes, so the connection itself is watched, with one listener for
  * all its requests.
  */
 export class CallerWatch {
-  readonly #listeners = new WeakMap<Socket, Set<() => void>>();
-
-  /** Calls `onGone` when the connection closes, unless {@link unwatch} was called with the same arguments before. */
-  watch(socket: Socket, onGone: () => void): void {
-    let listeners = this.#listeners.get(socket);
-    if (listeners === undefined) {
-      const created = new Set<() => void>();
-      this.#listeners.set(socket, created);
+  /** Calls `watcher` when the connection closes, unless {@link unwatch} was called with the same arguments before. */
+  watch(socket: WatchedSocket, watcher: CallerWatcher): void {
+    let watchers = socket[WATCHERS];
+    if (watchers === undefined) {
+      const created = new Set<CallerWatcher>();
+      socket[WATCHERS] = created;
       socket.once('close', () => {
-        for (const listener of created) listener();
+        for (const each of created) each.onCallerGone();
       });
-      listeners = created;
+      watchers = created;
     }
-    listeners.add(onGone);
+    watchers.add(watcher);
   }
 
-  unwatch(socket: Socket, onGone: () => void): void {
-    this.#listeners.get(socket)?.delete(onGone);
+  unwatch(socket: WatchedSocket, watcher: CallerWatcher): void {
+    socket[WATCHERS]?.delete(watcher);
   }
 }
+
+/** On the connection itself: a WeakMap costs several times as much to ask, and the garbage collector work besides. */
+const WATCHERS = Symbol('watchers');
+
+type WatchedSocket = Socket & { [WATCHERS]?: Set<CallerWatcher> };
 
 /**
  * Ends the connection of an answer that was begun and cannot be finished, so that the caller cannot take what it got

@@ -1,24 +1,58 @@
-import type { Socket } from 'node:net';
-import { buildConnector, errors } from 'undici';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { systemScheduler } from '../clock.ts';
+import { ConnectTimeoutError } from './failures.ts';
+
+export interface ConnectionEvents {
+  /** The connection stands; with TLS, the other side has proven who it is. */
+  onConnected(): void;
+  /** The first `length` of `bytes` came; they are overwritten after the call. */
+  onBytes(bytes: Buffer, length: number): void;
+}
+
+/** Begins a connection. When it fails, the socket emits `error` and `close`. */
+export type Connect = (events: ConnectionEvents) => Socket;
+
+/** Read at once from a connection, at most. */
+const READ_BYTES = 64 * 1024;
 
 /**
- * undici's connector with a timeout that keeps its time, the lookup of the host's name included: undici's own timer
- * ticks twice a second. HTTP/1.1 only. TLS always expects the name in the upstream's URL, never one that a request's
- * Host field brings in.
+ * Connections to the origin of `url`. `timeoutMs` has the lookup of the host's name and TLS in it. TLS expects the name
+ * in the URL, never one that a request's Host field brings in, and speaks HTTP/1.1 only.
  */
-export function createConnector(connectTimeoutMs: number): buildConnector.connector {
-  // It returns the socket (undici/lib/core/connect.js), which its type leaves out.
-  const connect = buildConnector({ timeout: 0, allowH2: false }) as (
-    ...parameters: Parameters<buildConnector.connector>
-  ) => Socket;
-  return ({ servername: _, ...options }, callback) => {
-    const socket = connect(options, (...result) => {
-      deadline.cancel();
-      callback(...result);
+export function createConnect(url: URL, timeoutMs: number): Connect {
+  const isTls = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const address = { host, port: Number(url.port) || (isTls ? 443 : 80), noDelay: true, keepAlive: true };
+  let session: Buffer | undefined;
+
+  function openTls({ onBytes }: ConnectionEvents): Socket {
+    const servername = isIP(host) === 0 ? host : '';
+    const socket = connectTls({ ...address, servername, ALPNProtocols: ['http/1.1'], ...(session && { session }) });
+    socket.on('session', (ticket: Buffer) => {
+      session = ticket;
     });
-    const deadline = systemScheduler.deadline(connectTimeoutMs, () =>
-      socket.destroy(new errors.ConnectTimeoutError(`no connection within ${connectTimeoutMs} ms`)),
-    );
+    return socket.on('data', (bytes: Buffer) => onBytes(bytes, bytes.length));
+  }
+
+  function openTcp({ onBytes }: ConnectionEvents): Socket {
+    // Read into one buffer again and again: no allocation, and no stream between the socket and the parser.
+    const callback = (length: number, bytes: Uint8Array): boolean => {
+      onBytes(bytes as Buffer, length);
+      return true;
+    };
+    return connectTcp({ ...address, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback } });
+  }
+
+  return (events) => {
+    const socket = isTls ? openTls(events) : openTcp(events);
+    const deadline = systemScheduler.deadline(timeoutMs, () => {
+      socket.destroy(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`));
+    });
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
+      deadline.cancel();
+      events.onConnected();
+    });
+    return socket.once('close', () => deadline.cancel());
   };
 }

@@ -15,9 +15,34 @@ export type UpstreamFailure =
   /** What came is not an HTTP/1.1 answer. */
   | 'invalid_answer';
 
-/** The upstream sent something that undici lets pass and a caller must not get. */
+/** The upstream sent what is not an answer, or one that a caller must not get. */
 export class InvalidAnswerError extends Error {
   override readonly name = 'InvalidAnswerError';
+}
+
+/** The upstream closed the connection before the answer was complete. */
+export class ConnectionEndedError extends Error {
+  override readonly name = 'ConnectionEndedError';
+  readonly code = 'ECONNRESET';
+
+  constructor() {
+    super('the other side closed the connection');
+  }
+}
+
+export class ConnectTimeoutError extends Error {
+  override readonly name = 'ConnectTimeoutError';
+  readonly code = 'ETIMEDOUT';
+}
+
+/** The gateway is closing: no connection is made any more. */
+export class PoolClosedError extends Error {
+  override readonly name = 'PoolClosedError';
+  readonly code = 'ECONNREFUSED';
+
+  constructor() {
+    super('the gateway is closing');
+  }
 }
 
 const PROBLEMS_OF_FAILURES = {
@@ -35,34 +60,17 @@ export function failureProblem(failure: UpstreamFailure): (typeof PROBLEMS_OF_FA
   return PROBLEMS_OF_FAILURES[failure];
 }
 
-/** Raised for our own mistakes: arguments that undici refuses, its broken assertions. */
-const BUG_CODES: ReadonlySet<string> = new Set([
-  'UND_ERR_INVALID_ARG',
-  'UND_ERR_INVALID_RETURN_VALUE',
-  'UND_ERR_NOT_SUPPORTED',
-  'ERR_ASSERTION',
-]);
-const INVALID_ANSWER_CODES: ReadonlySet<string> = new Set([
-  'UND_ERR_HEADERS_OVERFLOW',
-  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
-]);
-const INVALID_ANSWER_NAMES: ReadonlySet<string> = new Set(['HTTPParserError', 'InvalidAnswerError']);
-/** undici uses one code for a closed connection and for these; only the message tells them apart. */
-const INVALID_ANSWER_MESSAGES: ReadonlySet<string> = new Set(['bad response', 'bad upgrade']);
-
 /**
- * The failure behind an error of undici or of the system; undefined when the error is a bug of the gateway.
+ * The failure behind an error of a connection or of the system; undefined when the error is a bug of the gateway.
  * `begun`: the request had been given to a connection.
  */
 export function classifyError(error: unknown, begun: boolean): UpstreamFailure | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  if (code !== undefined && BUG_CODES.has(code)) return undefined;
-  const invalidAnswer =
-    INVALID_ANSWER_NAMES.has(error.name) ||
-    (code !== undefined && INVALID_ANSWER_CODES.has(code)) ||
-    (code === 'UND_ERR_SOCKET' && INVALID_ANSWER_MESSAGES.has(error.message));
-  if (code === undefined && !invalidAnswer) return undefined;
-  if (begun) return invalidAnswer ? 'invalid_answer' : 'reset';
-  return code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT' ? 'connect_timeout' : 'refused';
+  if (error instanceof InvalidAnswerError) return 'invalid_answer';
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
+  if (BUG_CODE.test(error.code)) return undefined;
+  if (begun) return 'reset';
+  return error.code === 'ETIMEDOUT' ? 'connect_timeout' : 'refused';
 }
+
+/** Node.js's codes for our own mistakes; those of TLS and certificates are the other side's. */
+const BUG_CODE = /^ERR_(?!TLS_|SSL_|SOCKET_|STREAM_)/;

@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { Pool } from 'undici';
 import type { Clock } from '../clock.ts';
 import { CallerWatch } from './caller-connection.ts';
-import { createConnector } from './connect.ts';
-import { ConnectionSlots } from './connection-slots.ts';
-import { type ForwardOutcome, type ForwardRequest, Relay, type RelayContext } from './relay.ts';
+import { createConnect } from './connect.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { Deadlines } from './deadlines.ts';
+import { type ForwardRequest, Relay, type RelayContext } from './relay.ts';
 
 export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
@@ -28,42 +27,38 @@ export interface ForwarderOptions {
 
 export interface Forwarder {
   /**
-   * Sends a GET or HEAD to the upstream and streams its answer into `res`. Resolves when all is over; nothing was
-   * written to `res` if the outcome is `failed` without `headSent`. Rejects on a bug only, with the caller's
-   * connection cut if the head was sent. `req.url` is overwritten.
+   * Sends a GET or HEAD to the upstream and streams its answer into `res`; `request` hears of the end, which may come
+   * before this returns. `req.url` is overwritten.
    */
-  forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): Promise<ForwardOutcome>;
+  forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;
   /** Resolves when the exchanges under way are over and the connections are closed; later requests are refused. */
   close(): Promise<void>;
 }
 
+/** Where a request carries its relay through the middleware. */
+const RELAY = Symbol('relay');
+
 export function createForwarder(options: ForwarderOptions): Forwarder {
-  const { url, maxConnections, responseTimeoutMs, totalTimeoutMs, ownAnswerNames, clock } = options;
-  const pool = new Pool(url, {
-    connections: maxConnections,
-    pipelining: 1,
-    connect: createConnector(options.connectTimeoutMs),
-    maxHeaderSize: options.maxHeaderBytes,
-    // The deadlines of an exchange are Relay's: undici's are coarse, and measure idleness.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
+  const { url, responseTimeoutMs, totalTimeoutMs, ownAnswerNames, clock } = options;
+  const pool = new ConnectionPool({
+    connect: createConnect(url, options.connectTimeoutMs),
+    maxConnections: options.maxConnections,
+    maxHeaderBytes: options.maxHeaderBytes,
+    clock,
   });
-  const slots = new ConnectionSlots(maxConnections);
   const context: RelayContext = {
     pool,
-    servername: url.protocol === 'https:' && isIP(url.hostname) === 0 ? url.hostname : undefined,
-    slots,
+    authority: url.host,
+    deadlines: new Deadlines(clock),
     callers: new CallerWatch(),
     ownAnswerNames,
     responseTimeoutMs,
     totalTimeoutMs,
     clock,
   };
-  const relays = new WeakMap<IncomingMessage, Relay>();
 
-  function relayOf(req: IncomingMessage): Relay {
-    const relay = relays.get(req);
+  function relayOf(req: IncomingMessage & { [RELAY]?: Relay }): Relay {
+    const relay = req[RELAY];
     if (relay === undefined) throw new Error('a request came without its relay');
     return relay;
   }
@@ -83,17 +78,16 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
 
   let closing: Promise<void> | undefined;
   return {
-    forward(req, res, request) {
+    forward(req: IncomingMessage & { [RELAY]?: Relay }, res, request) {
       const relay = new Relay(req, res, request, context);
-      relays.set(req, relay);
+      req[RELAY] = relay;
       // The middleware's path filter gives this to `new URL()`, which must never see the caller's text.
       req.url = '/';
       const giveUp = (error: unknown) => relay.giveUp(error ?? new Error('the proxy middleware declined a request'));
       middleware(req, res, giveUp).catch(giveUp);
-      return relay.outcome;
     },
     close() {
-      closing ??= slots.idle().then(() => pool.close());
+      closing ??= pool.close();
       return closing;
     },
   };

@@ -1,17 +1,18 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Dispatcher } from 'undici';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Clock } from '../clock.ts';
-import { buildAnswerHeaders, cleanReason, isFinalStatus, isInterimStatus } from './answer-head.ts';
+import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './answer-head.ts';
 import { type CallerWatch, cutConnection } from './caller-connection.ts';
-import type { ConnectionSlots } from './connection-slots.ts';
-import { Deadline } from './deadline.ts';
+import type { ConnectionPool, Taker } from './connection-pool.ts';
+import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, InvalidAnswerError, type UpstreamFailure } from './failures.ts';
+import { requestHead } from './request-head.ts';
+import type { Exchange, UpstreamConnection } from './upstream-connection.ts';
 
 export interface ForwardRequest {
   /** Origin-form path and query for the upstream, approved by the guard; sent as it is. */
   readonly path: string;
-  /** Flat, in order, and complete: only Host (unless it is among them) and the connection's own fields are added. */
-  readonly headers: string[];
+  /** Flat, in order, and complete: only Host is added, unless it is the first of them. */
+  readonly headers: readonly string[];
   /** Monotonic ms after which the request must not begin upstream any more. */
   readonly beginBefore: number;
   /** The same by the wall clock: a machine that was suspended may have stopped the other one. */
@@ -21,6 +22,10 @@ export interface ForwardRequest {
    * forwarder's `ownAnswerNames`, so that none of them comes twice.
    */
   answerHeaders(): string[];
+  /** Called once, when all is over; nothing was written to the caller if the outcome is `failed` without `headSent`. */
+  settled(outcome: ForwardOutcome): void;
+  /** Called once instead, on a bug; the caller's connection is cut if the head was sent. */
+  broken(error: unknown): void;
 }
 
 interface ForwardFacts {
@@ -53,10 +58,10 @@ export type ForwardOutcome =
 
 /** What all exchanges of one forwarder share. */
 export interface RelayContext {
-  readonly pool: Dispatcher;
-  /** The name that TLS expects; undefined without TLS and for addresses. */
-  readonly servername: string | undefined;
-  readonly slots: ConnectionSlots;
+  readonly pool: Pick<ConnectionPool, 'take' | 'withdraw'>;
+  /** The upstream's own, for Host. */
+  readonly authority: string;
+  readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly callers: Pick<CallerWatch, 'watch' | 'unwatch'>;
   readonly ownAnswerNames: ReadonlySet<string>;
   /** From the request's begin to the answer's head. */
@@ -68,35 +73,28 @@ export interface RelayContext {
 
 /**
  * - `idle`: not started yet
- * - `queued`: waits for a slot
- * - `dispatched`: has its slot; undici connects or is about to write
+ * - `waiting`: for a connection
  * - `begun`: the request goes out, no final head yet
  * - `relaying`: the head was written, content flows
  * - `received`: the upstream is done, the caller still takes the rest
- * - `over`: the outcome is known; undici may still hold the slot
+ * - `over`: the outcome is known
  */
-type Phase = 'idle' | 'queued' | 'dispatched' | 'begun' | 'relaying' | 'received' | 'over';
+type Phase = 'idle' | 'waiting' | 'begun' | 'relaying' | 'received' | 'over';
 
-/**
- * One request on its way to the upstream and its answer on the way back, as a handler of undici's dispatch.
- *
- * Once a slot is taken, undici ends the exchange by exactly one call of `onResponseEnd` or `onResponseError`; the slot
- * is released there and nowhere else. The outcome may be known earlier: a caller that leaves while undici connects is
- * done with, while its slot stays taken until undici lets go. The promise settles outside of undici's stack.
- */
-export class Relay implements Dispatcher.DispatchHandler {
-  readonly outcome: Promise<ForwardOutcome>;
+/** Content up to here that came whole with its head is sent as text, in one write with it; beyond, text costs more. */
+const MOST_TEXT_BYTES = 16 * 1024;
+
+/** One request on its way to the upstream and its answer on the way back. */
+export class Relay implements Exchange, Taker, Timed {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
   readonly #context: RelayContext;
-  readonly #deadline: Deadline;
   readonly #totalDeadlineMs: number;
-  #resolve: (outcome: ForwardOutcome) => void = () => {};
-  #reject: (error: unknown) => void = () => {};
+  deadlineMs = Infinity;
   #phase: Phase = 'idle';
   #path = '';
-  #controller: Dispatcher.DispatchController | undefined;
+  #connection: UpstreamConnection | undefined;
   #begun = false;
   #begunAtMs = 0;
   #upstreamMs: number | undefined;
@@ -110,11 +108,6 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#request = request;
     this.#context = context;
     this.#totalDeadlineMs = context.clock.monotonicMs() + context.totalTimeoutMs;
-    this.#deadline = new Deadline(context.clock, this.#onDeadline);
-    this.outcome = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
   }
 
   get approvedPath(): string {
@@ -129,117 +122,104 @@ export class Relay implements Dispatcher.DispatchHandler {
       return;
     }
     this.#path = path;
-    this.#phase = 'queued';
-    this.#context.callers.watch(this.#req.socket, this.#onCallerGone);
-    this.#deadline.set(Math.min(this.#request.beginBefore, this.#totalDeadlineMs));
-    this.#context.slots.acquire(this.#dispatch);
+    this.#phase = 'waiting';
+    this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
+    this.#context.callers.watch(this.#req.socket, this);
+    this.#context.deadlines.watch(this);
+    this.#context.pool.take(this);
   }
 
-  /** Ends the exchange because of a bug: rejects with `error`, and leaves neither side hanging. */
+  /** Ends the exchange because of a bug, and leaves neither side hanging. */
   giveUp(error: unknown): void {
     if (this.#phase === 'over') return;
     this.#close();
     if (this.#res.headersSent) cutConnection(this.#res);
-    this.#reject(error);
-    this.#abortUpstream('given up');
+    this.#dropConnection();
+    this.#request.broken(error);
   }
 
-  readonly #dispatch = (): void => {
-    this.#phase = 'dispatched';
-    const { method = 'GET' } = this.#req;
-    const { servername } = this.#context;
-    const options = { path: this.#path, method, headers: this.#request.headers, servername };
-    this.#context.pool.dispatch(options, this);
-  };
-
-  /** undici is about to write the request. What is thrown here keeps it from doing so, and keeps the connection. */
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#phase === 'over') throw new Error('the exchange is over');
-    const { clock } = this.#context;
+  onConnection(connection: UpstreamConnection): boolean {
+    if (this.#phase !== 'waiting') return false;
+    const { clock, authority, responseTimeoutMs } = this.#context;
     const nowMs = clock.monotonicMs();
     const isLate = nowMs >= Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
     if (isLate || clock.nowMs() >= this.#request.beginBeforeWallMs) {
       this.#fail('dispatch_timeout', new Error('a connection came too late'));
-      throw new Error('too late to begin');
+      return false;
+    }
+    const { method = 'GET' } = this.#req;
+    let head: string;
+    try {
+      head = requestHead(method, this.#path, authority, this.#request.headers);
+    } catch (error) {
+      this.giveUp(error);
+      return false;
     }
     this.#phase = 'begun';
-    this.#controller = controller;
+    this.#connection = connection;
     this.#begun = true;
     this.#begunAtMs = nowMs;
-    this.#deadline.set(Math.min(nowMs + this.#context.responseTimeoutMs, this.#totalDeadlineMs));
+    this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
+    connection.send(head, method === 'HEAD', this);
+    return true;
   }
 
-  /** What is thrown here makes undici drop the connection and call `onResponseError`. */
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    _headers: unknown,
-    statusText?: string,
-  ): void {
-    if (isInterimStatus(status)) return; // RFC 9110 §15.2: a final answer follows
+  onNoConnection(error: Error): void {
+    this.onError(error);
+  }
+
+  onHead(status: number, reason: string, fields: string[], ended: boolean): void {
+    if (this.#phase !== 'begun') return;
     if (!isFinalStatus(status)) throw new InvalidAnswerError(`status ${status}`);
-    const raw = controller.rawHeaders;
-    if (!Array.isArray(raw)) throw new Error('undici gave no raw header fields');
-    const own = this.#request.answerHeaders();
-    const headers = buildAnswerHeaders(raw, status, this.#context.ownAnswerNames, own);
-    const reason = cleanReason(statusText);
-    if (reason === undefined) this.#res.writeHead(status, headers);
+    const headers = buildAnswerHeaders(fields, status, this.#context.ownAnswerNames, this.#request.answerHeaders());
+    if (reason === STATUS_CODES[status] || !isCleanReason(reason)) this.#res.writeHead(status, headers);
     else this.#res.writeHead(status, reason, headers);
     this.#status = status;
     this.#phase = 'relaying';
-    this.#deadline.set(this.#totalDeadlineMs);
-    // Content that came along with the head goes out in one write with it; a head that came alone does not wait.
-    queueMicrotask(() => {
-      if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.flushHeaders();
-    });
+    this.deadlineMs = this.#totalDeadlineMs;
+    if (ended) this.#received(undefined);
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#contentBytes += chunk.length;
-    if (this.#res.write(chunk)) return;
-    controller.pause();
-    if (this.#listensForDrain) return;
-    this.#listensForDrain = true;
-    this.#res.on('drain', this.#onDrain);
-  }
-
-  onResponseEnd(): void {
-    this.#context.slots.release();
-    this.#controller = undefined;
+  onContent(bytes: Buffer, start: number, end: number, ended: boolean): void {
     if (this.#phase !== 'relaying') return;
-    this.#phase = 'received';
-    this.#upstreamMs = this.#sinceBegun();
-    this.#res.end(this.#onFinish);
+    const length = end - start;
+    const isFirst = this.#contentBytes === 0;
+    this.#contentBytes += length;
+    if (ended && isFirst && length <= MOST_TEXT_BYTES) {
+      this.#received(bytes.toString('latin1', start, end));
+      return;
+    }
+    const mayGoOn = length === 0 || this.#res.write(Buffer.from(bytes.subarray(start, end)));
+    if (ended) {
+      this.#received(undefined);
+    } else if (!mayGoOn) {
+      this.#connection?.pause();
+      this.#listenForDrain();
+    }
   }
 
-  onResponseError(_controller: unknown, error: Error): void {
-    this.#context.slots.release();
-    this.#controller = undefined;
+  /** Content that came along with the head goes out in one write with it; a head that came alone does not wait. */
+  onPause(): void {
+    if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.flushHeaders();
+  }
+
+  onError(error: unknown): void {
+    this.#connection = undefined;
     if (this.#phase === 'over') return;
     const failure = classifyError(error, this.#begun);
-    if (failure === undefined) this.giveUp(error);
+    if (failure === undefined || !(error instanceof Error)) this.giveUp(error);
     else this.#fail(failure, error);
   }
 
-  readonly #onDrain = (): void => {
-    this.#controller?.resume();
-  };
-
-  readonly #onFinish = (): void => {
-    if (this.#phase !== 'received' || this.#status === undefined) return;
-    this.#settle({ kind: 'answered', ...this.#facts(), status: this.#status });
-  };
-
-  readonly #onCallerGone = (): void => {
+  onCallerGone(): void {
     if (this.#phase === 'over') return;
     this.#settle({ kind: 'client_gone', ...this.#facts() });
-    this.#abortUpstream('the caller is gone');
-  };
+    this.#dropConnection();
+  }
 
-  readonly #onDeadline = (): void => {
+  onDeadline(): void {
     switch (this.#phase) {
-      case 'queued':
-      case 'dispatched':
+      case 'waiting':
         this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
       case 'begun': {
@@ -254,31 +234,67 @@ export class Relay implements Dispatcher.DispatchHandler {
         this.#fail('total_timeout', new Error('the caller is too slow'));
         break;
     }
+  }
+
+  /** The upstream is done; `rest` is what of its content was not written yet, each character a byte. */
+  #received(rest: string | undefined): void {
+    this.#connection = undefined;
+    this.#phase = 'received';
+    this.#upstreamMs = this.#sinceBegun();
+    const res = this.#res;
+    if (rest === undefined) res.end();
+    else res.end(rest, 'latin1');
+    // Mostly the kernel has taken all of it by now, and the listener is not needed.
+    if (res.socket !== null && res.writableLength === 0) this.#finished();
+    else res.once('finish', () => this.#finished());
+  }
+
+  #finished(): void {
+    if (this.#phase !== 'received' || this.#status === undefined) return;
+    this.#settle({ kind: 'answered', ...this.#facts(), status: this.#status });
+  }
+
+  #listenForDrain(): void {
+    if (this.#listensForDrain) return;
+    this.#listensForDrain = true;
+    this.#res.on('drain', this.#onDrain);
+  }
+
+  readonly #onDrain = (): void => {
+    this.#connection?.resume();
   };
 
   #fail(failure: UpstreamFailure, cause: Error): void {
     const headSent = this.#res.headersSent;
-    this.#settle({ kind: 'failed', failure, headSent, cause, ...this.#facts() });
     if (headSent) cutConnection(this.#res);
-    this.#abortUpstream(failure);
+    this.#dropConnection();
+    this.#settle({ kind: 'failed', failure, headSent, cause, ...this.#facts() });
   }
 
   #settle(outcome: ForwardOutcome): void {
     this.#close();
-    this.#resolve(outcome);
+    try {
+      this.#request.settled(outcome);
+    } catch (error) {
+      this.#request.broken(error);
+    }
   }
 
   #close(): void {
-    if (this.#phase === 'queued') this.#context.slots.withdraw(this.#dispatch);
+    if (this.#phase === 'waiting') this.#context.pool.withdraw(this);
+    if (this.#phase !== 'idle') {
+      this.#context.deadlines.unwatch(this);
+      this.#context.callers.unwatch(this.#req.socket, this);
+    }
     this.#phase = 'over';
-    this.#deadline.clear();
-    this.#context.callers.unwatch(this.#req.socket, this.#onCallerGone);
     if (this.#listensForDrain) this.#res.off('drain', this.#onDrain);
   }
 
-  /** Also when it is paused: undici then destroys the connection and calls `onResponseError`, which frees the slot. */
-  #abortUpstream(reason: string): void {
-    this.#controller?.abort(new Error(reason));
+  /** Nothing of an answer that nobody waits for is read; the connection is lost with it. */
+  #dropConnection(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.destroy();
   }
 
   #sinceBegun(): number {

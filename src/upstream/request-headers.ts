@@ -1,4 +1,5 @@
-import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { headerName } from './header-names.ts';
+import { connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** What the upstream gets of the caller's credentials and Host. */
 export interface CredentialsPolicy {
@@ -53,10 +54,10 @@ export function buildRequestHeaders(rawHeaders: readonly string[], options: Requ
   if (options.preserveHost && options.host !== '') headers.push('Host', options.host);
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
-    const comparable = comparableName(name);
+    const { comparable, lower } = headerName(name);
     if (NEVER_PASSED.has(comparable) || isGatewaysOwn(comparable)) continue;
     if (comparable === 'authorization' && options.credentials !== 'forward') continue;
-    if (named?.has(name.toLowerCase())) continue;
+    if (named?.has(lower)) continue;
     headers.push(name, rawHeaders[i + 1] ?? '');
   }
   if (options.credentials === 'replace' && options.authorization !== undefined) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { buildAnswerHeaders, cleanReason, isFinalStatus, isInterimStatus } from '../../src/upstream/answer-head.ts';
+import { buildAnswerHeaders, isCleanReason, isFinalStatus, isInterimStatus } from '../../src/upstream/answer-head.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -12,11 +12,9 @@ test.each([
   }
 });
 
-test('fields come as bytes or text and keep name, order, repeats and bytes', () => {
+test('fields keep name, order, repeats and bytes', () => {
   const raw = ['Set-Cookie', 'a', 'x-B', '\xff', 'set-cookie', 'b', 'WWW-Authenticate', 'Basic'];
   expect(buildAnswerHeaders(raw, 200, NONE, [])).toEqual(raw);
-  const bytes = raw.map((text) => Buffer.from(text, 'latin1'));
-  expect(buildAnswerHeaders(bytes, 200, NONE, [])).toEqual(raw);
 });
 
 test('own fields replace those of the same names, also where the gateway gives none this time', () => {
@@ -44,14 +42,15 @@ test.each([
 });
 
 test.each([
-  ['Not Found', 'Not Found'],
-  ['', undefined],
-  [undefined, undefined],
-  ['a\x07b', undefined],
-  ['a\r\nX: y', undefined],
-  ['é', undefined],
-])('of the reason phrase %j, %j is passed', (phrase, expected) => {
-  expect(cleanReason(phrase)).toBe(expected);
+  ['Not Found', true],
+  ['a\tb', true],
+  ['', false],
+  ['a\x07b', false],
+  ['a\x7fb', false],
+  ['a\r\nX: y', false],
+  ['é', false],
+])('whether the reason phrase %j can be passed: %s', (phrase, isClean) => {
+  expect(isCleanReason(phrase)).toBe(isClean);
 });
 
 test('interim and final answers by status', () => {

@@ -6,9 +6,9 @@ test('all requests of a connection learn of its end, through one listener, excep
   const socket = new Socket();
   const watch = new CallerWatch();
   const told: number[] = [];
-  const listeners = Array.from({ length: 20 }, (_, i) => () => void told.push(i));
-  for (const listener of listeners) watch.watch(socket, listener);
-  for (const listener of listeners.slice(2)) watch.unwatch(socket, listener);
+  const watchers = Array.from({ length: 20 }, (_, i) => ({ onCallerGone: () => void told.push(i) }));
+  for (const watcher of watchers) watch.watch(socket, watcher);
+  for (const watcher of watchers.slice(2)) watch.unwatch(socket, watcher);
   expect(socket.listenerCount('close')).toBe(1);
   socket.emit('close');
   expect(told).toEqual([0, 1]);

@@ -1,19 +1,25 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import type { Dispatcher } from 'undici';
 import { expect, test } from 'vitest';
-import { ConnectionSlots } from '../../src/upstream/connection-slots.ts';
-import { Relay } from '../../src/upstream/relay.ts';
+import type { CallerWatcher } from '../../src/upstream/caller-connection.ts';
+import { ConnectionPool } from '../../src/upstream/connection-pool.ts';
+import type { Timed } from '../../src/upstream/deadlines.ts';
+import { type ForwardOutcome, Relay } from '../../src/upstream/relay.ts';
+import { holdConnections } from './support/held-connections.ts';
 
 /** A relay whose connection is still being made: moments that real connections pass too fast to be met. */
 function connecting() {
   let nowMs = 0;
-  const socket = new Socket();
-  const req = new IncomingMessage(socket);
-  const slots = new ConnectionSlots(1);
-  const watched = new Set<() => void>();
-  const controller = { abort: () => {} } as unknown as Dispatcher.DispatchController;
+  const clock = { nowMs: () => 0, monotonicMs: () => nowMs };
+  const req = new IncomingMessage(new Socket());
+  req.method = 'GET';
+  const { connect, begun } = holdConnections();
+  const pool = new ConnectionPool({ connect, maxConnections: 1, maxHeaderBytes: 16_384, clock });
+  const callers = new Set<CallerWatcher>();
+  const deadlines = new Set<Timed>();
+  const { promise: outcome, resolve: settled, reject: broken } = Promise.withResolvers<ForwardOutcome>();
+  outcome.catch(() => {});
   const relay = new Relay(
     req,
     new ServerResponse(req),
@@ -23,78 +29,111 @@ function connecting() {
       beginBefore: 1_000_000,
       beginBeforeWallMs: Number.POSITIVE_INFINITY,
       answerHeaders: () => [],
+      settled,
+      broken,
     },
     {
-      pool: { dispatch: () => true } as unknown as Dispatcher,
-      servername: undefined,
-      slots,
+      pool,
+      authority: 'upstream.test',
+      deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
       callers: {
-        watch: (_socket, onGone) => void watched.add(onGone),
-        unwatch: (_socket, onGone) => void watched.delete(onGone),
+        watch: (_socket, watcher) => void callers.add(watcher),
+        unwatch: (_socket, watcher) => void callers.delete(watcher),
       },
       ownAnswerNames: new Set(),
       responseTimeoutMs: 1_000_000,
       totalTimeoutMs: 2_000_000,
-      clock: { nowMs: () => 0, monotonicMs: () => nowMs },
+      clock,
     },
   );
   relay.start('/');
+  const [connection] = begun;
+  if (connection === undefined) throw new Error('no connection was begun');
   return {
     relay,
-    slots,
-    begin: () => relay.onRequestStart(controller),
-    watched,
-    leave: () => {
-      for (const onGone of watched) onGone();
+    outcome,
+    pool,
+    connection,
+    watchers: () => callers.size + deadlines.size,
+    leave() {
+      for (const watcher of callers) watcher.onCallerGone();
     },
-    setTime: (ms: number) => {
+    setTime(ms: number) {
       nowMs = ms;
     },
   };
 }
 
-test('a connection that stands after the caller has left is not used, and its slot is taken until then', async () => {
-  const { relay, slots, begin, leave } = connecting();
+test('a connection that stands after the caller has left is not used, and the pool does not close before', async () => {
+  const { outcome, pool, connection, leave } = connecting();
   leave();
-  expect(await relay.outcome).toMatchObject({ kind: 'client_gone', begun: false });
-  let free = false;
-  const idle = slots.idle().then(() => {
-    free = true;
+  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
+  let closed = false;
+  const closing = pool.close().then(() => {
+    closed = true;
   });
   await setImmediate();
-  expect(free).toBe(false);
-  expect(begin).toThrow('over');
-  relay.onResponseError(null, new Error('undici reports what was thrown'));
-  await idle;
+  expect(closed).toBe(false);
+  connection.stand();
+  await closing;
+  expect(connection.sent).toBe('');
 });
 
 test('the time to begin is looked at once more when the connection stands', async () => {
-  const { relay, begin, setTime } = connecting();
+  const { outcome, connection, setTime } = connecting();
   setTime(1_000_000);
-  expect(begin).toThrow('too late');
-  expect(await relay.outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', begun: false });
+  connection.stand();
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', begun: false });
+  expect(connection.sent).toBe('');
 });
 
-test('a request begins up to the last moment', () => {
-  const { relay, begin, setTime, leave } = connecting();
+test('a request begins up to the last moment', async () => {
+  const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);
-  begin();
+  connection.stand();
+  expect(connection.sent).toBe('GET / HTTP/1.1\r\nHost: upstream.test\r\n\r\n');
   leave();
-  return expect(relay.outcome).resolves.toMatchObject({ kind: 'client_gone', begun: true });
+  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: true });
+  expect(connection.destroyed).toBe(true);
 });
 
 test('a bug before the request began rejects and lets the connection go unused', async () => {
-  const { relay, begin } = connecting();
+  const { relay, outcome, connection } = connecting();
   relay.giveUp(new TypeError('a bug'));
-  await expect(relay.outcome).rejects.toThrow('a bug');
-  expect(begin).toThrow('over');
+  await expect(outcome).rejects.toThrow('a bug');
+  connection.stand();
+  expect([connection.sent, connection.destroyed]).toEqual(['', false]);
 });
 
-test('a caller connection that lives on keeps nothing of a request that is over', async () => {
-  const { relay, watched, begin, setTime } = connecting();
-  expect(watched.size).toBe(1);
-  setTime(1_000_000);
-  expect(begin).toThrow('too late');
-  await relay.outcome;
-  expect(watched.size).toBe(0);
+test('a connection that fails after its request was given up is nobody’s failure', async () => {
+  const { outcome, pool, connection, leave } = connecting();
+  leave();
+  connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
+  await pool.close();
+});
+
+test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
+  [
+    'is too late',
+    ({ setTime, connection }) => {
+      setTime(1_000_000);
+      connection.stand();
+    },
+  ],
+  [
+    'is broken by the upstream',
+    ({ connection }) => {
+      connection.stand();
+      connection.receive('SSH-2.0-OpenSSH_9.2\r\n\r\n');
+    },
+  ],
+  ['is left by its caller', ({ leave }) => leave()],
+  ['meets a bug', ({ relay }) => relay.giveUp(new TypeError('a bug'))],
+])('a caller connection and the deadlines keep nothing of a request that %s', async (_, end) => {
+  const connected = connecting();
+  expect(connected.watchers()).toBe(2);
+  end(connected);
+  await connected.outcome.catch(() => {});
+  expect(connected.watchers()).toBe(0);
 });

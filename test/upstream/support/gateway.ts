@@ -44,13 +44,17 @@ export async function startGateway(upstreamPort: number, options: GatewayOptions
   const server = createServer(async (req, res) => {
     const target = req.url ?? '';
     if (beforeForwarding) await beforeForwarding(req);
-    const forwarded = forwarder.forward(req, res, {
-      path: target,
-      headers: [],
-      beginBefore: systemClock.monotonicMs() + 10_000,
-      beginBeforeWallMs: Number.POSITIVE_INFINITY,
-      answerHeaders: () => [],
-      ...request(target),
+    const forwarded = new Promise<ForwardOutcome>((settled, broken) => {
+      forwarder.forward(req, res, {
+        path: target,
+        headers: [],
+        beginBefore: systemClock.monotonicMs() + 10_000,
+        beginBeforeWallMs: Number.POSITIVE_INFINITY,
+        answerHeaders: () => [],
+        settled,
+        broken,
+        ...request(target),
+      });
     });
     const want = wanted.shift();
     if (want) want(forwarded);

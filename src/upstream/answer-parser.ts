@@ -1,0 +1,375 @@
+/**
+ * The answers of the upstream as they come off its connection: HTTP/1.1 (RFC 9112), read strictly. The upstream is not
+ * trusted, so whatever could be read in two ways is refused, where a browser would guess: bare line feeds, folded
+ * fields, a length beside a transfer coding, a second length, any coding but `chunked`.
+ */
+import { isInterimStatus } from './answer-head.ts';
+import { InvalidAnswerError } from './failures.ts';
+import { headerName } from './header-names.ts';
+
+/** Told of one answer, in order: its head, then content until `ended`. What it throws reaches the caller of the parser. */
+export interface AnswerSink {
+  /**
+   * The head of the final answer; interim ones are passed over. `fields`: flat, as received, bytes read as Latin-1.
+   * `ended`: there is no content.
+   */
+  onHead(status: number, reason: string, fields: string[], ended: boolean): void;
+  /** The content is `bytes` from `start` to before `end`: a view that is valid during the call only. */
+  onContent(bytes: Buffer, start: number, end: number, ended: boolean): void;
+}
+
+/**
+ * - `idle`: no answer is expected
+ * - `head`: before or inside of a head
+ * - `length`: content of known length
+ * - `close`: content until the connection ends
+ * - `chunk-…`, `trailer…`: inside of chunked content (RFC 9112 §7.1)
+ */
+type State =
+  | 'idle'
+  | 'head'
+  | 'length'
+  | 'close'
+  | 'chunk-size'
+  | 'chunk-extension'
+  | 'chunk-size-lf'
+  | 'chunk-data'
+  | 'chunk-data-cr'
+  | 'chunk-data-lf'
+  | 'trailer-start'
+  | 'trailer'
+  | 'trailer-lf'
+  | 'last-lf';
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
+const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
+/**
+ * A whole head but for the empty line after it: status line (RFC 9112 §4) and fields (§5) whose names are tokens and
+ * whose values have no controls but tabs. A reason phrase may be anything: it is not passed on unless it is clean.
+ */
+const HEAD = new RegExp(`^HTTP/1\\.[01] [0-9]{3}(?: [^\\r\\n]*)?(?:\\r\\n${FIELD})*$`);
+const FRAMING_FIELD = /^(?:content-length|transfer-encoding):/im;
+/** What may follow a chunk's size: RFC 9112 §7.1.1, without the white space that it calls bad. */
+const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
+const TRAILER_FIELD = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD}$`, 'i');
+const STATUS_AT = 'HTTP/1.1 '.length;
+const LENGTH = /^[0-9]{1,15}$/;
+const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
+/** 256 TiB: far below where a number loses digits. */
+const MOST_CHUNK_SIZE_DIGITS = 12;
+const MOST_EXTENSION_BYTES = 4096;
+
+const CR = 0x0d;
+const LF = 0x0a;
+const TAB = 0x09;
+const SEMICOLON = 0x3b;
+const SPACE = 0x20;
+
+export class AnswerParser {
+  readonly #mostHeaderBytes: number;
+  #sink: AnswerSink | undefined;
+  #state: State = 'idle';
+  #isHead = false;
+  /** A head that came in pieces, as far as it is there. */
+  #partialHead = '';
+  /** Of the content or of the chunk. */
+  #remaining = 0;
+  #digits = 0;
+  /** The chunk's extensions or the trailer's field, as far as it is there. */
+  #line = '';
+  /** Of the trailer section, in the lines before. */
+  #trailerBytes = 0;
+  #mayPersist = true;
+  #keepAliveSeconds: number | undefined;
+
+  /** `mostHeaderBytes`: of a status line with its fields, and of a trailer section. */
+  constructor(mostHeaderBytes: number) {
+    this.#mostHeaderBytes = mostHeaderBytes;
+  }
+
+  /** Whether the connection can carry another exchange after the answer that has just ended (RFC 9112 §9.3). */
+  get mayPersist(): boolean {
+    return this.#mayPersist;
+  }
+
+  /** Whether the answer has not ended yet. */
+  get isReading(): boolean {
+    return this.#state !== 'idle';
+  }
+
+  /** How long the upstream says that it keeps the connection open. */
+  get keepAliveSeconds(): number | undefined {
+    return this.#keepAliveSeconds;
+  }
+
+  /** Expects one answer. `isHead`: to a HEAD, so that it has no content whatever its fields say. */
+  expect(sink: AnswerSink, isHead: boolean): void {
+    this.#sink = sink;
+    this.#isHead = isHead;
+    this.#state = 'head';
+    this.#mayPersist = true;
+    this.#keepAliveSeconds = undefined;
+  }
+
+  /**
+   * Reads the first `length` of `bytes`. Bytes after the end of the answer belong to nobody: the connection may not
+   * persist.
+   * @throws InvalidAnswerError
+   */
+  receive(bytes: Buffer, length: number): void {
+    let at = 0;
+    while (at < length) {
+      if (this.#state === 'idle') {
+        this.#mayPersist = false;
+        return;
+      }
+      at = this.#step(bytes, at, length);
+    }
+  }
+
+  /** The connection has ended. True if that ends the answer in good order. */
+  finish(): boolean {
+    if (this.#state !== 'close') return false;
+    this.#mayPersist = false;
+    this.#content(NOTHING, 0, 0, true);
+    return true;
+  }
+
+  /** Reads on from `at`; the result is where to go on. */
+  #step(bytes: Buffer, at: number, length: number): number {
+    switch (this.#state) {
+      case 'head':
+        return this.#readHead(bytes, at, length);
+      case 'length': {
+        const end = Math.min(length, at + this.#remaining);
+        this.#remaining -= end - at;
+        this.#content(bytes, at, end, this.#remaining === 0);
+        return end;
+      }
+      case 'close':
+        this.#content(bytes, at, length, false);
+        return length;
+      case 'chunk-data': {
+        const end = Math.min(length, at + this.#remaining);
+        this.#remaining -= end - at;
+        if (this.#remaining === 0) this.#state = 'chunk-data-cr';
+        this.#content(bytes, at, end, false);
+        return end;
+      }
+      default:
+        this.#readFraming(bytes[at] ?? 0);
+        return at + 1;
+    }
+  }
+
+  #content(bytes: Buffer, start: number, end: number, ended: boolean): void {
+    const sink = this.#sink;
+    if (ended) this.#end();
+    sink?.onContent(bytes, start, end, ended);
+  }
+
+  #end(): void {
+    this.#state = 'idle';
+    this.#sink = undefined;
+  }
+
+  #readHead(bytes: Buffer, at: number, length: number): number {
+    const before = this.#partialHead.length;
+    const most = this.#mostHeaderBytes;
+    const text = this.#partialHead + bytes.toString('latin1', at, Math.min(length, at + most + 4 - before));
+    const end = text.indexOf('\r\n\r\n', Math.max(0, before - 3));
+    if (end > most || (end < 0 && text.length > most + 3)) {
+      throw new InvalidAnswerError(`a head of more than ${most} bytes`);
+    }
+    if (end < 0) {
+      this.#partialHead = text;
+      return length;
+    }
+    this.#partialHead = '';
+    this.#takeHead(text.slice(0, end));
+    return at + end + 4 - before;
+  }
+
+  #takeHead(text: string): void {
+    if (!HEAD.test(text)) throw new InvalidAnswerError('not the head of an HTTP/1.1 answer');
+    const status = Number(text.slice(STATUS_AT, STATUS_AT + 3));
+    if (isInterimStatus(status)) {
+      if (status === 101) throw new InvalidAnswerError('an upgrade that nobody asked for');
+      // RFC 9110 §8.6, §15.2, RFC 9112 §6.1: there is no such answer, and where the next one begins would be a guess.
+      if (text[7] === '0' || FRAMING_FIELD.test(text)) throw new InvalidAnswerError('an impossible interim answer');
+      return;
+    }
+    let lineEnd = text.indexOf('\r\n');
+    if (lineEnd < 0) lineEnd = text.length;
+    const reason = text.slice(STATUS_AT + 4, lineEnd);
+    const fields: string[] = [];
+    let contentLength: string | undefined;
+    let coding: string | undefined;
+    this.#mayPersist = text[7] === '1'; // HTTP/1.0 would have to say so, and then says it in several ways
+    while (lineEnd < text.length) {
+      const start = lineEnd + 2;
+      lineEnd = text.indexOf('\r\n', start);
+      if (lineEnd < 0) lineEnd = text.length;
+      const colon = text.indexOf(':', start);
+      const name = text.slice(start, colon);
+      const value = trimmed(text, colon + 1, lineEnd);
+      fields.push(name, value);
+      switch (headerName(name).lower) {
+        case 'content-length':
+          if (contentLength !== undefined || !LENGTH.test(value))
+            throw new InvalidAnswerError('not one content length');
+          contentLength = value;
+          break;
+        case 'transfer-encoding':
+          if (coding !== undefined || value.toLowerCase() !== 'chunked') {
+            throw new InvalidAnswerError('a transfer coding other than chunked');
+          }
+          coding = value;
+          break;
+        case 'connection':
+          if (hasClose(value)) this.#mayPersist = false;
+          break;
+        case 'keep-alive':
+          this.#keepAliveSeconds = Number(KEEP_ALIVE_SECONDS.exec(value)?.[1] ?? Number.NaN);
+          break;
+      }
+    }
+    if (coding !== undefined && (contentLength !== undefined || text[7] === '0')) {
+      throw new InvalidAnswerError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
+    }
+    this.#beginContent(status, reason, fields, contentLength, coding !== undefined);
+  }
+
+  /** RFC 9112 §6.3: what follows the head. */
+  #beginContent(
+    status: number,
+    reason: string,
+    fields: string[],
+    contentLength: string | undefined,
+    isChunked: boolean,
+  ): void {
+    const sink = this.#sink;
+    const ended =
+      this.#isHead ||
+      status === 204 ||
+      status === 304 ||
+      (!isChunked && contentLength !== undefined && Number(contentLength) === 0);
+    if (ended) {
+      this.#end();
+    } else if (isChunked) {
+      this.#beginChunk();
+    } else if (contentLength !== undefined) {
+      this.#remaining = Number(contentLength);
+      this.#state = 'length';
+    } else {
+      this.#state = 'close';
+    }
+    sink?.onHead(status, reason, fields, ended);
+  }
+
+  #beginChunk(): void {
+    this.#state = 'chunk-size';
+    this.#remaining = 0;
+    this.#digits = 0;
+    this.#line = '';
+  }
+
+  /** One byte between the data of chunks (RFC 9112 §7.1). */
+  #readFraming(byte: number): void {
+    switch (this.#state) {
+      case 'chunk-size': {
+        const digit = hexValue(byte);
+        if (digit >= 0) {
+          if (++this.#digits > MOST_CHUNK_SIZE_DIGITS) break;
+          this.#remaining = this.#remaining * 16 + digit;
+          return;
+        }
+        if (this.#digits === 0) break;
+        if (byte === CR) {
+          this.#state = 'chunk-size-lf';
+        } else {
+          if (byte !== SEMICOLON) break;
+          this.#state = 'chunk-extension';
+          this.#line = ';';
+        }
+        return;
+      }
+      case 'chunk-extension':
+        this.#readLine(byte, MOST_EXTENSION_BYTES, 'chunk-size-lf');
+        return;
+      case 'chunk-size-lf':
+        if (byte !== LF || !EXTENSIONS.test(this.#line)) break;
+        this.#line = '';
+        this.#trailerBytes = 0;
+        this.#state = this.#remaining > 0 ? 'chunk-data' : 'trailer-start';
+        return;
+      case 'chunk-data-cr':
+        if (byte !== CR) break;
+        this.#state = 'chunk-data-lf';
+        return;
+      case 'chunk-data-lf':
+        if (byte !== LF) break;
+        this.#beginChunk();
+        return;
+      case 'trailer-start':
+        if (byte === CR) {
+          this.#state = 'last-lf';
+          return;
+        }
+        this.#state = 'trailer';
+        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
+        return;
+      case 'trailer':
+        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
+        return;
+      case 'trailer-lf':
+        if (byte !== LF || !TRAILER_FIELD.test(this.#line)) break;
+        this.#trailerBytes += this.#line.length + 2;
+        this.#line = '';
+        this.#state = 'trailer-start';
+        return;
+      case 'last-lf':
+        if (byte !== LF) break;
+        this.#content(NOTHING, 0, 0, true);
+        return;
+    }
+    throw new InvalidAnswerError('broken chunks');
+  }
+
+  /** A byte of a line that ends in `next`. */
+  #readLine(byte: number, most: number, next: State): void {
+    if (byte === CR) this.#state = next;
+    else if (byte < SPACE && byte !== TAB) throw new InvalidAnswerError('a control character between chunks');
+    else if (this.#line.length >= most) throw new InvalidAnswerError('too much between chunks');
+    else this.#line += String.fromCharCode(byte);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Without the white space around it (RFC 9112 §5.1). */
+function trimmed(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isBlank(text.charCodeAt(from))) from++;
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
+}
+
+function hasClose(connection: string): boolean {
+  return connection
+    .toLowerCase()
+    .split(',')
+    .some((option) => option.trim() === 'close');
+}
+
+function hexValue(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const letter = code | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}

@@ -1,0 +1,135 @@
+import type { Socket } from 'node:net';
+import { AnswerParser, type AnswerSink } from './answer-parser.ts';
+import { ConnectionEndedError } from './failures.ts';
+
+/** One request and its answer, from the connection's side. Exactly one of an ended answer and `onError` ends it. */
+export interface Exchange extends AnswerSink {
+  /** Everything that came with one read was passed on, and the answer goes on. */
+  onPause(): void;
+  /** No (more of the) answer will come; the connection is gone. */
+  onError(error: unknown): void;
+}
+
+/** What a connection tells the pool that it belongs to. */
+export interface ConnectionOwner {
+  /** The exchange is over, and the connection can carry another one. */
+  onFree(connection: UpstreamConnection): void;
+  /** Once, whatever the reason; an exchange under way has been told before. */
+  onGone(connection: UpstreamConnection): void;
+}
+
+/**
+ * One kept connection to the upstream, with at most one exchange at a time: nothing is pipelined, so a byte that comes
+ * between exchanges was asked for by nobody, and ends the connection.
+ */
+export class UpstreamConnection {
+  readonly #socket: Socket;
+  readonly #owner: ConnectionOwner;
+  readonly #parser: AnswerParser;
+  #exchange: Exchange | undefined;
+  #isPaused = false;
+  #isGone = false;
+  #error: Error | undefined;
+  /** While it is free: monotonic ms after which it is not used any more. The pool's. */
+  usableUntilMs = 0;
+
+  /** `socket`: being made, or made. Its bytes come by {@link receive}. */
+  constructor(socket: Socket, mostHeaderBytes: number, owner: ConnectionOwner) {
+    this.#socket = socket;
+    this.#owner = owner;
+    this.#parser = new AnswerParser(mostHeaderBytes);
+    socket.on('error', (error: Error) => {
+      this.#error = error;
+    });
+    socket.on('close', () => this.#gone(this.#error ?? new ConnectionEndedError()));
+  }
+
+  /** The connection stands. An end before that is told by an error, which says why. */
+  opened(): void {
+    this.#socket.on('end', () => this.#ended());
+  }
+
+  /** How long the upstream said, with its last answer, that it keeps the connection. */
+  get keepAliveSeconds(): number | undefined {
+    return this.#parser.keepAliveSeconds;
+  }
+
+  /** `head`: the request, which has no content, as Latin-1. */
+  send(head: string, isHead: boolean, exchange: Exchange): void {
+    this.#exchange = exchange;
+    this.#parser.expect(exchange, isHead);
+    this.#socket.write(head, 'latin1');
+  }
+
+  /** The first `length` of `bytes` came; they may be overwritten after the call. */
+  receive(bytes: Buffer, length: number): void {
+    const exchange = this.#exchange;
+    if (exchange === undefined) {
+      this.destroy();
+      return;
+    }
+    try {
+      this.#parser.receive(bytes, length);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (this.#exchange !== exchange) return;
+    if (this.#parser.isReading) exchange.onPause();
+    else this.#over();
+  }
+
+  /** Reads nothing until {@link resume} or the end of the exchange, which what was read already may bring. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#socket.resume();
+  }
+
+  /** Ends the connection at once. An exchange under way hears nothing more. */
+  destroy(): void {
+    this.#exchange = undefined;
+    this.#socket.destroy();
+    this.#gone(undefined);
+  }
+
+  #ended(): void {
+    if (this.#exchange === undefined) {
+      this.destroy();
+      return;
+    }
+    try {
+      if (this.#parser.finish()) this.#over();
+      else this.#fail(new ConnectionEndedError());
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #over(): void {
+    this.#exchange = undefined;
+    this.resume();
+    if (this.#parser.mayPersist) this.#owner.onFree(this);
+    else this.destroy();
+  }
+
+  #fail(error: unknown): void {
+    const exchange = this.#exchange;
+    this.destroy();
+    exchange?.onError(error);
+  }
+
+  #gone(error: Error | undefined): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.#owner.onGone(this);
+    if (error !== undefined) exchange?.onError(error);
+  }
+}
