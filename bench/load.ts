@@ -1,0 +1,72 @@
+/** Load by wrk: one thread, keep-alive, as many requests as get answered. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+
+const SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
+const TIMEOUT_SECONDS = 10;
+
+export interface Load {
+  /** Program and arguments that wrk's own are appended to. */
+  readonly wrk: readonly [string, ...string[]];
+  readonly url: string;
+  readonly connections: number;
+  readonly durationMs: number;
+  /** One API key for all requests, or a file with one a line of which each request takes any; left out: no key. */
+  readonly key?: string | { readonly file: string; readonly seed: number } | undefined;
+  /** For one connection: percentiles of the requests as they were, instead of wrk's corrected ones. */
+  readonly timeEach?: boolean | undefined;
+}
+
+const LOAD_RESULT = z.strictObject({
+  /** Answers that arrived whole. */
+  requests: z.number(),
+  /** Received, heads included. */
+  bytes: z.number(),
+  micros: z.number(),
+  /** Answers with a status of 400 or more. */
+  refused: z.number(),
+  /** Connections that could not be opened, failed reads and writes, answers later than 10 s. */
+  connect: z.number(),
+  read: z.number(),
+  write: z.number(),
+  timeout: z.number(),
+  /** Latency in µs. */
+  p50: z.number(),
+  p99: z.number(),
+});
+
+export type LoadResult = z.infer<typeof LOAD_RESULT>;
+
+/** @throws Error when wrk fails. */
+export async function runLoad({ wrk, url, connections, durationMs, key, timeEach = false }: Load): Promise<LoadResult> {
+  const [program, ...args] = wrk;
+  // wrk takes whole seconds only; at SIGINT it stops and reports as at its end.
+  const longestSeconds = Math.ceil(durationMs / 1000) + 5;
+  const options = [
+    ...['--threads', '1', '--connections', String(connections), '--duration', String(longestSeconds)],
+    ...['--timeout', String(TIMEOUT_SECONDS), '--script', SCRIPT],
+    ...(typeof key === 'string' ? ['--header', `Authorization: Bearer ${key}`] : []),
+    url,
+    '--',
+    ...(typeof key === 'object' ? ['keys', key.file, String(key.seed)] : []),
+    ...(timeEach ? ['each'] : []),
+  ];
+  const child = spawn(program, [...args, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const interrupt = setTimeout(() => child.kill('SIGINT'), durationMs);
+  const killWithUs = () => child.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  process.off('exit', killWithUs);
+  clearTimeout(interrupt);
+  return parseLoadResult(`${stdout}${stderr}`);
+}
+
+/** Reads the line that wrk.lua prints at the end of wrk's output. @throws Error with the output when it is not there. */
+export function parseLoadResult(output: string): LoadResult {
+  const line = output.split('\n').find((each) => each.startsWith('{'));
+  if (line === undefined) throw new Error(`wrk gave no result:\n${output}`);
+  return LOAD_RESULT.parse(JSON.parse(line));
+}

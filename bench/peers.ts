@@ -1,0 +1,190 @@
+/** The gateways that are compared, and how each is started. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { command, freePort, isListening, type Surroundings, startNginx } from './surroundings.ts';
+import type { RunningProcess } from './workspace.ts';
+
+export const PEER_NAMES = [
+  'tollgate',
+  'nginx-plain',
+  'nginx-lua',
+  'fastify',
+  'express-hpm',
+  'express-gateway',
+] as const;
+export type PeerName = (typeof PEER_NAMES)[number];
+
+export interface Peer {
+  readonly name: PeerName;
+  readonly origin: string;
+  readonly process: RunningProcess;
+  /** Where a key has to have the peer's own form: one that it knows. */
+  readonly ownKey?: string;
+}
+
+export interface Tollgate extends Peer {
+  readonly opsOrigin: string;
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const PEERS_FOLDER = fileURLToPath(new URL('peers', import.meta.url));
+
+/** Why a peer cannot take part, or undefined. */
+type Hindrance = (surroundings: Surroundings) => string | undefined;
+
+interface PeerKind {
+  readonly start: (surroundings: Surroundings) => Promise<Peer>;
+  readonly hindrance: Hindrance;
+}
+
+const none: Hindrance = () => undefined;
+
+const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
+  tollgate: { start: startTollgate, hindrance: none },
+  'nginx-plain': { start: startPlainNginx, hindrance: none },
+  'nginx-lua': {
+    start: startLuaNginx,
+    hindrance: ({ programs }) =>
+      programs.luaModules === undefined ? "nginx's Lua module is missing (Debian: libnginx-mod-http-lua)" : undefined,
+  },
+  fastify: { start: (surroundings) => startNodePeer('fastify', surroundings), hindrance: none },
+  'express-hpm': { start: (surroundings) => startNodePeer('express-hpm', surroundings), hindrance: none },
+  'express-gateway': { start: startExpressGateway, hindrance: none },
+};
+
+export interface StartedPeers {
+  readonly peers: readonly Peer[];
+  /** Peers that cannot take part on this machine, with the reason. */
+  readonly leftOut: readonly string[];
+  /** Peers that should have started and did not, with the end of what they wrote. */
+  readonly problems: readonly string[];
+}
+
+export async function startPeers(names: readonly PeerName[], surroundings: Surroundings): Promise<StartedPeers> {
+  const peers: Peer[] = [];
+  const leftOut: string[] = [];
+  const problems: string[] = [];
+  for (const name of names) {
+    const { start, hindrance } = PEER_KINDS[name];
+    const reason = hindrance(surroundings);
+    if (reason !== undefined) {
+      leftOut.push(`${name} is left out: ${reason}`);
+      continue;
+    }
+    try {
+      peers.push(await start(surroundings));
+    } catch (error) {
+      problems.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return { peers, leftOut, problems };
+}
+
+/** As its operators start it: the production configuration, the access log into a file. */
+export async function startTollgate({ workspace, pinning, upstream, redis }: Surroundings): Promise<Tollgate> {
+  const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
+  const opsOrigin = `http://127.0.0.1:${opsPort}`;
+  const process = await workspace.start({
+    name: 'tollgate',
+    command: nodeCommand(pinning.measured, ['src/main.ts', 'start', '--config', 'config/gateway.yaml']),
+    cwd: ROOT,
+    env: {
+      NODE_ENV: 'production',
+      UPSTREAM_URL: upstream.origin,
+      REDIS_URL: redis.url,
+      LISTEN_HOST: '127.0.0.1',
+      PORT: String(port),
+      OPS_HOST: '127.0.0.1',
+      OPS_PORT: String(opsPort),
+      ADMIN_PORT: String(adminPort),
+    },
+    isReady: async () => (await isListening(opsPort)) && (await fetch(`${opsOrigin}/readyz`)).ok,
+  });
+  return { name: 'tollgate', origin: `http://127.0.0.1:${port}`, process, opsOrigin };
+}
+
+async function startPlainNginx({ workspace, programs, pinning, upstream }: Surroundings): Promise<Peer> {
+  const name = 'nginx-plain';
+  const port = await freePort();
+  const values = { upstream_port: upstream.port };
+  const process = await startNginx({ workspace, programs, cpus: pinning.measured, name, port, values });
+  return { name, origin: `http://127.0.0.1:${port}`, process };
+}
+
+async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: Surroundings): Promise<Peer> {
+  const name = 'nginx-lua';
+  const port = await freePort();
+  const values = {
+    upstream_port: upstream.port,
+    redis_port: redis.port,
+    modules: programs.luaModules ?? '',
+    window_lua: fileURLToPath(new URL('peers/window.lua', import.meta.url)),
+  };
+  const process = await startNginx({ workspace, programs, cpus: pinning.measured, name, port, values });
+  return { name, origin: `http://127.0.0.1:${port}`, process };
+}
+
+/** A peer that is a module of peers/: its arguments are its own port, the backend's and Redis's. */
+async function startNodePeer(name: PeerName, { workspace, pinning, upstream, redis }: Surroundings): Promise<Peer> {
+  installPackages(PEERS_FOLDER);
+  const port = await freePort();
+  const args = [`${PEERS_FOLDER}/${name}.mjs`, ...[port, upstream.port, redis.port].map(String)];
+  const process = await workspace.start({
+    name,
+    command: nodeCommand(pinning.measured, args),
+    env: { NODE_ENV: 'production' },
+    isReady: () => isListening(port),
+  });
+  return { name, origin: `http://127.0.0.1:${port}`, process };
+}
+
+async function startExpressGateway({ workspace, pinning, upstream, redis }: Surroundings): Promise<Peer> {
+  const name = 'express-gateway';
+  const source = `${PEERS_FOLDER}/${name}`;
+  installPackages(source);
+  const config = `${workspace.folder}/${name}`;
+  cpSync(`${source}/config`, config, { recursive: true });
+  cpSync(`${source}/node_modules/express-gateway/lib/config/models`, `${config}/models`, { recursive: true });
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const process = await workspace.start({
+    name,
+    command: nodeCommand(pinning.measured, [`${source}/${name}.cjs`, config]),
+    env: {
+      NODE_ENV: 'production',
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      UPSTREAM_URL: upstream.origin,
+      REDIS_PORT: String(redis.port),
+    },
+    isReady: async () => (await isListening(port)) && (await isListening(adminPort)),
+  });
+  const create = async (path: string, body: object) => {
+    const response = await fetch(`http://127.0.0.1:${adminPort}/${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`express-gateway answers ${response.status} to POST /${path}`);
+  };
+  await create('users', { username: 'bench', firstname: 'Bench', lastname: 'Mark' });
+  const credential = { keyId: 'bench', keySecret: 'bench-secret' };
+  await create('credentials', { consumerId: 'bench', type: 'key-auth', credential });
+  const ownKey = `${credential.keyId}:${credential.keySecret}`;
+  return { name, origin: `http://127.0.0.1:${port}`, process, ownKey };
+}
+
+function nodeCommand(cpus: readonly string[], args: readonly string[]): [string, ...string[]] {
+  return command(cpus, process.execPath, args);
+}
+
+/** @throws Error when npm fails. */
+function installPackages(folder: string): void {
+  if (existsSync(`${folder}/node_modules`)) return;
+  const { status } = spawnSync('npm', ['ci'], {
+    cwd: folder,
+    // Standard output is the report's.
+    stdio: ['ignore', process.stderr, process.stderr],
+  });
+  if (status !== 0) throw new Error(`npm ci failed in ${folder}, so what is started from there is left out`);
+}

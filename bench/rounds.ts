@@ -1,0 +1,70 @@
+/** Rounds of slices. What changes on the machine while they run changes for all: compared is round by round. */
+import { type Job, runSlice, type Slice, type SliceSettings } from './slice.ts';
+import { median, quantile } from './statistics.ts';
+
+export interface RoundsSettings extends Omit<SliceSettings, 'seed'> {
+  readonly rounds: number;
+  /** Gets a line of progress a round. */
+  readonly say: (line: string) => void;
+}
+
+export interface Rounds {
+  /** By job: its slice of each round; undefined where it was not measured rightly. */
+  readonly slices: ReadonlyMap<string, readonly (Slice | undefined)[]>;
+  readonly problems: readonly string[];
+}
+
+/** Takes the jobs in turn, `rounds` times, after one round that does not count and warms them up. */
+export async function runRounds(jobs: readonly Job[], settings: RoundsSettings): Promise<Rounds> {
+  const slices = new Map<string, (Slice | undefined)[]>(jobs.map(({ name }) => [name, []]));
+  const problems: string[] = [];
+  for (let round = 0; round <= settings.rounds; round += 1) {
+    const label = round === 0 ? 'warm-up' : `round ${round}/${settings.rounds}`;
+    const progress: string[] = [];
+    for (const job of rotate(jobs, round)) {
+      const slice = await runSlice(job, { ...settings, seed: round + 1 });
+      const isFault = 'fault' in slice;
+      if (isFault) problems.push(`${job.name}, ${label}: ${slice.fault}`);
+      progress.push(`${job.name} ${isFault ? 'FAILED' : (slice.gatewayMicros + slice.redisMicros).toFixed(1)}`);
+      if (round > 0) slices.get(job.name)?.push(isFault ? undefined : slice);
+    }
+    settings.say(`${label}: ${progress.join(', ')}`);
+  }
+  return { slices, problems };
+}
+
+/** The same items, beginning with another one each turn. */
+export function rotate<T>(items: readonly T[], turn: number): T[] {
+  const start = turn % items.length;
+  return [...items.slice(start), ...items.slice(0, start)];
+}
+
+/** The median of what `of` says of a job's slices. */
+export function medianOf({ slices }: Rounds, name: string, of: (slice: Slice) => number): number {
+  return median((slices.get(name) ?? []).filter((slice) => slice !== undefined).map(of));
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly lower: number;
+  readonly upper: number;
+}
+
+/** What `combine` makes of the slices of two jobs in the same round: median and quartiles over the rounds. */
+export function pairwise(
+  { slices }: Rounds,
+  [name, otherName]: readonly [string, string],
+  combine: (slice: Slice, other: Slice) => number,
+): Spread {
+  const others = slices.get(otherName) ?? [];
+  const values = (slices.get(name) ?? []).flatMap((slice, round) => {
+    const other = others[round];
+    return slice && other ? [combine(slice, other)] : [];
+  });
+  return { median: median(values), lower: quantile(values, 0.25), upper: quantile(values, 0.75) };
+}
+
+/** CPU time of the gateway and of Redis for one request, in µs. */
+export function totalMicros({ gatewayMicros, redisMicros }: Slice): number {
+  return gatewayMicros + redisMicros;
+}

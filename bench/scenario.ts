@@ -1,0 +1,47 @@
+/** What every scenario gets and gives. */
+import type { Load } from './load.ts';
+import type { Peer, PeerName } from './peers.ts';
+import type { Findings } from './report.ts';
+import type { RoundsSettings } from './rounds.ts';
+import type { Job } from './slice.ts';
+import { command, type Surroundings } from './surroundings.ts';
+
+export interface Settings {
+  readonly rounds: number;
+  readonly sliceMs: number;
+  /** How many requests the scenario `memory` sends. */
+  readonly requests: number;
+  /** The peers to take part, where a scenario has them. */
+  readonly peers: readonly PeerName[];
+  /** Gets lines of progress. */
+  readonly say: (line: string) => void;
+}
+
+export type Scenario = (surroundings: Surroundings, settings: Settings) => Promise<Findings>;
+
+/** Connections of a caller that keeps a gateway busy. */
+export const BUSY_CONNECTIONS = 64;
+
+export function wrkCommand({ programs, pinning }: Surroundings): Load['wrk'] {
+  return command(pinning.loading, programs.wrk, []);
+}
+
+export function roundsSettings(surroundings: Surroundings, settings: Settings): RoundsSettings {
+  return {
+    wrk: wrkCommand(surroundings),
+    redisPid: surroundings.redis.process.pid,
+    durationMs: settings.sliceMs,
+    rounds: settings.rounds,
+    say: settings.say,
+  };
+}
+
+/** A job for one of the gateways, named after it unless `load` has a name. */
+export function jobFor(peer: Peer, load: Omit<Job, 'name' | 'origin' | 'pid'> & { readonly name?: string }): Job {
+  return { name: peer.name, origin: peer.origin, pid: peer.process.pid, ...load, key: peer.ownKey ?? load.key };
+}
+
+/** For the report. */
+export function describeRounds({ rounds, sliceMs }: Settings): string {
+  return `Rounds: ${rounds}, of ${sliceMs / 1000} s for each.`;
+}

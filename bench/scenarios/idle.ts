@@ -1,0 +1,65 @@
+/** What a caller costs that keeps its connection open and says nothing. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { createCustomer, writeCustomers } from '../customers.ts';
+import { runLoad } from '../load.ts';
+import { formatMebibytes, readSettledMemory } from '../memory.ts';
+import { startTollgate } from '../peers.ts';
+import { BUSY_CONNECTIONS, type Scenario, wrkCommand } from '../scenario.ts';
+import { LIST_PATH } from '../surroundings.ts';
+
+const CONNECTIONS = 1_000;
+const ANSWER_DEADLINE_MS = 10_000;
+
+export const holdIdleConnections: Scenario = async (surroundings, settings) => {
+  const tollgate = await startTollgate(surroundings);
+  const customer = createCustomer('bench');
+  await writeCustomers(surroundings.redis.client, [customer]);
+  const { key } = customer;
+  const { pid } = tollgate.process;
+  const url = new URL(LIST_PATH, tollgate.origin);
+  // A process that has worked: what one connection costs must not be hidden by what starting costs.
+  await runLoad({
+    wrk: wrkCommand(surroundings),
+    url: url.href,
+    connections: BUSY_CONNECTIONS,
+    durationMs: settings.sliceMs,
+    key,
+  });
+  settings.say('waiting until the memory stays as it is');
+  const before = await readSettledMemory(pid);
+  const sockets: Socket[] = [];
+  try {
+    for (let i = 0; i < CONNECTIONS; i += 1) sockets.push(await openIdle(url, key));
+    settings.say(`${CONNECTIONS} connections are open; waiting again`);
+    const after = await readSettledMemory(pid);
+    const open = sockets.filter((socket) => socket.readyState === 'open').length;
+    const difference = { rss: after.rss - before.rss, pss: after.pss - before.pss };
+    return {
+      table: {
+        head: ['memory', 'MiB before', 'MiB after', 'bytes/connection'],
+        rows: (['rss', 'pss'] as const).map((kind) => [
+          kind.toUpperCase(),
+          formatMebibytes(before[kind]),
+          formatMebibytes(after[kind]),
+          (difference[kind] / CONNECTIONS).toFixed(0),
+        ]),
+      },
+      remarks: [`${CONNECTIONS.toLocaleString('en')} connections, each after one request.`],
+      problems: open === CONNECTIONS ? [] : [`${CONNECTIONS - open} of ${CONNECTIONS} connections were closed`],
+    };
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+};
+
+/** A connection on which one request was answered with 200. */
+async function openIdle(url: URL, key: string): Promise<Socket> {
+  const socket = connect(Number(url.port), url.hostname);
+  socket.write(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  const [start] = (await once(socket, 'data', { signal: AbortSignal.timeout(ANSWER_DEADLINE_MS) })) as [Buffer];
+  if (!start.toString('latin1').startsWith('HTTP/1.1 200 ')) throw new Error('a request was not answered with 200');
+  // What else belongs to the answer, and, if it comes to that, the end of the connection.
+  socket.resume().on('error', () => undefined);
+  return socket;
+}

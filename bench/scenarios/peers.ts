@@ -1,0 +1,40 @@
+/** The gateway against its peers: one customer, a list of 640 bytes. */
+import { createCustomer, writeCustomers } from '../customers.ts';
+import { startPeers } from '../peers.ts';
+import { probe } from '../probe.ts';
+import { formatSpread } from '../report.ts';
+import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
+import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { expectBody } from '../slice.ts';
+import { LIST_PATH } from '../surroundings.ts';
+
+const HEAD = ['gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'requests/s', 'p50 ms', 'p99 ms'];
+
+export const comparePeers: Scenario = async (surroundings, settings) => {
+  const { upstream, redis } = surroundings;
+  const started = await startPeers(settings.peers, surroundings);
+  const customer = createCustomer('bench');
+  await writeCustomers(redis.client, [customer]);
+  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
+  const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS, key: customer.key, expected: expectBody(body) };
+  const jobs = started.peers.map((peer) => jobFor(peer, load));
+  const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
+  return {
+    table: { head: HEAD, rows: jobs.map(({ name }) => row(rounds, name)) },
+    remarks: [`${describeRounds(settings)} Connections: ${BUSY_CONNECTIONS}.`, ...started.leftOut],
+    problems: [...started.problems, ...rounds.problems],
+  };
+};
+
+function row(rounds: Rounds, name: string): string[] {
+  const ratio = pairwise(rounds, [name, 'tollgate'], (slice, ours) => totalMicros(slice) / totalMicros(ours));
+  return [
+    name,
+    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
+    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
+    formatSpread(ratio, 2),
+    medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
+    (medianOf(rounds, name, ({ p50 }) => p50) / 1000).toFixed(2),
+    (medianOf(rounds, name, ({ p99 }) => p99) / 1000).toFixed(2),
+  ];
+}

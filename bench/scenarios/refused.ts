@@ -1,0 +1,59 @@
+/** Floods of what is refused: a refusal must be cheaper than what it saves. */
+import { createCustomer, writeCustomers } from '../customers.ts';
+import { startTollgate } from '../peers.ts';
+import { probe } from '../probe.ts';
+import { formatSpread } from '../report.ts';
+import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
+import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { type Expected, expectBody } from '../slice.ts';
+import { LIST_PATH } from '../surroundings.ts';
+
+const TARGET_RATIO = 0.5;
+const FORWARDED = '200 forwarded';
+const HEAD = ['request', 'CPU µs/request', 'of Redis', 'ratio to forwarded', 'requests/s'];
+
+export const floodWithRefused: Scenario = async (surroundings, settings) => {
+  const { upstream, redis } = surroundings;
+  const tollgate = await startTollgate(surroundings);
+  const served = createCustomer('served');
+  const usedUp = createCustomer('used-up', 1);
+  const unknown = createCustomer('unknown');
+  await writeCustomers(redis.client, [served, usedUp]);
+  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
+  await probe(`${tollgate.origin}${LIST_PATH}`, usedUp.key);
+  const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS };
+  const jobs = [
+    jobFor(tollgate, { ...load, name: FORWARDED, key: served.key, expected: expectBody(body) }),
+    jobFor(tollgate, { ...load, name: '401 unknown key', key: unknown.key, expected: refusal(401, 'invalid_key') }),
+    jobFor(tollgate, { ...load, name: '401 missing key', key: undefined, expected: refusal(401, 'missing_key') }),
+    jobFor(tollgate, { ...load, name: '429 quota used up', key: usedUp.key, expected: refusal(429, 'quota_exceeded') }),
+  ];
+  const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
+  return {
+    table: { head: HEAD, rows: jobs.map(({ name }) => row(rounds, name)) },
+    remarks: [
+      `${describeRounds(settings)} Connections: ${BUSY_CONNECTIONS}.`,
+      `The target is a ratio of at most ${TARGET_RATIO}.`,
+    ],
+    problems: rounds.problems,
+  };
+};
+
+/** Expects a problem document of the gateway. */
+function refusal(status: number, code: string): Expected {
+  return {
+    status,
+    fault: (body) => (body.includes(`"code":"${code}"`) ? undefined : `its problem is not ${code}`),
+  };
+}
+
+function row(rounds: Rounds, name: string): string[] {
+  const ratio = pairwise(rounds, [name, FORWARDED], (slice, forwarded) => totalMicros(slice) / totalMicros(forwarded));
+  return [
+    name,
+    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
+    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
+    formatSpread(ratio, 2),
+    medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
+  ];
+}

@@ -1,0 +1,128 @@
+/** One slice: a few seconds of load on one gateway, what it cost, and whether every answer was the right one. */
+import { treeCpuMicros } from './cpu.ts';
+import { type Load, type LoadResult, runLoad } from './load.ts';
+import { type Answer, probe } from './probe.ts';
+
+/** One kind of load on one target, the same in every round. */
+export interface Job {
+  readonly name: string;
+  readonly origin: string;
+  /** Of the gateway; undefined where nothing stands before the backend. */
+  readonly pid: number | undefined;
+  readonly path: string;
+  readonly connections: number;
+  /** The key of the probes, and of the load unless it has a file. */
+  readonly key: string | undefined;
+  /** A file of keys that the load takes at random. */
+  readonly keyFile?: string;
+  /** See Load. */
+  readonly timeEach?: boolean;
+  readonly expected: Expected;
+}
+
+/** What is right: the status, and a body that `fault` has nothing to say against. */
+export interface Expected {
+  readonly status: number;
+  readonly fault: (body: Buffer) => string | undefined;
+}
+
+export interface SliceSettings {
+  readonly wrk: Load['wrk'];
+  readonly redisPid: number;
+  readonly durationMs: number;
+  readonly seed: number;
+}
+
+export interface Slice extends LoadResult {
+  /** CPU time of the gateway's processes, in µs a request. */
+  readonly gatewayMicros: number;
+  /** CPU time of Redis, in µs a request. */
+  readonly redisMicros: number;
+  readonly requestsPerSecond: number;
+}
+
+export interface SliceFault {
+  readonly fault: string;
+}
+
+/** Heads differ by a digit or two from answer to answer. */
+const HEAD_VARIATION_BYTES = 32;
+
+export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
+  const { origin, path, connections, key, keyFile, timeEach, pid, expected } = job;
+  const url = `${origin}${path}`;
+  const before = await probeRightly(url, key, expected);
+  if ('fault' in before) return before;
+  const gatewayBefore = pid === undefined ? 0 : treeCpuMicros(pid);
+  const redisBefore = treeCpuMicros(settings.redisPid);
+  const load = await runLoad({
+    wrk: settings.wrk,
+    url,
+    connections,
+    durationMs: settings.durationMs,
+    key: keyFile === undefined ? key : { file: keyFile, seed: settings.seed },
+    timeEach,
+  });
+  const redisMicros = treeCpuMicros(settings.redisPid) - redisBefore;
+  const gatewayMicros = pid === undefined ? 0 : treeCpuMicros(pid) - gatewayBefore;
+  const after = await probeRightly(url, key, expected);
+  if ('fault' in after) return after;
+  const fault = loadFault(load, { answerBytes: before.bytes, connections, refused: expected.status >= 400 });
+  if (fault !== undefined) return { fault };
+  return {
+    ...load,
+    gatewayMicros: gatewayMicros / load.requests,
+    redisMicros: redisMicros / load.requests,
+    requestsPerSecond: load.requests / (load.micros / 1_000_000),
+  };
+}
+
+/** Expects an answer of the backend: 200 and this body. */
+export function expectBody(body: Buffer): Expected {
+  return {
+    status: 200,
+    fault: (actual) => (actual.equals(body) ? undefined : `its body of ${actual.length} bytes is not the backend's`),
+  };
+}
+
+/** One answer, unless it is not the right one. */
+async function probeRightly(url: string, key: string | undefined, expected: Expected): Promise<Answer | SliceFault> {
+  try {
+    const answer = await probe(url, key);
+    const fault = answerFault(answer, expected);
+    return fault === undefined ? answer : { fault };
+  } catch (error) {
+    return { fault: `one request was not answered: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+export function answerFault({ status, body }: Answer, expected: Expected): string | undefined {
+  if (status !== expected.status) return `one request was answered ${status}, not ${expected.status}`;
+  const fault = expected.fault(body);
+  return fault && `one request was answered wrongly: ${fault}`;
+}
+
+export interface ExpectedLoad {
+  /** Of one right answer. */
+  readonly answerBytes: number;
+  readonly connections: number;
+  /** Whether every answer is to be a refusal, or none. */
+  readonly refused: boolean;
+}
+
+/** What is wrong with a run of wrk, or undefined: failed connections, wrong statuses, answers of another size. */
+export function loadFault(load: LoadResult, { answerBytes, connections, refused }: ExpectedLoad): string | undefined {
+  const { requests, bytes, connect, read, write, timeout } = load;
+  if (requests === 0) return 'no request was answered';
+  if (connect + read + write + timeout > 0) {
+    return `socket errors: ${connect} connect, ${read} read, ${write} write, ${timeout} timeout`;
+  }
+  if (load.refused !== (refused ? requests : 0)) return `${load.refused} of ${requests} answers were refusals`;
+  // At the end every connection may hold a part of an answer that is not counted as a request.
+  const least = requests * (answerBytes - HEAD_VARIATION_BYTES);
+  const most = (requests + connections) * (answerBytes + HEAD_VARIATION_BYTES);
+  if (bytes < least || bytes > most) {
+    return `${requests} answers had ${Math.round(bytes / requests)} bytes each, where one request got ${answerBytes}`;
+  }
+  return undefined;
+}
