@@ -3,7 +3,7 @@
  * connection (RFC 9112 §9.6) while requests are still taken, later nothing is accepted any more. In one step, a caller
  * that was told `keep-alive` would send its next request into a connection that is being closed.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 const LOOK_MS = 50;
@@ -18,21 +18,24 @@ export interface Drain {
   finish(deadlineMs: number): Promise<void>;
 }
 
+/** The newest request's answer on each connection: with pipelining, an earlier one would end it before the last. */
+const NEWEST = Symbol('newest answer');
+
+type Connection = Socket & { [NEWEST]?: ServerResponse };
+
 /** To be created before the server takes its first request. */
 export function createDrain(server: Server): Drain {
-  /** The newest answer under way on each connection: with pipelining, an earlier one would end it before the last. */
-  const newest = new Map<Socket, ServerResponse>();
+  const connections = new Set<Connection>();
   let begun = false;
 
-  server.on('connection', (socket: Socket) => {
-    socket.once('close', () => newest.delete(socket));
-  });
-  const onRequest = ({ socket }: IncomingMessage, res: ServerResponse) => {
+  // The answer stays where it is when it has ended: a listener for its end would be one more for each request.
+  const onRequest = ({ socket }: { socket: Connection }, res: ServerResponse) => {
     if (begun) res.shouldKeepAlive = false;
-    newest.set(socket, res);
-    res.once('close', () => {
-      if (newest.get(socket) === res) newest.delete(socket);
-    });
+    if (socket[NEWEST] === undefined) {
+      connections.add(socket);
+      socket.once('close', () => connections.delete(socket));
+    }
+    socket[NEWEST] = res;
   };
   // A request with an expectation comes by an event of its own; after `100-continue` Node.js ends the connection itself.
   for (const event of ['request', 'checkExpectation']) server.prependListener(event, onRequest);
@@ -40,7 +43,9 @@ export function createDrain(server: Server): Drain {
   return {
     begin() {
       begun = true;
-      for (const res of newest.values()) res.shouldKeepAlive = false;
+      for (const { [NEWEST]: res } of connections) {
+        if (res) res.shouldKeepAlive = false;
+      }
     },
     finish(deadlineMs) {
       return new Promise((resolve) => {

@@ -49,6 +49,7 @@ const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\
  * whose values have no controls but tabs. A reason phrase may be anything: it is not passed on unless it is clean.
  */
 const HEAD = new RegExp(`^HTTP/1\\.[01] [0-9]{3}(?: [^\\r\\n]*)?(?:\\r\\n${FIELD})*$`);
+const BARE_LF = /(?:^|[^\r])\n/;
 const FRAMING_FIELD = /^(?:content-length|transfer-encoding):/im;
 /** What may follow a chunk's size: RFC 9112 §7.1.1, without the white space that it calls bad. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
@@ -183,6 +184,8 @@ export class AnswerParser {
       throw new InvalidAnswerError(`a head of more than ${most} bytes`);
     }
     if (end < 0) {
+      // It could never end; waiting for the rest of it would take until the deadline.
+      if (BARE_LF.test(text)) throw new InvalidAnswerError('a bare line feed in a head');
       this.#partialHead = text;
       return length;
     }

@@ -16,6 +16,7 @@ const STRICTER: readonly (readonly [reason: string, RegExp])[] = [
   ['a coding that is not chunked alone', /\r\ntransfer-encoding:(?![ \t]*chunked[ \t]*\r\n)/i],
   ['a coding twice', /\r\ntransfer-encoding:.*\r\ntransfer-encoding:/is],
   ['a coding in HTTP/1.0', /HTTP\/1\.0 .*\r\ntransfer-encoding:/is],
+  ['a chunk extension without a name or value', /\r\n[0-9a-f]+;(?:[^\r\n]*[;=])?[;=\r]/i],
   ['framing among the trailers', /\r\n0.*\r\n(?:content-length|transfer-encoding):/is],
 ];
 

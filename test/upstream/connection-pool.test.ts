@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest';
+import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
+import { ConnectionEndedError, PoolClosedError } from '../../src/upstream/failures.ts';
+import type { UpstreamConnection } from '../../src/upstream/upstream-connection.ts';
+import { type HeldConnection, holdConnections } from './support/held-connections.ts';
+
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+
+/** Sends a request on what it gets, unless it `declines`. */
+class NotingTaker implements Taker {
+  connection: UpstreamConnection | undefined;
+  error: Error | undefined;
+  ended = false;
+  readonly #declines: boolean;
+
+  constructor({ declines = false } = {}) {
+    this.#declines = declines;
+  }
+
+  onConnection(connection: UpstreamConnection): boolean {
+    if (this.#declines) return false;
+    this.connection = connection;
+    connection.send('GET / HTTP/1.1\r\n\r\n', false, {
+      onHead: () => {
+        this.ended = true;
+      },
+      onContent: () => {},
+      onPause: () => {},
+      onError: (error) => {
+        this.error = error as Error;
+      },
+    });
+    return true;
+  }
+
+  onNoConnection(error: Error): void {
+    this.error = error;
+  }
+}
+
+function openPool({ maxConnections = 2 } = {}) {
+  const held = holdConnections();
+  const clock = { ms: 0, nowMs: () => clock.ms, monotonicMs: () => clock.ms };
+  const pool = new ConnectionPool({ connect: held.connect, maxConnections, maxHeaderBytes: 16_384, clock });
+  return {
+    pool,
+    begun: held.begun,
+    pass(ms: number) {
+      clock.ms += ms;
+    },
+    take(options?: { declines?: boolean }) {
+      const taker = new NotingTaker(options);
+      pool.take(taker);
+      return taker;
+    },
+    /** The connection that was begun as number `at`, from 0. */
+    at(at: number): HeldConnection {
+      const connection = held.begun[at];
+      if (connection === undefined) throw new Error(`only ${held.begun.length} connections were begun`);
+      return connection;
+    },
+  };
+}
+
+function closed(connection: HeldConnection): Promise<unknown> {
+  return new Promise((resolve) => connection.once('close', resolve));
+}
+
+test('a connection that has become free is used again, the one used last first', () => {
+  const { take, at, begun } = openPool();
+  const [first, second] = [take(), take()];
+  at(0).stand();
+  at(1).stand();
+  at(1).receive(ANSWER);
+  at(0).receive(ANSWER);
+  expect([first.ended, second.ended]).toEqual([true, true]);
+  expect(take().connection).toBe(first.connection);
+  expect(take().connection).toBe(second.connection);
+  expect(begun).toHaveLength(2);
+});
+
+test('no more connections are made than allowed; who comes beyond them waits, first come, first served', () => {
+  const { take, at, begun } = openPool({ maxConnections: 1 });
+  const [first, second, third] = [take(), take(), take()];
+  at(0).stand();
+  expect([first.connection !== undefined, second.connection, third.connection]).toEqual([true, undefined, undefined]);
+  at(0).receive(ANSWER);
+  expect(second.connection).toBe(first.connection);
+  expect(third.connection).toBeUndefined();
+  expect(begun).toHaveLength(1);
+});
+
+test('who has stopped waiting gets none, and a connection made for nobody serves the next', () => {
+  const { pool, take, at, begun } = openPool();
+  const gone = take();
+  pool.withdraw(gone);
+  at(0).stand();
+  expect(gone.connection).toBeUndefined();
+  expect(take().connection).toBeDefined();
+  expect(begun).toHaveLength(1);
+});
+
+test('a connection that is declined goes to the next in line', () => {
+  const { take, at } = openPool({ maxConnections: 1 });
+  take({ declines: true });
+  const next = take();
+  at(0).stand();
+  expect(next.connection).toBeDefined();
+});
+
+test('a failed attempt disappoints one taker, and none for whom another connection is being made', () => {
+  const { pool, take, at } = openPool();
+  const [first, second] = [take(), take()];
+  pool.withdraw(first);
+  const refusal = new Error('refused');
+  const failed = at(0);
+  failed.emit('error', refusal);
+  failed.emit('close');
+  expect(second.error).toBeUndefined();
+  at(1).emit('error', refusal);
+  at(1).emit('close');
+  expect(second.error).toBe(refusal);
+});
+
+test('a connection that closes makes room for whoever waits', async () => {
+  const { take, at, begun } = openPool({ maxConnections: 1 });
+  const [first, second] = [take(), take()];
+  at(0).stand();
+  at(0).destroy();
+  await closed(at(0));
+  expect(first.error).toBeInstanceOf(ConnectionEndedError);
+  expect(begun).toHaveLength(2);
+  at(1).stand();
+  expect(second.connection).toBeDefined();
+});
+
+test.each([
+  ['for 4 s where the upstream says nothing', ANSWER, 3999, 4000],
+  [
+    'until 2 s before the end that it names',
+    'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=15\r\nContent-Length: 0\r\n\r\n',
+    12_999,
+    13_000,
+  ],
+  [
+    'for ten minutes at the most',
+    'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=99999\r\nContent-Length: 0\r\n\r\n',
+    599_999,
+    600_000,
+  ],
+])('a free connection is used again %s', (_, answer, lastMs, tooLateMs) => {
+  for (const [ms, connections] of [
+    [lastMs, 1],
+    [tooLateMs, 2],
+  ] as const) {
+    const { take, at, begun, pass } = openPool();
+    take();
+    at(0).stand();
+    at(0).receive(answer);
+    pass(ms);
+    take();
+    expect(begun).toHaveLength(connections);
+  }
+});
+
+test('a connection is not kept whose end the upstream names for the next moment', () => {
+  const { take, at } = openPool();
+  take();
+  at(0).stand();
+  at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n');
+  expect(at(0).destroyed).toBe(true);
+});
+
+test('bytes that nobody asked for end a free connection, so that they are nobody’s answer', () => {
+  const { take, at, begun } = openPool();
+  take();
+  at(0).stand();
+  at(0).receive(ANSWER);
+  at(0).receive(ANSWER);
+  expect(at(0).destroyed).toBe(true);
+  const next = take();
+  expect(next.ended).toBe(false);
+  expect(begun).toHaveLength(2);
+});
+
+test('bytes after an answer, in the same read, end its connection', () => {
+  const { take, at } = openPool();
+  const taker = take();
+  at(0).stand();
+  at(0).receive(`${ANSWER}HTTP/1.1 500`);
+  expect(taker.ended).toBe(true);
+  expect(at(0).destroyed).toBe(true);
+});
+
+test('closing waits for what is under way, closes what is free, and gives none to those who come later', async () => {
+  const { pool, take, at } = openPool();
+  const taker = take();
+  at(0).stand();
+  let isClosed = false;
+  const closing = pool.close().then(() => {
+    isClosed = true;
+  });
+  await Promise.resolve();
+  expect(isClosed).toBe(false);
+  at(0).receive(ANSWER);
+  await closing;
+  expect(taker.ended).toBe(true);
+  expect(at(0).destroyed).toBe(true);
+  expect(take().error).toBeInstanceOf(PoolClosedError);
+});
