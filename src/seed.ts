@@ -12,6 +12,12 @@ export async function seed(customers: readonly SeedCustomer[], records: RecordSt
       ...(name !== undefined && { name }),
       ...(requestsPerHour !== undefined && { requestsPerHour }),
     });
-    await records.createKey(sha256Hex(key), { id: `key_${id}`, customer: id, prefix: keyPrefix(key), createdAt });
+    const prefix = keyPrefix(key);
+    await records.createKey(sha256Hex(key), {
+      id: `key_${id}`,
+      customer: id,
+      createdAt,
+      ...(prefix !== undefined && { prefix }),
+    });
   }
 }

@@ -29,11 +29,12 @@ export function keyRoutes({ records, clock, randomBytes, logger }: AdminParts): 
       const { name, expires_at: expiresAt } = parseBody(newKey, req.body);
       const customer = await requireCustomer(records, req.params.id);
       const key = createApiKey(randomBytes);
+      const prefix = keyPrefix(key);
       const record: KeyRecord = {
         id: createKeyId(randomBytes),
         customer: customer.id,
-        prefix: keyPrefix(key),
         createdAt: now(),
+        ...(prefix !== undefined && { prefix }),
         ...(name !== undefined && { name }),
         ...(expiresAt !== undefined && { expiresAt }),
       };

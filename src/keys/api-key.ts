@@ -21,6 +21,7 @@ const SHORTEST_KEY = 8;
 const LONGEST_KEY = 512;
 
 const SHOWN_LENGTH = 12;
+const SHORTEST_SHOWN = 32;
 /** Characters of a key that are never shown: 24 of base62 are 142 bits, out of reach of guessing. */
 const HIDDEN_LENGTH = 24;
 
@@ -36,6 +37,17 @@ export function failsChecksum(key: string): boolean {
   return checksum(key.slice(0, CHECKED_LENGTH)) !== key.slice(CHECKED_LENGTH);
 }
 
+/** Each place where a generated key may begin: they can overlap, so only the prefix is consumed. */
+const POSSIBLY_GENERATED = new RegExp(`${GENERATED_PREFIX}(?=([0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}))`, 'g');
+
+/** Whether a generated key, with its checksum, stands anywhere in a text. */
+export function containsGeneratedKey(text: string): boolean {
+  for (const [, rest] of text.matchAll(POSSIBLY_GENERATED)) {
+    if (!failsChecksum(`${GENERATED_PREFIX}${rest}`)) return true;
+  }
+  return false;
+}
+
 /** Whether a token can be an API key at all: token68 of 8 to 512 characters. */
 export function isPossibleKey(token: string): boolean {
   return token.length >= SHORTEST_KEY && token.length <= LONGEST_KEY && TOKEN68.test(token);
@@ -47,11 +59,11 @@ export function sha256Hex(key: string): string {
 }
 
 /**
- * What people recognise a key by: at most its first 12 characters, and only as many as leave 24 in the dark. So a
- * short imported key shows nothing (the empty string).
+ * What people recognise a key by: at most its first 12 characters, and only as many as leave 24 in the dark. Of a key
+ * that was made elsewhere and has less than 32 nothing is shown: there is too little left to recognise it by.
  */
-export function keyPrefix(key: string): string {
-  return key.slice(0, Math.max(0, Math.min(SHOWN_LENGTH, key.length - HIDDEN_LENGTH)));
+export function keyPrefix(key: string): string | undefined {
+  return key.length < SHORTEST_SHOWN ? undefined : key.slice(0, Math.min(SHOWN_LENGTH, key.length - HIDDEN_LENGTH));
 }
 
 /** A name for a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */

@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts';
 import { isCustomerId } from '../customer-id.ts';
 import type { CustomerRecord, Invalidations, KeyRecord, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
+import { expiryMsOf } from './key-state.ts';
 import { createRecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
@@ -133,24 +134,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
 function heldKey(record: KeyRecord | undefined): HeldKey | undefined {
   if (record === undefined) return undefined;
-  return { record, expiresAtMs: parseExpiry(record.expiresAt), refusal: refusalOf(record), known: undefined };
+  return { record, expiresAtMs: expiryMsOf(record), refusal: refusalOf(record), known: undefined };
 }
 
 function refusalOf(record: KeyRecord): InvalidKey | undefined {
   if (!KEY_ID.test(record.id) || !isCustomerId(record.customer)) return UNUSABLE;
   return record.revokedAt === undefined ? undefined : REVOKED;
-}
-
-/** RFC 3339 §5.6: without an offset a time would mean another instant on every machine. */
-const TIMESTAMP = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
-
-/** An unreadable time ends the key at once: whoever wrote it meant a bound, and none of ours is safe to assume. */
-function parseExpiry(expiresAt: string | undefined): number | undefined {
-  if (expiresAt === undefined) return undefined;
-  const [, year, month, day] = TIMESTAMP.exec(expiresAt) ?? [];
-  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  const expiresAtMs = Number(day) <= daysInMonth ? Date.parse(expiresAt) : Number.NaN;
-  return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs;
 }
 
 function known(held: HeldKey, customer: CustomerRecord | undefined): KnownKey {

@@ -10,6 +10,7 @@ export type AnswerSource = 'upstream' | 'gateway';
 const AUTH_RESULTS = [
   'valid',
   'missing',
+  'in_query',
   'malformed',
   'checksum',
   'unknown',
@@ -19,6 +20,7 @@ const AUTH_RESULTS = [
   'store_error',
 ] as const;
 export type AuthResult = (typeof AUTH_RESULTS)[number];
+export type BrowserUseOutcome = 'allowed' | 'refused';
 export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
 export type QuotaOutcome = 'allowed' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
@@ -44,6 +46,7 @@ export interface RequestSample {
 export interface Metrics extends StoreObserver {
   request(sample: RequestSample): void;
   auth(result: AuthResult): void;
+  browserUse(plan: string, outcome: BrowserUseOutcome): void;
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   inflight(change: 1 | -1): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
@@ -72,6 +75,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const httpRequests = createCounter(define.httpRequests, registry);
   const refusals = createCounter(define.refusals, registry);
   const auth = createCounter(define.auth, registry);
+  const browserUse = createCounter(define.browserUse, registry);
   const quotaDecisions = createCounter(define.quotaDecisions, registry);
   const storeCalls = createCounter(define.storeCalls, registry);
   const requestDuration = createHistogram(define.requestDuration, registry);
@@ -108,6 +112,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
     auth(result) {
       auth.increment(result);
+    },
+
+    browserUse(plan, outcome) {
+      browserUse.increment(plan, outcome);
     },
 
     quotaDecision(plan, policy, outcome, mode) {

@@ -35,6 +35,24 @@ export const PROBLEMS = {
     when: 'The key is unknown, revoked or expired; the three are not told apart.',
     remedy: 'Check that the whole key was copied; otherwise create a new key in your dashboard.',
   },
+  key_in_query: {
+    status: 401,
+    title: 'API key in the query',
+    when: 'The request has no Authorization header, but an API key in its query, where servers and proxies log it.',
+    remedy: 'Rotate the key: it must be considered exposed. Send the new one as `Authorization: Bearer <API_KEY>`.',
+  },
+  too_many_failures: {
+    status: 429,
+    title: 'Too many failed attempts',
+    when: 'What the request identifies itself with is not valid, like much else from its address within the last minute (`auth.failures_per_minute`). What is valid is never refused by this.',
+    remedy: 'Correct or stop what sends it, and wait for the seconds in `Retry-After`.',
+  },
+  browser_use: {
+    status: 403,
+    title: 'API key used from a browser',
+    when: 'A browser sent the request (`Origin` or `Sec-Fetch-Site`), and `auth.browser_keys` is `reject`.',
+    remedy: 'Rotate the key: whoever uses the page can read it. Call the API from a server of your own.',
+  },
   customer_suspended: {
     status: 403,
     title: 'Account suspended',
@@ -142,20 +160,33 @@ export const PROBLEMS = {
   unauthorized: {
     status: 401,
     title: 'Admin credentials required',
-    when: 'Admin API: no bearer token, or not the right one.',
-    remedy: 'Send `Authorization: Bearer <admin token>` with the value of `admin.token`.',
+    when: 'Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer.',
+    remedy:
+      'Send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that suits `admin.jwt`.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'Scope missing',
+    when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD.',
+    remedy: 'Have the issuer grant the scope that `detail` names.',
+  },
+  issuer_unavailable: {
+    status: 503,
+    title: 'Temporarily unable to check the token',
+    when: "Admin API: the keys of the JWT's issuer cannot be loaded from `admin.jwt.jwks_url`, or the last ones are too old.",
+    remedy: 'Try again after `Retry-After`, or use the admin token; it says nothing about the JWT.',
   },
   conflict: {
     status: 409,
-    title: 'Already exists',
-    when: 'Admin API: a customer with this id exists already.',
-    remedy: 'Choose another id, or change the existing record.',
+    title: 'In conflict with what is there',
+    when: 'Admin API: the customer or key exists already, or the key is in a state that rules the change out.',
+    remedy: 'Read the record that is there, and decide by what `detail` says.',
   },
   unprocessable: {
     status: 422,
     title: 'The request cannot be carried out as asked',
-    when: 'Admin API: a member is missing, unknown or of the wrong kind; the plan is unknown; a custom plan lacks its limit.',
-    remedy: 'Correct the members that `detail` names.',
+    when: 'Admin API: a member or query parameter is missing, unknown or of the wrong kind; the plan is unknown; a custom plan lacks its limit.',
+    remedy: 'Correct what `detail` names.',
   },
   unsupported_media_type: {
     status: 415,

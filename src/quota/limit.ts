@@ -18,6 +18,12 @@ export type EffectiveLimit =
   | { readonly found: true; readonly requestsPerHour: number; readonly source: 'override' | 'customer' | 'plan' }
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
+/** Where the limits of a policy stand, by plan and by customer, such as `config/gateway.yaml:41`. */
+export interface LimitOrigins {
+  readonly plans: ReadonlyMap<string, string>;
+  readonly overrides: ReadonlyMap<string, string>;
+}
+
 /**
  * The limit that holds for a customer: the configuration's override, else the customer's own number (on any plan),
  * else the plan's. A plan that the configuration doesn't know gives none, whatever else is set: nobody has said what
@@ -37,4 +43,12 @@ export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): E
     return { found: false, reason: `plan "${customer.plan}" is custom and the customer has no requests_per_hour` };
   }
   return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
+}
+
+/** Where the limit that holds for a customer was set; where there is none, what would have to say it. */
+export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, origins: LimitOrigins): string {
+  const plan = origins.plans.get(customer.plan);
+  if (plan === undefined) return 'customer record: plan';
+  if (limit.found && limit.source === 'override') return origins.overrides.get(customer.id) ?? plan;
+  return limit.found && limit.source === 'plan' ? plan : 'customer record: requests_per_hour';
 }

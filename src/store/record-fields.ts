@@ -2,9 +2,18 @@
  * Records as named text fields: the form in which both stores keep them. An absent, null or empty field is unset.
  * Outside programs write such records, so every value is read with suspicion.
  */
-import type { CustomerRecord, KeyRecord } from './store.ts';
+import type { CustomerChange, CustomerRecord, KeyChange, KeyRecord } from './store.ts';
 
-export const KEY_FIELDS = ['id', 'customer', 'name', 'prefix', 'created_at', 'expires_at', 'revoked_at'] as const;
+export const KEY_FIELDS = [
+  'id',
+  'customer',
+  'name',
+  'prefix',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'replaced_by',
+] as const;
 export const CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'name', 'suspended', 'usage_reset_at'] as const;
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
@@ -22,6 +31,7 @@ export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
     ...(fields.created_at && { createdAt: fields.created_at }),
     ...(fields.expires_at && { expiresAt: fields.expires_at }),
     ...(fields.revoked_at && { revokedAt: fields.revoked_at }),
+    ...(fields.replaced_by && { replacedBy: fields.replaced_by }),
   };
 }
 
@@ -47,6 +57,7 @@ export function keyFields(record: KeyRecord): KeyFields {
     created_at: record.createdAt ?? null,
     expires_at: record.expiresAt ?? null,
     revoked_at: record.revokedAt ?? null,
+    replaced_by: record.replacedBy ?? null,
   };
 }
 
@@ -58,6 +69,30 @@ export function customerFields(record: CustomerRecord): CustomerFields {
     suspended: record.suspended ? '1' : null,
     usage_reset_at: record.usageResetAt ?? null,
   };
+}
+
+/** The fields that change, and only those; null or empty unsets. */
+export function keyChangeFields({ name, expiresAt }: KeyChange): KeyFields {
+  return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expires_at: expiresAt }) };
+}
+
+/** The fields that change, and only those; null or empty unsets. */
+export function customerChangeFields({ plan, name, requestsPerHour, suspended }: CustomerChange): CustomerFields {
+  return {
+    ...(plan !== undefined && { plan }),
+    ...(name !== undefined && { name }),
+    ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
+    ...(suspended !== undefined && { suspended: suspended ? '1' : null }),
+  };
+}
+
+/** Oldest first, and before them those of which nobody knows when they were made; of the same time by their ids. */
+export function byCreation(a: KeyRecord, b: KeyRecord): number {
+  return createdAtMs(a) - createdAtMs(b) || (a.id < b.id ? -1 : 1);
+}
+
+function createdAtMs({ createdAt = '' }: KeyRecord): number {
+  return Date.parse(createdAt) || 0;
 }
 
 function parseLimit(text: string): number | 'invalid' {

@@ -1,6 +1,6 @@
 /**
- * What the gateway keeps outside its own memory, as two interfaces: records (keys and customers) and windows (the
- * hourly counters). Redis and the embedded store implement both and pass one contract suite.
+ * What the gateway keeps outside its own memory, as four interfaces: records (keys and customers), last uses of keys, the
+ * audit log, and windows (the hourly counters). Redis and the embedded store implement them and pass one contract suite.
  */
 
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
@@ -13,6 +13,8 @@ export interface KeyRecord {
   readonly createdAt?: string;
   readonly expiresAt?: string;
   readonly revokedAt?: string;
+  /** The id of the key that was made to take its place: `expiresAt` ends its grace. */
+  readonly replacedBy?: string;
 }
 
 export interface CustomerRecord {
@@ -25,6 +27,44 @@ export interface CustomerRecord {
   readonly usageResetAt?: string;
 }
 
+/** What is not named stays as it is; null unsets. */
+export interface CustomerChange {
+  readonly plan?: string;
+  readonly name?: string | null;
+  readonly requestsPerHour?: number | null;
+  readonly suspended?: boolean;
+}
+
+/** What is not named stays as it is; null unsets. */
+export interface KeyChange {
+  readonly name?: string | null;
+  readonly expiresAt?: string | null;
+}
+
+/** How a key that is to be replaced was found; only `retired` changed anything. */
+export type Retirement =
+  | { readonly outcome: 'retired'; readonly record: KeyRecord }
+  /** Revoked, or replaced before, or its expiry is not the expected one any more. */
+  | { readonly outcome: 'changed'; readonly record: KeyRecord }
+  | { readonly outcome: 'missing' };
+
+/** Part of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; undefined after the last. Opaque, of URL-safe characters. */
+  readonly next: string | undefined;
+}
+
+/** The cursor is none that this store gave. */
+export class InvalidCursorError extends Error {
+  override readonly name = 'InvalidCursorError';
+}
+
+/**
+ * Lists promise what a walk over a living store can: what is there from the first page to the last is listed; what
+ * comes, goes or changes meanwhile may be listed or not, and in two pages something may be listed twice. Their methods
+ * reject with {@link InvalidCursorError}.
+ */
 export interface RecordStore {
   /** `sha256`: lower-case hex digest of the whole API key. */
   findKey(sha256: string): Promise<KeyRecord | undefined>;
@@ -39,6 +79,82 @@ export interface RecordStore {
    * when there is none.
    */
   resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
+  /** At most `limit` customers, also such as other programs wrote. */
+  listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
+  /** The record as it is afterwards, undefined when there is none. */
+  updateCustomer(id: string, change: CustomerChange): Promise<CustomerRecord | undefined>;
+  /**
+   * With its keys, those that other programs wrote once they are indexed, and its window. The number of keys that went
+   * with it, undefined when there was no such customer.
+   */
+  deleteCustomer(id: string): Promise<number | undefined>;
+  /** At most `limit` keys of all customers, also such as other programs wrote without their indexes. */
+  listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
+  /** All keys of one customer, oldest first; those that other programs wrote once they are indexed. */
+  listCustomerKeys(customer: string): Promise<readonly KeyRecord[]>;
+  /** The record as it is afterwards, undefined when there is none. */
+  updateKey(keyId: string, change: KeyChange): Promise<KeyRecord | undefined>;
+  /**
+   * Gives a key that is neither revoked nor replaced, and expires when the caller thinks it does, a successor and the end
+   * of its grace, all at once.
+   */
+  retireKey(keyId: string, expected: Pick<KeyRecord, 'expiresAt'>, replacement: KeyReplacement): Promise<Retirement>;
+  /** Takes a key away as if it had never been. For one that nobody can have used. */
+  discardKey(keyId: string): Promise<void>;
+  /**
+   * Writes the indexes by key id and by customer for keys that other programs wrote without them, and drops entries that
+   * lead nowhere. Safe to repeat and while gateways run.
+   */
+  reindex(): Promise<ReindexReport>;
+}
+
+export interface KeyReplacement {
+  readonly replacedBy: string;
+  /** The end of the grace. */
+  readonly expiresAt: string;
+}
+
+export interface ReindexReport {
+  readonly keys: number;
+  readonly entriesAdded: number;
+  readonly entriesDropped: number;
+  /**
+   * Key hashes without the fields that they must have, with the id of another key, or under a name that is no SHA-256.
+   * Names of them, at most ten, without the hash's second half.
+   */
+  readonly unusable: readonly string[];
+}
+
+/** When keys were last used, to about a minute: kept apart from their records, so that a use invalidates nothing. */
+export interface KeyUseStore {
+  /** Later than what is known, or nothing happens. Wall time in ms. */
+  noteUses(uses: readonly { readonly keyId: string; readonly usedAtMs: number }[]): Promise<void>;
+  /** In the order of `keyIds`; undefined for one that was never used. */
+  lastUses(keyIds: readonly string[]): Promise<readonly (number | undefined)[]>;
+}
+
+/** One change that somebody made. Values of keys are never in it. */
+export interface AuditEntry {
+  /** ISO 8601 UTC. */
+  readonly at: string;
+  /** `token`, or `jwt:` and the subject. */
+  readonly actor: string;
+  /** The address that the call came from. */
+  readonly from: string;
+  /** Such as `key.create`. */
+  readonly action: string;
+  /** The customer that it was about, where there is one. */
+  readonly customer?: string;
+  readonly keyId?: string;
+  /** What was changed to what, by the names of the admin API. */
+  readonly details?: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** Entries are added and, beyond a number of them, dropped at the far end; none is ever changed. */
+export interface AuditStore {
+  append(entry: AuditEntry): Promise<void>;
+  /** Newest first. Rejects with {@link InvalidCursorError}. */
+  list(cursor: string | undefined, limit: number): Promise<Page<AuditEntry & { readonly id: string }>>;
 }
 
 /** What a store says has changed: by this program or by any other. */
@@ -126,6 +242,8 @@ export interface StoreStatus {
 
 export interface Store {
   readonly records: RecordStore;
+  readonly keyUses: KeyUseStore;
+  readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly invalidations: Invalidations;
   /**
@@ -152,6 +270,19 @@ export type StoreOp =
   | 'read_key_id'
   | 'revoke_key'
   | 'reset_usage'
+  | 'list_customers'
+  | 'update_customer'
+  | 'delete_customer'
+  | 'list_keys'
+  | 'list_customer_keys'
+  | 'update_key'
+  | 'retire_key'
+  | 'discard_key'
+  | 'reindex'
+  | 'note_uses'
+  | 'read_uses'
+  | 'append_audit'
+  | 'read_audit'
   | 'reserve'
   | 'refund'
   | 'report'

@@ -103,7 +103,7 @@ it('every result of authentication is there from the start, with 0', async () =>
   const metrics = openMetrics();
   metrics.auth('revoked');
   const lines = await samples(metrics, 'tollgate_auth_total');
-  expect(lines).toHaveLength(9);
+  expect(lines).toHaveLength(10);
   expect(lines).toContain('tollgate_auth_total{result="valid"} 0');
   expect(lines).toContain('tollgate_auth_total{result="revoked"} 1');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { effectiveLimit } from '../../src/quota/limit.ts';
+import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
 import type { CustomerRecord } from '../../src/store/store.ts';
 
 const policy = {
@@ -50,5 +50,26 @@ describe('there is no limit when', () => {
   ])('%s', (_, record, reason) => {
     const limit = effectiveLimit(record, policy);
     expect(limit.found ? '' : limit.reason).toContain(reason);
+  });
+});
+
+describe('a limit is explained by', () => {
+  const origins = {
+    plans: new Map([
+      ['starter', 'gateway.yaml:4'],
+      ['enterprise', 'gateway.yaml:5'],
+    ]),
+    overrides: new Map([['acme', 'gateway.yaml:9']]),
+  };
+
+  it.each([
+    ['the line of the override', customer({ id: 'acme', requestsPerHour: 7 }), 'gateway.yaml:9'],
+    ['the field of the record', customer({ requestsPerHour: 7 }), 'customer record: requests_per_hour'],
+    ['the line of the plan', customer({}), 'gateway.yaml:4'],
+    ['the plan of the record, which is unknown', customer({ id: 'acme', plan: 'gold' }), 'customer record: plan'],
+    ['the number that is missing', customer({ plan: 'enterprise' }), 'customer record: requests_per_hour'],
+    ['the number that is none', customer({ requestsPerHour: 'invalid' }), 'customer record: requests_per_hour'],
+  ])('%s', (_, record, origin) => {
+    expect(limitOrigin(record, effectiveLimit(record, policy), origins)).toBe(origin);
   });
 });

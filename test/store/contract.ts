@@ -9,6 +9,9 @@ import type {
   StoreObserver,
   StoreOp,
 } from '../../src/store/store.ts';
+import { changesContract } from './contract-changes.ts';
+import { listsContract } from './contract-lists.ts';
+import { notesContract } from './contract-notes.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
 const HOLD_MS = 2000;
@@ -51,9 +54,13 @@ export function storeContract(name: string, openStore: OpenStore): void {
     const observer = new RecordingObserver();
     const store = await openStore(observer);
     onTestFinished(() => store.close());
-    const { records, windows, invalidations } = store;
-    return { store, records, windows, invalidations, status: () => store.status(), observer };
+    const { records, keyUses, audit, windows, invalidations } = store;
+    return { store, records, keyUses, audit, windows, invalidations, status: () => store.status(), observer };
   }
+
+  changesContract(name, open);
+  listsContract(name, open);
+  notesContract(name, open);
 
   describe(`${name}: windows`, () => {
     test('grant exactly the limit, whatever the number of simultaneous calls', async () => {
@@ -412,6 +419,31 @@ export function storeContract(name: string, openStore: OpenStore): void {
       await records.resetUsage('acme', '2026-01-01T00:00:00Z');
       expect(await store.announce('instance-1')).toBe(1);
       expect(observer.calls.map(({ op }) => op)).toEqual(['report', 'reset_usage', 'announce']);
+    });
+
+    test("is told of each of the admin API's calls, too", async () => {
+      const { records, keyUses, audit, observer } = await open();
+      const calls: [StoreOp, () => Promise<unknown>][] = [
+        ['list_customers', () => records.listCustomers(undefined, 10)],
+        ['update_customer', () => records.updateCustomer('acme', { plan: 'starter' })],
+        ['delete_customer', () => records.deleteCustomer('acme')],
+        ['list_keys', () => records.listKeys(undefined, 10)],
+        ['list_customer_keys', () => records.listCustomerKeys('acme')],
+        ['update_key', () => records.updateKey('k1', { name: 'x' })],
+        ['retire_key', () => records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' })],
+        ['discard_key', () => records.discardKey('k1')],
+        ['reindex', () => records.reindex()],
+        ['note_uses', () => keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }])],
+        ['read_uses', () => keyUses.lastUses(['k1'])],
+        ['append_audit', () => audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' })],
+        ['read_audit', () => audit.list(undefined, 10)],
+      ];
+      for (const [op, call] of calls) {
+        observer.calls.length = 0;
+        await call();
+        expect([...new Set(observer.calls.map((called) => called.op))]).toEqual([op]);
+        expect(observer.calls.some(({ failed }) => failed)).toBe(false);
+      }
     });
 
     test('is not up once the store is closed', async () => {

@@ -7,9 +7,27 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { giveBack, RecordingObserver, request } from './contract.ts';
+import { everyPage } from './every-page.ts';
 
 const HOUR_MS = 3_600_000;
 const SHA256 = 'a'.repeat(64);
+/** As the first version of the schema was written, with a customer, a key and a window. */
+const FORMER_VERSION = `
+  CREATE TABLE customer (id TEXT PRIMARY KEY, plan TEXT NOT NULL, requests_per_hour TEXT, name TEXT, suspended TEXT,
+    usage_reset_at TEXT) STRICT, WITHOUT ROWID;
+  CREATE TABLE api_key (sha256 TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, customer TEXT NOT NULL, name TEXT,
+    prefix TEXT, created_at TEXT, expires_at TEXT, revoked_at TEXT) STRICT, WITHOUT ROWID;
+  CREATE TABLE window (customer TEXT PRIMARY KEY, epoch TEXT NOT NULL, used INTEGER NOT NULL, oldest INTEGER NOT NULL,
+    newest INTEGER NOT NULL, hold_end_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE INDEX window_by_newest ON window (newest);
+  CREATE TABLE bucket (customer TEXT NOT NULL, bucket INTEGER NOT NULL, units INTEGER NOT NULL,
+    PRIMARY KEY (customer, bucket)) STRICT, WITHOUT ROWID;
+  PRAGMA user_version = 1;
+  INSERT INTO customer VALUES ('acme', 'starter', NULL, NULL, '1', NULL);
+  INSERT INTO api_key VALUES ('${SHA256}', 'k1', 'acme', 'production', NULL, NULL, NULL, NULL);
+  INSERT INTO window VALUES ('acme', 'epoch', 7, ${Date.UTC(2026, 0, 1) / 10_000}, ${Date.UTC(2026, 0, 1) / 10_000}, 0);
+  INSERT INTO bucket VALUES ('acme', ${Date.UTC(2026, 0, 1) / 10_000}, 7);
+`;
 
 function newFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-embedded-'));
@@ -105,13 +123,65 @@ test('a file that is no store is not opened', async () => {
   await expect(open(file)).rejects.toThrow(`cannot open the store file ${file}: file is not a database`);
 });
 
+test('a file of the version before keeps what it holds, and learns what is new', async () => {
+  const file = newFile();
+  mkdirSync(dirname(file), { recursive: true });
+  const former = new DatabaseSync(file);
+  former.exec(FORMER_VERSION);
+  former.close();
+
+  for (const opening of ['first', 'again']) {
+    const store = await open(file);
+    expect(await store.records.findCustomer('acme')).toEqual({ id: 'acme', plan: 'starter', suspended: true });
+    expect(await store.windows.reserve(request({ need: 0 }))).toMatchObject({ used: 7 });
+    if (opening === 'first') {
+      expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme', name: 'production' });
+      await store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' });
+      await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 5 }]);
+      await store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.rotate' });
+    }
+    expect(await store.records.findKeyById('k1')).toMatchObject({ replacedBy: 'k2' });
+    expect(await store.keyUses.lastUses(['k1'])).toEqual([5]);
+    expect((await store.audit.list(undefined, 10)).items).toHaveLength(1);
+    await store.close();
+  }
+});
+
+test('the last ten thousand changes are kept, and their order and ids with them', async () => {
+  const file = newFile();
+  const entry = { at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1' };
+  const first = await open(file);
+  for (let i = 0; i < 10_003; i += 1) await first.audit.append({ ...entry, action: String(i) });
+  await first.close();
+  const store = await open(file);
+  onTestFinished(() => store.close());
+  await store.audit.append({ ...entry, action: 'newest' });
+  const pages = await everyPage((cursor) => store.audit.list(cursor, 999));
+  const actions = pages.flat().map(({ action }) => action);
+  expect(actions).toHaveLength(10_000);
+  expect([actions[0], actions[1], actions.at(-1)]).toEqual(['newest', '10002', '4']);
+});
+
+test('a use that is told after its key was deleted leaves nothing behind', async () => {
+  const file = newFile();
+  const store = await open(file);
+  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await store.records.deleteCustomer('acme');
+  await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 5 }]);
+  await store.close();
+  const database = new DatabaseSync(file);
+  onTestFinished(() => database.close());
+  expect(database.prepare('SELECT * FROM key_use').all()).toEqual([]);
+});
+
 test('a file of a newer version is not touched', async () => {
   const file = newFile();
   await (await open(file)).close();
   const database = new DatabaseSync(file);
   database.exec('PRAGMA user_version = 99');
   database.close();
-  await expect(open(file)).rejects.toThrow('its schema is version 99, this program knows version 1');
+  await expect(open(file)).rejects.toThrow('its schema is version 99, this program knows version 2');
 });
 
 test('calls after closing reject as unavailable', async () => {

@@ -1,12 +1,18 @@
 import { expect, test } from 'vitest';
 import {
+  auditName,
+  CUSTOMER_KEYS,
+  CUSTOMER_RECORDS,
   customerKeysName,
   customerRecordName,
   everyName,
   installedName,
   instancesName,
+  KEY_IDS,
+  KEY_RECORDS,
   keyIdName,
   keyRecordName,
+  keyUsesName,
   parseTrackedName,
   windowName,
 } from '../../src/store/redis/key-names.ts';
@@ -26,6 +32,8 @@ test.each([
   customerKeysName('tollgate', 'acme'),
   windowName('tollgate', 'acme'),
   instancesName('tollgate'),
+  keyUsesName('tollgate'),
+  auditName('tollgate'),
   keyRecordName('other', SHA256),
   customerRecordName('other', 'acme'),
   installedName('other'),
@@ -33,6 +41,22 @@ test.each([
   'tollgate:customer:{acme',
 ])('a name of which nothing is kept in memory changes nothing: %s', (name) => {
   expect(parseTrackedName('tollgate', name)).toBeUndefined();
+});
+
+test.each([
+  [KEY_RECORDS, keyRecordName],
+  [CUSTOMER_RECORDS, customerRecordName],
+  [KEY_IDS, keyIdName],
+  [CUSTOMER_KEYS, customerKeysName],
+])('the names of a family are read as they were written, and no others: %#', (family, name) => {
+  const families = [keyRecordName, customerRecordName, keyIdName, customerKeysName];
+  for (const prefix of ['tollgate', 'a:b', 'with {braces}']) {
+    expect(family.parse(prefix, name(prefix, 'x:{y}'))).toBe('x:{y}');
+    for (const other of families) {
+      if (other !== name) expect(family.parse(prefix, other(prefix, 'x'))).toBeUndefined();
+    }
+  }
+  expect(family.pattern('t*')).toMatch(/^t\\\*:[a-z-]+:\{?\*$/);
 });
 
 test('a prefix is matched letter by letter', () => {

@@ -35,6 +35,13 @@ function misses({ records }: Store): (() => Promise<unknown>)[] {
     () => records.findKeyById('k1'),
     () => records.revokeKey('k1', '2026-01-01T00:00:00Z'),
     () => records.resetUsage('acme', '2026-01-01T00:00:00Z'),
+    () => records.updateCustomer('acme', { plan: 'starter' }),
+    () => records.deleteCustomer('acme'),
+    () => records.updateKey('k1', { name: 'x' }),
+    () => records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' }),
+    () => records.listCustomers(undefined, 10),
+    () => records.listKeys(undefined, 10),
+    () => records.listCustomerKeys('acme'),
   ];
 }
 
@@ -92,6 +99,8 @@ test('a store that lost its data proves nothing: what is missing is unavailable,
   await redis.command('HSET', `test:key:${SHA256}`, 'id', 'k1', 'customer', 'acme');
   expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
   expect(store.status().wiped).toBe(true);
+  // A list would say that this is all there is.
+  await expect(store.records.listKeys(undefined, 10)).rejects.toBeInstanceOf(StoreWipedError);
 });
 
 test('the loss is noticed without a call: by the push, and after a restart', async () => {

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import type { RecordStore } from '../../src/store/store.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { RecordingObserver, request } from './contract.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
@@ -10,6 +11,8 @@ const SHA256 = 'a'.repeat(64);
 const OTHER_SHA256 = 'b'.repeat(64);
 const KEY = `test:key:${SHA256}`;
 const CUSTOMER = 'test:customer:{acme}';
+const KEY_CHANGED = { kind: 'key', sha256: SHA256 };
+const CUSTOMER_CHANGED = { kind: 'customer', id: 'acme' };
 
 async function start(options?: RedisServerOptions): Promise<RedisServer> {
   const redis = await startRedis(options);
@@ -79,6 +82,32 @@ test('a write of one gateway is pushed to another', async () => {
   await other.records.findKey(SHA256);
   await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
   expect(await pushed.atLeast(1)).toEqual([{ kind: 'key', sha256: SHA256 }]);
+});
+
+test.each<[string, (records: RecordStore) => Promise<unknown>, object[]]>([
+  ['a change of a customer', (records) => records.updateCustomer('acme', { suspended: true }), [CUSTOMER_CHANGED]],
+  ['a change of a key', (records) => records.updateKey('k1', { expiresAt: '2027-01-01T00:00:00Z' }), [KEY_CHANGED]],
+  [
+    'the replacement of a key',
+    (records) => records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' }),
+    [KEY_CHANGED],
+  ],
+  ['a key that is taken away', (records) => records.discardKey('k1'), [KEY_CHANGED]],
+  [
+    'the deletion of a customer, with its keys',
+    (records) => records.deleteCustomer('acme'),
+    [KEY_CHANGED, CUSTOMER_CHANGED],
+  ],
+])('%s by one gateway is pushed to another', async (_what, change, expected) => {
+  const redis = await start();
+  const { store } = await open(redis.url);
+  const { store: other, pushed } = await open(redis.url);
+  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await other.records.findKey(SHA256);
+  await other.records.findCustomer('acme');
+  await change(store.records);
+  expect(await pushed.atLeast(expected.length)).toEqual(expected);
 });
 
 test('a write of a window is pushed to nobody: Redis tracks records only', async () => {

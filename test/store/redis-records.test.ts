@@ -121,6 +121,51 @@ test('a customer record without a plan is no customer, and is not overwritten', 
   expect(await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false })).toBe('exists');
 });
 
+test('what is unset by a change is gone from the hash, and the rest of it is left alone', async () => {
+  const { store, prefix } = await open();
+  const customer = `${prefix}:customer:{acme}`;
+  await redis.command('HSET', customer, 'plan', 'a', 'name', 'x', 'requests_per_hour', '5', 'note', 'of a dashboard');
+  await store.records.updateCustomer('acme', { name: null, requestsPerHour: null, suspended: true });
+  expect(await redis.command('HGETALL', customer)).toEqual(['plan', 'a', 'note', 'of a dashboard', 'suspended', '1']);
+  await store.records.updateCustomer('acme', { suspended: false });
+  expect(await redis.command('HEXISTS', customer, 'suspended')).toBe(0);
+
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme', name: 'x' });
+  await store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' });
+  await store.records.updateKey('k1', { name: null });
+  const fields = ['id', 'k1', 'customer', 'acme', 'replaced_by', 'k2', 'expires_at', '2027-01-01T00:00:00Z'];
+  expect(await redis.command('HGETALL', `${prefix}:key:${SHA256}`)).toEqual(fields);
+});
+
+test('a key whose fields are there and empty is neither revoked nor replaced, and has no expiry', async () => {
+  const { store, prefix } = await open();
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  const unset = ['revoked_at', '', 'replaced_by', '', 'expires_at', ''];
+  await redis.command('HSET', `${prefix}:key:${SHA256}`, ...unset);
+  const replacement = { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' };
+  const record = { id: 'k1', customer: 'acme', ...replacement };
+  expect(await store.records.retireKey('k1', {}, replacement)).toEqual({ outcome: 'retired', record });
+});
+
+test('a change by an index entry that leads to a key of another id changes nothing', async () => {
+  const { store, prefix } = await open();
+  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await redis.command('SET', `${prefix}:key-id:k2`, SHA256);
+  expect(await store.records.updateKey('k2', { name: 'x' })).toBeUndefined();
+  expect(await store.records.retireKey('k2', {}, { replacedBy: 'k3', expiresAt: '2027-01-01T00:00:00Z' })).toEqual({
+    outcome: 'missing',
+  });
+  await store.records.discardKey('k2');
+  expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme' });
+});
+
+test('a customer record without a plan is not changed: no field of it makes it one', async () => {
+  const { store, prefix } = await open();
+  await redis.command('HSET', `${prefix}:customer:{acme}`, 'name', 'x', 'plan', '');
+  expect(await store.records.updateCustomer('acme', { plan: 'starter', suspended: true })).toBeUndefined();
+  expect(await redis.command('HGETALL', `${prefix}:customer:{acme}`)).toEqual(['name', 'x', 'plan', '']);
+});
+
 test('a key that was revoked with an empty time is revoked now', async () => {
   const { store, prefix } = await open();
   await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
@@ -159,7 +204,15 @@ test('a refused key leaves no index entries of its own', async () => {
 
 test('a Redis key of a wrong type is a failure and never an unknown key', async () => {
   const { store, prefix, observer } = await open();
-  const names = [`key:${SHA256}`, 'customer:{acme}', 'key-id:k1', 'window:{acme}'];
+  const names = [
+    `key:${SHA256}`,
+    'customer:{acme}',
+    'key-id:k1',
+    'customer-keys:{acme}',
+    'window:{acme}',
+    'key-uses',
+    'audit',
+  ];
   for (const name of names) await redis.command('RPUSH', `${prefix}:${name}`, 'x');
   const calls = [
     () => store.records.findKey(SHA256),
@@ -168,6 +221,15 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
     () => store.records.findKeyById('k1'),
     () => store.records.revokeKey('k1', '2026-01-01T00:00:00Z'),
     () => store.records.resetUsage('acme', '2026-01-01T00:00:00Z'),
+    () => store.records.updateCustomer('acme', { plan: 'starter' }),
+    () => store.records.deleteCustomer('acme'),
+    () => store.records.updateKey('k1', { name: 'x' }),
+    () => store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' }),
+    () => store.records.listCustomerKeys('acme'),
+    () => store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]),
+    () => store.keyUses.lastUses(['k1']),
+    () => store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' }),
+    () => store.audit.list(undefined, 10),
     () => store.windows.report('acme', []),
     () => store.windows.reserve(request()),
   ];

@@ -32,7 +32,7 @@ export async function startTestGateway(settings: {
     ...config,
     listen: { ...anyPort, ...config.listen },
     ops: anyPort,
-    admin: { ...anyPort, token: ADMIN_TOKEN },
+    admin: { ...anyPort, token: ADMIN_TOKEN, ...config.admin },
     store: { url: settings.storeUrl, ...config.store },
     upstream: { urls: [settings.upstreamUrl], ...config.upstream },
     shutdown: { not_ready_ms: 1, drain_ms: 2000, ...config.shutdown },

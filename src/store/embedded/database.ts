@@ -4,8 +4,9 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../store.ts';
 
-const SCHEMA_VERSION = 1;
-const SCHEMA = `
+/** Each makes the schema of the next version out of the one before; the first begins with an empty file. */
+const MIGRATIONS = [
+  `
   CREATE TABLE customer (
     id TEXT PRIMARY KEY,
     plan TEXT NOT NULL,
@@ -39,7 +40,27 @@ const SCHEMA = `
     units INTEGER NOT NULL,
     PRIMARY KEY (customer, bucket)
   ) STRICT, WITHOUT ROWID;
-`;
+`,
+  `
+  ALTER TABLE api_key ADD COLUMN replaced_by TEXT;
+  CREATE INDEX api_key_by_customer ON api_key (customer);
+  CREATE TABLE key_use (
+    key_id TEXT PRIMARY KEY,
+    used_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    "from" TEXT NOT NULL,
+    action TEXT NOT NULL,
+    customer TEXT,
+    key_id TEXT,
+    details TEXT
+  ) STRICT;
+`,
+];
+const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
 
 /**
@@ -79,10 +100,12 @@ export function inTransaction<T>(database: DatabaseSync, work: (database: Databa
 }
 
 function migrate(database: DatabaseSync): void {
-  const version = database.prepare('PRAGMA user_version').get()?.user_version;
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
   if (version === SCHEMA_VERSION) return;
-  if (version !== 0) throw new Error(`its schema is version ${version}, this program knows version ${SCHEMA_VERSION}`);
-  database.exec(SCHEMA);
+  if (version < 0 || version > SCHEMA_VERSION) {
+    throw new Error(`its schema is version ${version}, this program knows version ${SCHEMA_VERSION}`);
+  }
+  for (const migration of MIGRATIONS.slice(version)) database.exec(migration);
   database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
 }
 

@@ -8,7 +8,9 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import { InvalidationListeners } from '../invalidation-listeners.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
+import { embeddedAudit } from './audit.ts';
 import { openDatabase } from './database.ts';
+import { embeddedKeyUses } from './key-uses.ts';
 import type { RunOperation } from './operation.ts';
 import { embeddedRecords } from './records.ts';
 import { embeddedWindows } from './windows.ts';
@@ -55,6 +57,8 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
 
   return {
     records: embeddedRecords(database, run, (change) => listeners.emit(change)),
+    keyUses: embeddedKeyUses(database, run),
+    audit: embeddedAudit(database, run),
     windows: embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
     // Nobody else writes to the file, so what is changed here is all that changes.
     invalidations: { connected: true, subscribe: listeners.subscribe },

@@ -1,16 +1,23 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
+  byCreation,
   type CustomerFields,
+  customerChangeFields,
   customerFields,
   customerRecordFrom,
   type KeyFields,
+  keyChangeFields,
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import type { CustomerRecord, Invalidation, KeyRecord, RecordStore } from '../store.ts';
+import type { CustomerRecord, Invalidation, KeyRecord, RecordStore, Retirement } from '../store.ts';
+import { keyBefore, pageOf } from './cursor.ts';
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
+
+type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
+type CustomerRow = Required<CustomerFields> & { readonly id: string };
 
 /** `changed` is told of every change in the turn in which it is made. */
 export function embeddedRecords(
@@ -20,30 +27,61 @@ export function embeddedRecords(
 ): RecordStore {
   const selectKey = database.prepare('SELECT * FROM api_key WHERE sha256 = ?');
   const selectKeyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
+  const selectKeysAfter = database.prepare('SELECT * FROM api_key WHERE id > ? ORDER BY id LIMIT ?');
+  const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ?');
   const selectCustomer = database.prepare('SELECT * FROM customer WHERE id = ?');
+  const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
+  const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
   const insertCustomer = database.prepare(
     `INSERT INTO customer (id, plan, requests_per_hour, name, suspended, usage_reset_at)
      VALUES (:id, :plan, :requests_per_hour, :name, :suspended, :usage_reset_at) ON CONFLICT DO NOTHING`,
   );
   const insertKey = database.prepare(
-    `INSERT INTO api_key (sha256, id, customer, name, prefix, created_at, expires_at, revoked_at)
-     VALUES (:sha256, :id, :customer, :name, :prefix, :created_at, :expires_at, :revoked_at) ON CONFLICT DO NOTHING`,
+    `INSERT INTO api_key (sha256, id, customer, name, prefix, created_at, expires_at, revoked_at, replaced_by)
+     VALUES (:sha256, :id, :customer, :name, :prefix, :created_at, :expires_at, :revoked_at, :replaced_by)
+     ON CONFLICT DO NOTHING`,
   );
-  const selectSha256 = database.prepare('SELECT sha256 FROM api_key WHERE id = ?');
-  const setRevoked = database.prepare(
-    `UPDATE api_key SET revoked_at = :revokedAt WHERE id = :id AND coalesce(revoked_at, '') = ''`,
+  const updateCustomer = database.prepare(
+    `UPDATE customer SET plan = :plan, requests_per_hour = :requests_per_hour, name = :name, suspended = :suspended
+     WHERE id = :id`,
+  );
+  const updateKey = database.prepare(
+    `UPDATE api_key SET name = :name, expires_at = :expires_at, revoked_at = :revoked_at, replaced_by = :replaced_by
+     WHERE id = :id`,
   );
   const setUsageReset = database.prepare('UPDATE customer SET usage_reset_at = :resetAt WHERE id = :id');
+  const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
+  const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
+  const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
   const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
   const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
-  const customerFrom = (id: string, row: unknown) =>
-    row === undefined ? undefined : customerRecordFrom(id, row as CustomerFields);
-  const keyFrom = (row: unknown) => (row === undefined ? undefined : keyRecordFrom(row as KeyFields));
+
+  const customerRow = (id: string) => selectCustomer.get(id) as CustomerRow | undefined;
+  const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
+  const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
+  const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
+
+  /** Writes these fields of the key and tells of it; the record as it is afterwards. */
+  const changeKey = (row: KeyRow, fields: KeyFields): KeyRecord | undefined => {
+    const { id } = row;
+    const { name, expires_at, revoked_at, replaced_by } = { ...row, ...fields };
+    updateKey.run({ id, name, expires_at, revoked_at, replaced_by });
+    changed({ kind: 'key', sha256: row.sha256 });
+    return keyFrom(keyRow(id));
+  };
+  const removeKey = ({ id }: KeyRow) => {
+    deleteKey.run(id);
+    deleteKeyUse.run(id);
+  };
+  const removeWindow = (customer: string) => {
+    deleteBuckets.run(customer);
+    deleteWindow.run(customer);
+  };
 
   return {
-    findKey: (sha256) => run('read_key', () => keyFrom(selectKey.get(sha256))),
+    findKey: (sha256) => run('read_key', () => keyFrom(selectKey.get(sha256) as KeyRow | undefined)),
 
-    findCustomer: (id) => run('read_customer', () => customerFrom(id, selectCustomer.get(id))),
+    findCustomer: (id) => run('read_customer', () => customerFrom(customerRow(id))),
 
     createCustomer: (record) =>
       run('create_customer', () => {
@@ -61,24 +99,104 @@ export function embeddedRecords(
         return 'created';
       }),
 
-    findKeyById: (keyId) => run('read_key_id', () => keyFrom(selectKeyById.get(keyId))),
+    findKeyById: (keyId) => run('read_key_id', () => keyFrom(keyRow(keyId))),
 
     revokeKey: (keyId, revokedAt) =>
-      run('revoke_key', (): KeyRecord | undefined => {
-        const { changes } = setRevoked.run({ id: keyId, revokedAt });
-        if (changes > 0) changed({ kind: 'key', sha256: String(selectSha256.get(keyId)?.sha256) });
-        return keyFrom(selectKeyById.get(keyId));
+      run('revoke_key', () => {
+        const row = keyRow(keyId);
+        return row === undefined || row.revoked_at ? keyFrom(row) : changeKey(row, { revoked_at: revokedAt });
       }),
 
     resetUsage: (id, resetAt) =>
       run('reset_usage', (): CustomerRecord | undefined => {
         const changes = inTransaction(database, () => {
-          deleteBuckets.run(id);
-          deleteWindow.run(id);
+          removeWindow(id);
           return setUsageReset.run({ id, resetAt }).changes;
         });
         if (changes > 0) changed({ kind: 'customer', id });
-        return customerFrom(id, selectCustomer.get(id));
+        return customerFrom(customerRow(id));
       }),
+
+    listCustomers: async (cursor, limit) => {
+      const after = keyBefore(cursor);
+      return run('list_customers', () => {
+        const rows = selectCustomersAfter.all(after, limit + 1) as CustomerRow[];
+        return pageOf(rows, limit, ({ id }) => id, customerFrom);
+      });
+    },
+
+    updateCustomer: (id, change) =>
+      run('update_customer', () => {
+        const row = customerRow(id);
+        const fields = customerChangeFields(change);
+        if (row === undefined || Object.keys(fields).length === 0) return customerFrom(row);
+        const { plan, requests_per_hour, name, suspended } = { ...row, ...fields };
+        updateCustomer.run({ id, plan, requests_per_hour, name, suspended });
+        changed({ kind: 'customer', id });
+        return customerFrom(customerRow(id));
+      }),
+
+    deleteCustomer: (id) =>
+      run('delete_customer', () => {
+        if (customerRow(id) === undefined) return undefined;
+        const keys = selectKeysOf.all(id) as KeyRow[];
+        inTransaction(database, () => {
+          keys.forEach(removeKey);
+          removeWindow(id);
+          deleteCustomer.run(id);
+        });
+        for (const { sha256 } of keys) changed({ kind: 'key', sha256 });
+        changed({ kind: 'customer', id });
+        return keys.length;
+      }),
+
+    listKeys: async (cursor, limit) => {
+      const after = keyBefore(cursor);
+      return run('list_keys', () => {
+        const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
+        return pageOf(rows, limit, ({ id }) => id, keyFrom);
+      });
+    },
+
+    listCustomerKeys: (customer) =>
+      run('list_customer_keys', () =>
+        (selectKeysOf.all(customer) as KeyRow[]).flatMap((row) => keyFrom(row) ?? []).toSorted(byCreation),
+      ),
+
+    updateKey: (keyId, change) =>
+      run('update_key', () => {
+        const row = keyRow(keyId);
+        const fields = keyChangeFields(change);
+        return row === undefined || Object.keys(fields).length === 0 ? keyFrom(row) : changeKey(row, fields);
+      }),
+
+    retireKey: (keyId, expected, { replacedBy, expiresAt }) =>
+      run('retire_key', (): Retirement => {
+        const row = keyRow(keyId);
+        const record = keyFrom(row);
+        if (row === undefined || record === undefined) return { outcome: 'missing' };
+        if (record.revokedAt || record.replacedBy || record.expiresAt !== expected.expiresAt) {
+          return { outcome: 'changed', record };
+        }
+        const retired = changeKey(row, { replaced_by: replacedBy, expires_at: expiresAt });
+        return retired === undefined ? { outcome: 'missing' } : { outcome: 'retired', record: retired };
+      }),
+
+    discardKey: (keyId) =>
+      run('discard_key', () => {
+        const row = keyRow(keyId);
+        if (row === undefined) return;
+        inTransaction(database, () => removeKey(row));
+        changed({ kind: 'key', sha256: row.sha256 });
+      }),
+
+    // Its keys and indexes are one table, which only this program writes.
+    reindex: () =>
+      run('reindex', () => ({
+        keys: Number(countKeys.get()?.keys),
+        entriesAdded: 0,
+        entriesDropped: 0,
+        unusable: [],
+      })),
   };
 }

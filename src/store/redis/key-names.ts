@@ -21,11 +21,40 @@ export const windowName = (prefix: string, customer: string): string => `${prefi
 /** Sorted set: the instances that said that they run, by the store's time of it in milliseconds. */
 export const instancesName = (prefix: string): string => `${prefix}:instances`;
 
+/** Sorted set: the ids of keys, by the time of their last use in milliseconds. */
+export const keyUsesName = (prefix: string): string => `${prefix}:key-uses`;
+
+/** Stream: what was changed through the admin API. */
+export const auditName = (prefix: string): string => `${prefix}:audit`;
+
 /** String: the random id of this installation. */
 export const installedName = (prefix: string): string => `${prefix}:installed`;
 
-/** For SCAN MATCH: every name under the prefix, which itself is taken letter by letter. */
-export const everyName = (prefix: string): string => `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`;
+/** For SCAN MATCH: every name that begins so; the beginning is taken letter by letter. */
+export const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
+
+/** For SCAN MATCH: every name under the prefix. */
+export const everyName = (prefix: string): string => everyNameFrom(`${prefix}:`);
+
+/** For SCAN MATCH, and how the names that it finds are read; undefined for a name that has only the beginning right. */
+export interface NameFamily {
+  readonly pattern: (prefix: string) => string;
+  readonly parse: (prefix: string, name: string) => string | undefined;
+}
+
+/** Names of keys' records, by what should be a SHA-256: see {@link isSha256}. */
+export const KEY_RECORDS: NameFamily = family(':key:', '');
+/** Names of customers' records, by the customer's id. */
+export const CUSTOMER_RECORDS: NameFamily = family(':customer:{', '}');
+/** Names of index entries, by the key's id. */
+export const KEY_IDS: NameFamily = family(':key-id:', '');
+/** Names of the sets of customers' keys, by the customer's id. */
+export const CUSTOMER_KEYS: NameFamily = family(':customer-keys:{', '}');
+
+/** A record under another name belongs to no key: that of a key is looked up under nothing else. */
+export function isSha256(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
+}
 
 export type TrackedName =
   | { readonly kind: 'key'; readonly sha256: string }
@@ -38,10 +67,17 @@ export type TrackedName =
  */
 export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
   if (name === installedName(prefix)) return { kind: 'installed' };
-  const sha256 = between(keyRecordName(prefix, ''), name, '');
+  const sha256 = KEY_RECORDS.parse(prefix, name);
   if (sha256 !== undefined) return { kind: 'key', sha256 };
-  const id = between(`${prefix}:customer:{`, name, '}');
+  const id = CUSTOMER_RECORDS.parse(prefix, name);
   return id === undefined ? undefined : { kind: 'customer', id };
+}
+
+function family(start: string, end: string): NameFamily {
+  return {
+    pattern: (prefix) => everyNameFrom(prefix + start),
+    parse: (prefix, name) => between(prefix + start, name, end),
+  };
 }
 
 function between(start: string, name: string, end: string): string | undefined {

@@ -7,16 +7,32 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import {
   CUSTOMER_FIELDS,
+  customerChangeFields,
   customerFields,
   customerRecordFrom,
   type Fields,
   KEY_FIELDS,
+  keyChangeFields,
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import { type CustomerRecord, type KeyRecord, type RecordStore, type StoreOp, StoreWipedError } from '../store.ts';
+import {
+  type CustomerChange,
+  type CustomerRecord,
+  type KeyChange,
+  type KeyRecord,
+  type KeyReplacement,
+  type Page,
+  type RecordStore,
+  type ReindexReport,
+  type Retirement,
+  type StoreOp,
+  StoreWipedError,
+} from '../store.ts';
 import type { RedisConnection } from './connection.ts';
+import { Deletion } from './deletion.ts';
 import type { Installed } from './installed.ts';
+import { KeyIndex } from './key-index.ts';
 import {
   customerKeysName,
   customerRecordName,
@@ -25,16 +41,45 @@ import {
   keyRecordName,
   windowName,
 } from './key-names.ts';
+import { RecordLists } from './record-lists.ts';
+import { Reindexing } from './reindex.ts';
+import { customerRecordFromReply, keyRecordFromReply, named } from './replies.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const CREATE_LUA = readFileSync(new URL('./create-record.lua', import.meta.url), 'utf8');
 const REVOKE_LUA = readFileSync(new URL('./revoke-key.lua', import.meta.url), 'utf8');
 const RESET_USAGE_LUA = readFileSync(new URL('./reset-usage.lua', import.meta.url), 'utf8');
+const UPDATE_LUA = readFileSync(new URL('./update-record.lua', import.meta.url), 'utf8');
+const RETIRE_LUA = readFileSync(new URL('./retire-key.lua', import.meta.url), 'utf8');
 
 interface RecordCommands {
   tollgateCreateRecord(key: string, ...fieldsAndValues: string[]): Promise<unknown>;
   tollgateRevokeKey(key: string, keyId: string, revokedAt: string, ...fieldNames: string[]): Promise<unknown>;
   tollgateResetUsage(window: string, record: string, resetAt: string, ...fieldNames: string[]): Promise<unknown>;
+  tollgateUpdateRecord(
+    record: string,
+    requiredField: string,
+    expected: string,
+    changes: number,
+    ...changesAndFieldNames: string[]
+  ): Promise<unknown>;
+  tollgateRetireKey(
+    key: string,
+    keyId: string,
+    expectedExpiry: string,
+    replacedBy: string,
+    expiresAt: string,
+    ...fieldNames: string[]
+  ): Promise<unknown>;
+}
+
+export interface RedisRecordsOptions {
+  /** On which single records are read and written. What is read there is tracked. */
+  readonly connection: RedisConnection;
+  /** For what walks over many: nobody's request waits behind it, and nothing of it is tracked. */
+  readonly walks: RedisConnection;
+  readonly installed: Installed;
+  readonly keyPrefix: string;
 }
 
 interface Reading<R> {
@@ -43,21 +88,32 @@ interface Reading<R> {
   readonly installed: string | null | undefined;
 }
 
-/** Built before the first command is sent on the connection. */
+/** Built before the first command is sent on the connections. */
 export class RedisRecords implements RecordStore {
   readonly #connection: RedisConnection;
+  readonly #walks: RedisConnection;
   readonly #redis: Redis & RecordCommands;
   readonly #installed: Installed;
+  readonly #index: KeyIndex;
+  readonly #lists: RecordLists;
+  readonly #deletion: Deletion;
   readonly #prefix: string;
 
-  constructor(connection: RedisConnection, installed: Installed, keyPrefix: string) {
-    connection.client.defineCommand('tollgateCreateRecord', { numberOfKeys: 1, lua: CREATE_LUA });
-    connection.client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
-    connection.client.defineCommand('tollgateResetUsage', { numberOfKeys: 2, lua: RESET_USAGE_LUA });
+  constructor({ connection, walks, installed, keyPrefix }: RedisRecordsOptions) {
+    const { client } = connection;
+    client.defineCommand('tollgateCreateRecord', { numberOfKeys: 1, lua: CREATE_LUA });
+    client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
+    client.defineCommand('tollgateResetUsage', { numberOfKeys: 2, lua: RESET_USAGE_LUA });
+    client.defineCommand('tollgateUpdateRecord', { numberOfKeys: 1, lua: UPDATE_LUA });
+    client.defineCommand('tollgateRetireKey', { numberOfKeys: 1, lua: RETIRE_LUA });
     this.#connection = connection;
+    this.#walks = walks;
+    this.#redis = client as Redis & RecordCommands;
     this.#installed = installed;
-    this.#redis = connection.client as Redis & RecordCommands;
     this.#prefix = keyPrefix;
+    this.#index = new KeyIndex(walks, keyPrefix);
+    this.#lists = new RecordLists({ connection: walks, index: this.#index, installed, keyPrefix });
+    this.#deletion = new Deletion(walks, this.#index, keyPrefix);
   }
 
   findKey(sha256: string): Promise<KeyRecord | undefined> {
@@ -79,19 +135,25 @@ export class RedisRecords implements RecordStore {
   /**
    * The three Redis keys lie in different slots of a cluster, so no script may write them together. The key's own record
    * comes last: a crash before it leaves index entries that lead nowhere, which every reader ignores and a second
-   * attempt completes. The other order could leave a working key that cannot be found to be revoked.
+   * attempt completes. The other order could leave a working key that cannot be found to be revoked. They are written
+   * again afterwards: see key-index.ts.
    */
   createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists'> {
     return this.#connection.run('create_key', async () => {
       const indexName = keyIdName(this.#prefix, record.id);
       const isNewId = (await this.#redis.setnx(indexName, sha256)) === 1;
       if (!isNewId && (await this.#redis.get(indexName)) !== sha256) return 'exists';
-      await this.#redis.sadd(customerKeysName(this.#prefix, record.customer), record.id);
+      const customerKeys = customerKeysName(this.#prefix, record.customer);
+      await this.#redis.sadd(customerKeys, record.id);
 
       const outcome = await this.#create(keyRecordName(this.#prefix, sha256), keyFields(record));
+      if (outcome === 'created') {
+        await Promise.all([this.#redis.setnx(indexName, sha256), this.#redis.sadd(customerKeys, record.id)]);
+        return outcome;
+      }
       // Another id owns this key. When the same id does, a concurrent attempt created it and needs these entries.
-      if (outcome === 'exists' && (await this.#readKey(sha256))?.id !== record.id) {
-        await this.#redis.srem(customerKeysName(this.#prefix, record.customer), record.id);
+      if ((await this.#readKey(sha256))?.id !== record.id) {
+        await this.#redis.srem(customerKeys, record.id);
         await this.#redis.del(indexName);
       }
       return outcome;
@@ -107,22 +169,96 @@ export class RedisRecords implements RecordStore {
     return this.#unlessWiped(reading);
   }
 
-  async revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined> {
-    const reading = await this.#connection.run('revoke_key', async () => {
-      const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
-      if (sha256 === null) return this.#withInstalled<KeyRecord>(undefined);
-      const name = keyRecordName(this.#prefix, sha256);
+  revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined> {
+    return this.#changeKey('revoke_key', keyId, async (name) => {
       const values = await this.#redis.tollgateRevokeKey(name, keyId, revokedAt, ...KEY_FIELDS);
-      return this.#withInstalled(values === null ? undefined : keyRecordFrom(named(KEY_FIELDS, values)));
+      return keyRecordFromReply(values);
     });
-    return this.#unlessWiped(reading);
   }
 
   async resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined> {
     const reading = await this.#connection.run('reset_usage', async () => {
       const names = [windowName(this.#prefix, customer), customerRecordName(this.#prefix, customer)] as const;
       const values = await this.#redis.tollgateResetUsage(...names, resetAt, ...CUSTOMER_FIELDS);
-      return this.#withInstalled(customerRecordFrom(customer, named(CUSTOMER_FIELDS, values)));
+      return this.#withInstalled(customerRecordFromReply(customer, values));
+    });
+    return this.#unlessWiped(reading);
+  }
+
+  async updateCustomer(id: string, change: CustomerChange): Promise<CustomerRecord | undefined> {
+    const reading = await this.#connection.run('update_customer', async () => {
+      const name = customerRecordName(this.#prefix, id);
+      const changes = fieldsAndValues(customerChangeFields(change));
+      const count = changes.length / 2;
+      const values = await this.#redis.tollgateUpdateRecord(name, 'plan', '', count, ...changes, ...CUSTOMER_FIELDS);
+      return this.#withInstalled(customerRecordFromReply(id, values));
+    });
+    return this.#unlessWiped(reading);
+  }
+
+  updateKey(keyId: string, change: KeyChange): Promise<KeyRecord | undefined> {
+    return this.#changeKey('update_key', keyId, async (name) => {
+      const changes = fieldsAndValues(keyChangeFields(change));
+      const count = changes.length / 2;
+      const values = await this.#redis.tollgateUpdateRecord(name, 'id', keyId, count, ...changes, ...KEY_FIELDS);
+      return keyRecordFromReply(values);
+    });
+  }
+
+  async retireKey(
+    keyId: string,
+    expected: Pick<KeyRecord, 'expiresAt'>,
+    replacement: KeyReplacement,
+  ): Promise<Retirement> {
+    const retirement = await this.#changeKey('retire_key', keyId, async (name): Promise<Retirement | undefined> => {
+      const { replacedBy, expiresAt } = replacement;
+      const terms = [expected.expiresAt ?? '', replacedBy, expiresAt] as const;
+      const reply = await this.#redis.tollgateRetireKey(name, keyId, ...terms, ...KEY_FIELDS);
+      if (reply === null) return undefined;
+      if (!Array.isArray(reply)) throw new UnexpectedReplyError('retire-key');
+      const record = keyRecordFromReply(reply[1]);
+      return record && { outcome: reply[0] === 1 ? 'retired' : 'changed', record };
+    });
+    return retirement ?? { outcome: 'missing' };
+  }
+
+  listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>> {
+    return this.#lists.customers(cursor, limit);
+  }
+
+  listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>> {
+    return this.#lists.keys(cursor, limit);
+  }
+
+  listCustomerKeys(customer: string): Promise<readonly KeyRecord[]> {
+    return this.#lists.keysOf(customer);
+  }
+
+  async deleteCustomer(id: string): Promise<number | undefined> {
+    const keys = await this.#deletion.deleteCustomer(id);
+    if (keys !== undefined) return keys;
+    return this.#unlessWiped(
+      await this.#connection.run('delete_customer', () => this.#withInstalled<number>(undefined)),
+    );
+  }
+
+  discardKey(keyId: string): Promise<void> {
+    return this.#deletion.discardKey(keyId);
+  }
+
+  reindex(): Promise<ReindexReport> {
+    return new Reindexing(this.#walks, this.#index, this.#prefix).run();
+  }
+
+  /** Changes the record that the index entry leads to; undefined, too, when there is no entry. */
+  async #changeKey<R>(
+    op: StoreOp,
+    keyId: string,
+    change: (name: string) => Promise<R | undefined>,
+  ): Promise<R | undefined> {
+    const reading = await this.#connection.run(op, async () => {
+      const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
+      return this.#withInstalled(sha256 === null ? undefined : await change(keyRecordName(this.#prefix, sha256)));
     });
     return this.#unlessWiped(reading);
   }
@@ -165,7 +301,7 @@ export class RedisRecords implements RecordStore {
 
   async #readKey(sha256: string): Promise<KeyRecord | undefined> {
     const values = await this.#redis.hmget(keyRecordName(this.#prefix, sha256), ...KEY_FIELDS);
-    return keyRecordFrom(named(KEY_FIELDS, values));
+    return keyRecordFromReply(values);
   }
 
   async #create(name: string, fields: Fields<string>): Promise<'created' | 'exists'> {
@@ -176,13 +312,9 @@ export class RedisRecords implements RecordStore {
   }
 }
 
-function named<Name extends string>(names: readonly Name[], values: unknown): Fields<Name> {
-  const isFieldList =
-    Array.isArray(values) &&
-    values.length === names.length &&
-    values.every((value) => value === null || typeof value === 'string');
-  if (!isFieldList) throw new UnexpectedReplyError('HMGET');
-  return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Fields<Name>;
+/** An empty value unsets. */
+function fieldsAndValues(fields: Fields<string>): string[] {
+  return Object.entries(fields).flatMap(([field, value]) => [field, value ?? '']);
 }
 
 function installedFrom(value: unknown): string | null {

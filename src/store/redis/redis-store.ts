@@ -1,26 +1,32 @@
 /**
- * The Redis store: one connection for records, one for windows, and one on which Redis tells of changed records.
+ * The Redis store: one connection for records, one for windows, one on which Redis tells of changed records, and one for
+ * the admin API's walks and notes.
  *
  * Records are read with a deadline. Windows are not: a grant that comes late is given back whole by who asked for it,
- * while a deadline here would lose it and leave its units counted for an hour.
+ * while a deadline here would lose it and leave its units counted for an hour. Lists may take longer than either, no
+ * request waits behind them, and of what they read Redis need not tell.
  *
  * The store is up while the first two are usable. Without the third it works on, and changes are noticed later.
  */
 import { randomBytes } from 'node:crypto';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
-import type { Invalidations, Store, StoreObserver, StoreStatus } from '../store.ts';
+import type { AuditStore, Invalidations, KeyUseStore, Store, StoreObserver, StoreStatus } from '../store.ts';
+import { redisAudit } from './audit.ts';
 import { RedisConnection } from './connection.ts';
 import { HourlyWindow } from './hourly-window.ts';
 import { Installed } from './installed.ts';
 import { redisInstances } from './instances.ts';
 import { InvalidationPush } from './invalidation-push.ts';
+import { redisKeyUses } from './key-uses.ts';
 import { RedisRecords } from './records.ts';
 import { checkServer } from './server-check.ts';
 
 /** A silent connection is given up after this many times `timeoutMs`; a late grant has until then to arrive. */
 const RECORDS_SOCKET_TIMEOUTS = 3;
 const WINDOWS_SOCKET_TIMEOUTS = 10;
+/** One step of a walk may take so many times `timeoutMs`. */
+const WALKS_TIMEOUTS = 10;
 const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
@@ -47,11 +53,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 
 class RedisStore implements Store {
   readonly records: RedisRecords;
+  readonly keyUses: KeyUseStore;
+  readonly audit: AuditStore;
   readonly windows: HourlyWindow;
   readonly announce: (instance: string) => Promise<number>;
   readonly #recordsConnection: RedisConnection;
   readonly #windowsConnection: RedisConnection;
   readonly #pushConnection: RedisConnection;
+  readonly #walksConnection: RedisConnection;
   readonly #installed: Installed;
   readonly #push: InvalidationPush;
   readonly #observer: StoreObserver;
@@ -79,6 +88,13 @@ class RedisStore implements Store {
       name: 'tollgate-push',
       onChange: () => this.#push.tend(),
     });
+    this.#walksConnection = new RedisConnection({
+      ...common,
+      name: 'tollgate-walks',
+      commandTimeoutMs: WALKS_TIMEOUTS * timeoutMs,
+      socketTimeoutMs: WALKS_TIMEOUTS * timeoutMs,
+      onChange,
+    });
     this.#observer = observer;
     this.#warn = warn;
     this.#installed = new Installed({
@@ -95,7 +111,14 @@ class RedisStore implements Store {
       onInstalled: () => void this.#installed.lookAgain(),
       onFailure: (error) => this.#warnOfRefusal('changes to keys and customers are not pushed', error),
     });
-    this.records = new RedisRecords(this.#recordsConnection, this.#installed, keyPrefix);
+    this.records = new RedisRecords({
+      connection: this.#recordsConnection,
+      walks: this.#walksConnection,
+      installed: this.#installed,
+      keyPrefix,
+    });
+    this.keyUses = redisKeyUses(this.#walksConnection, keyPrefix);
+    this.audit = redisAudit(this.#walksConnection, keyPrefix);
     // Not on the records connection: what is read there is tracked, and every announcement would be pushed to everyone.
     this.announce = redisInstances(this.#windowsConnection, keyPrefix);
     this.windows = new HourlyWindow({
@@ -144,7 +167,7 @@ class RedisStore implements Store {
   }
 
   get #connections(): RedisConnection[] {
-    return [this.#recordsConnection, this.#windowsConnection, this.#pushConnection];
+    return [this.#recordsConnection, this.#windowsConnection, this.#pushConnection, this.#walksConnection];
   }
 
   /** While opening and after closing nobody is told: neither is a change that an operator should see. */

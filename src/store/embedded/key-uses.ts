@@ -1,0 +1,25 @@
+/** When keys were last used, in SQLite. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { KeyUseStore } from '../store.ts';
+import { inTransaction } from './database.ts';
+import type { RunOperation } from './operation.ts';
+
+export function embeddedKeyUses(database: DatabaseSync, run: RunOperation): KeyUseStore {
+  // A use that is told after its key was deleted leaves nothing behind.
+  const note = database.prepare(
+    `INSERT INTO key_use (key_id, used_at_ms) SELECT id, :usedAtMs FROM api_key WHERE id = :keyId
+     ON CONFLICT (key_id) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE excluded.used_at_ms > used_at_ms`,
+  );
+  const select = database.prepare('SELECT used_at_ms FROM key_use WHERE key_id = ?');
+  return {
+    noteUses: (uses) =>
+      run('note_uses', () =>
+        inTransaction(database, () => {
+          for (const { keyId, usedAtMs } of uses) note.run({ keyId, usedAtMs });
+        }),
+      ),
+
+    lastUses: (keyIds) =>
+      run('read_uses', () => keyIds.map((keyId) => select.get(keyId)?.used_at_ms as number | undefined)),
+  };
+}

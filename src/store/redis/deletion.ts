@@ -1,0 +1,118 @@
+/**
+ * Deleting keys and customers for good.
+ *
+ * A key's record, its entry by id and its customer's records lie in different slots of a cluster, so no script may delete
+ * them together. The key's record goes first: what a crash leaves behind are entries that lead nowhere. A customer's
+ * record goes last, and only when its set of keys is empty: until then the deletion can be repeated, and a key that was
+ * created meanwhile goes too.
+ */
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import type { StoreOp } from '../store.ts';
+import type { RedisConnection } from './connection.ts';
+import type { IndexedKey, KeyIndex } from './key-index.ts';
+import {
+  customerKeysName,
+  customerRecordName,
+  keyIdName,
+  keyRecordName,
+  keyUsesName,
+  windowName,
+} from './key-names.ts';
+import { pipelined } from './replies.ts';
+
+const DELETE_KEY_LUA = readFileSync(new URL('./delete-key.lua', import.meta.url), 'utf8');
+const DELETE_CUSTOMER_LUA = readFileSync(new URL('./delete-customer.lua', import.meta.url), 'utf8');
+
+interface DeletionCommands {
+  tollgateDeleteKey(record: string, keyId: string, customer: string): Promise<unknown>;
+  tollgateDeleteCustomer(record: string, window: string, keys: string): Promise<unknown>;
+}
+
+/** Built before the first command is sent on the connection. */
+export class Deletion {
+  readonly #connection: RedisConnection;
+  readonly #redis: Redis & DeletionCommands;
+  readonly #index: KeyIndex;
+  readonly #prefix: string;
+
+  constructor(connection: RedisConnection, index: KeyIndex, keyPrefix: string) {
+    connection.client.defineCommand('tollgateDeleteKey', { numberOfKeys: 1, lua: DELETE_KEY_LUA });
+    connection.client.defineCommand('tollgateDeleteCustomer', { numberOfKeys: 3, lua: DELETE_CUSTOMER_LUA });
+    this.#connection = connection;
+    this.#redis = connection.client as Redis & DeletionCommands;
+    this.#index = index;
+    this.#prefix = keyPrefix;
+  }
+
+  async discardKey(keyId: string): Promise<void> {
+    const op = 'discard_key';
+    await this.#deleteKeys(op, await this.#index.read(op, [keyId]));
+  }
+
+  /** The number of keys that went with it; undefined when there was nothing under the customer's name. */
+  async deleteCustomer(customer: string): Promise<number | undefined> {
+    const op = 'delete_customer';
+    const record = customerRecordName(this.#prefix, customer);
+    // Not by its plan: a record that is none can be neither read nor created, and this is the way out.
+    if ((await this.#connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
+    let deletedKeys = 0;
+    let deleted: unknown = 0;
+    while (deleted === 0) {
+      deletedKeys += await this.#deleteKeysOf(op, customer);
+      deleted = await this.#connection.run(op, () =>
+        this.#redis.tollgateDeleteCustomer(
+          record,
+          windowName(this.#prefix, customer),
+          customerKeysName(this.#prefix, customer),
+        ),
+      );
+    }
+    return deletedKeys;
+  }
+
+  async #deleteKeysOf(op: StoreOp, customer: string): Promise<number> {
+    let deleted = 0;
+    for await (const ids of this.#index.idsOf(op, customer)) {
+      const entries = await this.#index.read(op, ids);
+      const isOwn = ({ record }: IndexedKey) => record?.customer === customer;
+      deleted += await this.#deleteKeys(op, entries.filter(isOwn));
+      const strays = entries.filter((entry) => !isOwn(entry));
+      await this.#index.dropIds(
+        op,
+        strays.filter(({ record }) => record === undefined),
+      );
+      await this.#index.dropFromCustomer(
+        op,
+        customer,
+        strays.map(({ id }) => id),
+      );
+    }
+    return deleted;
+  }
+
+  /** Those of which there is a record, unless it is another's by now. The number of those that are gone. */
+  async #deleteKeys(op: StoreOp, entries: readonly IndexedKey[]): Promise<number> {
+    const keys = entries.flatMap(({ sha256 = '', record }) => (record === undefined ? [] : [{ sha256, ...record }]));
+    if (keys.length === 0) return 0;
+    const replies = await this.#connection.run(op, () =>
+      Promise.all(
+        keys.map(({ sha256, id, customer }) =>
+          this.#redis.tollgateDeleteKey(keyRecordName(this.#prefix, sha256), id, customer),
+        ),
+      ),
+    );
+    const deleted = keys.filter((_, index) => replies[index] === 1);
+    await this.#connection.run(op, (redis) =>
+      pipelined(
+        redis,
+        deleted.flatMap(({ id, customer }) => [
+          ['zrem', keyUsesName(this.#prefix), id],
+          ['srem', customerKeysName(this.#prefix, customer), id],
+          ['del', keyIdName(this.#prefix, id)],
+        ]),
+      ),
+    );
+    return deleted.length;
+  }
+}

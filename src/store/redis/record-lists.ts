@@ -1,0 +1,76 @@
+/**
+ * Lists of keys and customers. A list also says what does not exist, so a store that lost its data gives none: see
+ * installed.ts.
+ */
+import { isCustomerId } from '../../customer-id.ts';
+import { byCreation, CUSTOMER_FIELDS } from '../record-fields.ts';
+import { type CustomerRecord, type KeyRecord, type Page, type StoreOp, StoreWipedError } from '../store.ts';
+import type { RedisConnection } from './connection.ts';
+import type { Installed } from './installed.ts';
+import type { KeyIndex } from './key-index.ts';
+import { CUSTOMER_RECORDS, customerRecordName, installedName, isSha256, KEY_RECORDS } from './key-names.ts';
+import { scanPage } from './name-scan.ts';
+import { customerRecordFromReply, pipelined } from './replies.ts';
+
+export interface RecordListsOptions {
+  readonly connection: RedisConnection;
+  readonly index: KeyIndex;
+  readonly installed: Installed;
+  readonly keyPrefix: string;
+}
+
+export class RecordLists {
+  readonly #connection: RedisConnection;
+  readonly #index: KeyIndex;
+  readonly #installed: Installed;
+  readonly #prefix: string;
+
+  constructor({ connection, index, installed, keyPrefix }: RecordListsOptions) {
+    this.#connection = connection;
+    this.#index = index;
+    this.#installed = installed;
+    this.#prefix = keyPrefix;
+  }
+
+  async customers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>> {
+    const op = 'list_customers';
+    const { names, next } = await scanPage(this.#connection, op, CUSTOMER_RECORDS.pattern(this.#prefix), cursor, limit);
+    const ids = names.flatMap((name) => CUSTOMER_RECORDS.parse(this.#prefix, name) ?? []).filter(isCustomerId);
+    const items = await this.#connection.run(op, async (redis) => {
+      const replies = await pipelined(
+        redis,
+        ids.map((id) => ['hmget', customerRecordName(this.#prefix, id), ...CUSTOMER_FIELDS]),
+      );
+      return ids.flatMap((id, index) => customerRecordFromReply(id, replies[index]) ?? []);
+    });
+    await this.#refuseWhenWiped(op);
+    return { items, next };
+  }
+
+  async keys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>> {
+    const op = 'list_keys';
+    const { names, next } = await scanPage(this.#connection, op, KEY_RECORDS.pattern(this.#prefix), cursor, limit);
+    const sha256s = names.flatMap((name) => KEY_RECORDS.parse(this.#prefix, name) ?? []).filter(isSha256);
+    const records = await this.#index.readRecords(op, sha256s);
+    await this.#refuseWhenWiped(op);
+    return { items: records.filter((record) => record !== undefined), next };
+  }
+
+  async keysOf(customer: string): Promise<readonly KeyRecord[]> {
+    const op = 'list_customer_keys';
+    const records = new Map<string, KeyRecord>();
+    for await (const ids of this.#index.idsOf(op, customer)) {
+      for (const { id, record } of await this.#index.read(op, ids)) {
+        if (record?.customer === customer) records.set(id, record);
+      }
+    }
+    await this.#refuseWhenWiped(op);
+    return [...records.values()].toSorted(byCreation);
+  }
+
+  /** Asked after the last read, so that what was lost before it is not taken for what never was. */
+  async #refuseWhenWiped(op: StoreOp): Promise<void> {
+    const id = await this.#connection.run(op, (redis) => redis.get(installedName(this.#prefix)));
+    if (this.#installed.see(id)) throw new StoreWipedError();
+  }
+}

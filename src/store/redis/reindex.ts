@@ -1,0 +1,163 @@
+/**
+ * Puts the indexes of keys in order: first every record gets its entries, then what leads nowhere goes, last uses of keys
+ * that are no more included. Each step is short, so gateways are served in between.
+ */
+import type { KeyRecord, ReindexReport } from '../store.ts';
+import type { RedisConnection } from './connection.ts';
+import type { KeyIndex } from './key-index.ts';
+import {
+  CUSTOMER_KEYS,
+  customerKeysName,
+  isSha256,
+  KEY_IDS,
+  KEY_RECORDS,
+  keyIdName,
+  keyRecordName,
+  keyUsesName,
+  type NameFamily,
+} from './key-names.ts';
+import { scanAll } from './name-scan.ts';
+import { type Command, pipelined } from './replies.ts';
+
+const OP = 'reindex';
+const SCAN_COUNT = 1000;
+const UNUSABLE_SHOWN = 10;
+/** Half of a SHA-256. */
+const SHOWN_LENGTH = 32;
+/** What is no SHA-256 may be the key itself, written there by mistake. */
+const OTHER_SHOWN_LENGTH = 4;
+
+interface FoundKey {
+  readonly sha256: string;
+  readonly record: KeyRecord;
+}
+
+export class Reindexing {
+  readonly #connection: RedisConnection;
+  readonly #index: KeyIndex;
+  readonly #prefix: string;
+  readonly #unusable: string[] = [];
+  #keys = 0;
+  #entriesAdded = 0;
+  #entriesDropped = 0;
+
+  constructor(connection: RedisConnection, index: KeyIndex, keyPrefix: string) {
+    this.#connection = connection;
+    this.#index = index;
+    this.#prefix = keyPrefix;
+  }
+
+  async run(): Promise<ReindexReport> {
+    for await (const sha256s of this.#everyNameOf(KEY_RECORDS)) await this.#addEntries(sha256s);
+    for await (const ids of this.#everyNameOf(KEY_IDS)) await this.#dropStrayIds(ids);
+    for await (const customers of this.#everyNameOf(CUSTOMER_KEYS, 'set')) {
+      for (const customer of customers) await this.#dropStrayMembers(customer);
+    }
+    await this.#dropStrayUses();
+    return {
+      keys: this.#keys,
+      entriesAdded: this.#entriesAdded,
+      entriesDropped: this.#entriesDropped,
+      unusable: this.#unusable,
+    };
+  }
+
+  async #addEntries(sha256s: readonly string[]): Promise<void> {
+    const records = await this.#index.readRecords(OP, sha256s);
+    const found: FoundKey[] = [];
+    for (const [i, sha256] of sha256s.entries()) {
+      const record = records[i];
+      if (record !== undefined && isSha256(sha256)) found.push({ sha256, record });
+      else this.#report(sha256);
+    }
+    await this.#addToCustomers(await this.#addIds(found));
+  }
+
+  /** Those that have their own id then. */
+  async #addIds(found: readonly FoundKey[]): Promise<readonly FoundKey[]> {
+    const replies = await this.#pipelined(
+      found.map(({ sha256, record }) => ['setnx', keyIdName(this.#prefix, record.id), sha256]),
+    );
+    const indexed = found.filter((_, i) => replies[i] === 1);
+    this.#entriesAdded += indexed.length;
+    const others = found.filter((_, i) => replies[i] !== 1);
+    const entries = await this.#index.read(
+      OP,
+      others.map(({ record }) => record.id),
+    );
+    for (const [i, key] of others.entries()) {
+      const { sha256: held, record: holder } = entries[i] ?? {};
+      if (held === key.sha256) {
+        indexed.push(key);
+      } else if (held !== undefined && holder === undefined && (await this.#redirect(key, held))) {
+        this.#entriesAdded += 1;
+        indexed.push(key);
+      } else {
+        // Another key that is there has this id, or what stands where the entry should is none.
+        this.#report(key.sha256);
+      }
+    }
+    return indexed;
+  }
+
+  async #addToCustomers(found: readonly FoundKey[]): Promise<void> {
+    const replies = await this.#pipelined(
+      found.map(({ record }) => ['sadd', customerKeysName(this.#prefix, record.customer), record.id]),
+    );
+    for (const [i, { sha256 }] of found.entries()) {
+      if (replies[i] === 1) this.#entriesAdded += 1;
+      if (replies[i] === undefined) this.#report(sha256);
+      else this.#keys += 1;
+    }
+  }
+
+  async #dropStrayIds(ids: readonly string[]): Promise<void> {
+    const stray = (await this.#index.read(OP, ids)).filter(({ record }) => record === undefined);
+    this.#entriesDropped += await this.#index.dropIds(OP, stray);
+  }
+
+  async #dropStrayMembers(customer: string): Promise<void> {
+    for await (const ids of this.#index.idsOf(OP, customer)) {
+      const stray = (await this.#index.read(OP, ids)).filter(({ record }) => record?.customer !== customer);
+      this.#entriesDropped += await this.#index.dropFromCustomer(
+        OP,
+        customer,
+        stray.map(({ id }) => id),
+      );
+    }
+  }
+
+  async #dropStrayUses(): Promise<void> {
+    const name = keyUsesName(this.#prefix);
+    let cursor = '0';
+    do {
+      const [next, membersAndScores] = await this.#connection.run(OP, (redis) =>
+        redis.zscan(name, cursor, 'COUNT', SCAN_COUNT),
+      );
+      const ids = membersAndScores.filter((_, i) => i % 2 === 0);
+      const stray = (await this.#index.read(OP, ids)).filter(({ record }) => record === undefined);
+      const replies = await this.#pipelined(stray.map(({ id }) => ['zrem', name, id]));
+      this.#entriesDropped += replies.filter((reply) => reply === 1).length;
+      cursor = next;
+    } while (cursor !== '0');
+  }
+
+  async *#everyNameOf({ pattern, parse }: NameFamily, type?: 'set'): AsyncGenerator<string[]> {
+    for await (const names of scanAll(this.#connection, OP, pattern(this.#prefix), type)) {
+      yield names.flatMap((name) => parse(this.#prefix, name) ?? []);
+    }
+  }
+
+  #redirect({ sha256, record }: FoundKey, held: string): Promise<boolean> {
+    return this.#index.redirect(OP, record.id, held, sha256);
+  }
+
+  #pipelined(commands: readonly Command[]): Promise<unknown[]> {
+    return this.#connection.run(OP, (redis) => pipelined(redis, commands));
+  }
+
+  #report(sha256: string): void {
+    const shown = sha256.slice(0, isSha256(sha256) ? SHOWN_LENGTH : OTHER_SHOWN_LENGTH);
+    if (this.#unusable.length < UNUSABLE_SHOWN) this.#unusable.push(`${keyRecordName(this.#prefix, shown)}…`);
+  }
+}

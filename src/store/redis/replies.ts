@@ -1,0 +1,52 @@
+/** Replies of Redis, checked for the form that they must have. */
+import { type Redis, ReplyError } from 'ioredis';
+import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../record-fields.ts';
+import type { CustomerRecord, KeyRecord } from '../store.ts';
+import { UnexpectedReplyError } from './unexpected-reply.ts';
+
+/** So many commands are sent at once at most. */
+const PIPELINE_COMMANDS = 1000;
+
+export type Command = readonly [name: string, ...args: (string | number)[]];
+
+/**
+ * What the commands are answered, in their order. Undefined for a Redis key of a wrong type: what other programs put there
+ * is none of ours. Rejects with any other error.
+ */
+export async function pipelined(redis: Redis, commands: readonly Command[]): Promise<unknown[]> {
+  if (commands.length === 0) return [];
+  const replies = await redis.pipeline(commands.map((command) => [...command])).exec();
+  if (replies?.length !== commands.length) throw new UnexpectedReplyError('a pipeline');
+  return replies.map(([error, reply]) => {
+    if (error === null) return reply;
+    if (error instanceof ReplyError && error.message.startsWith('WRONGTYPE')) return undefined;
+    throw error;
+  });
+}
+
+/** In pieces that one pipeline may hold. */
+export function* pieces<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  for (let start = 0; start < items.length; start += PIPELINE_COMMANDS) {
+    yield items.slice(start, start + PIPELINE_COMMANDS);
+  }
+}
+
+/** Of the values of KEY_FIELDS; undefined when there are none, or not what a key must have. */
+export function keyRecordFromReply(values: unknown): KeyRecord | undefined {
+  return values === null || values === undefined ? undefined : keyRecordFrom(named(KEY_FIELDS, values));
+}
+
+/** Of the values of CUSTOMER_FIELDS; undefined when there are none, or not what a customer must have. */
+export function customerRecordFromReply(id: string, values: unknown): CustomerRecord | undefined {
+  return values === null || values === undefined ? undefined : customerRecordFrom(id, named(CUSTOMER_FIELDS, values));
+}
+
+/** @throws UnexpectedReplyError when these are not the values of so many fields. */
+export function named<Name extends string>(names: readonly Name[], values: unknown): Fields<Name> {
+  const isFieldList =
+    Array.isArray(values) &&
+    values.length === names.length &&
+    values.every((value) => value === null || typeof value === 'string');
+  if (!isFieldList) throw new UnexpectedReplyError('HMGET');
+  return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Fields<Name>;
+}

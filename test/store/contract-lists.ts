@@ -1,0 +1,125 @@
+/** What every store promises of lists. Part of the contract suite. */
+import { describe, expect, test } from 'vitest';
+import { InvalidCursorError, type KeyRecord } from '../../src/store/store.ts';
+import { everyPage } from './every-page.ts';
+import type { OpenedStore } from './opened-store.ts';
+
+const CUSTOMERS = 23;
+const KEYS = 37;
+const LIMITS = [1, 2, 7, CUSTOMERS, 1000];
+
+export function listsContract(name: string, open: () => Promise<OpenedStore>): void {
+  const customers = Array.from({ length: CUSTOMERS }, (_, i) => ({
+    id: `customer-${i}`,
+    plan: 'starter',
+    suspended: i % 2 === 0,
+    ...(i % 3 === 0 && { requestsPerHour: i + 1 }),
+  }));
+  const keys = Array.from({ length: KEYS }, (_, i): KeyRecord => ({ id: `key-${i}`, customer: `customer-${i % 5}` }));
+
+  async function openFilled(): Promise<OpenedStore> {
+    const opened = await open();
+    await Promise.all([
+      ...customers.map((customer) => opened.records.createCustomer(customer)),
+      ...keys.map((key) => opened.records.createKey(sha256Of(key), key)),
+    ]);
+    return opened;
+  }
+
+  describe(`${name}: lists`, () => {
+    test.each(LIMITS)('give every customer and every key once, in pages of at most %d', async (limit) => {
+      const { records } = await openFilled();
+      const customerPages = await everyPage((cursor) => records.listCustomers(cursor, limit));
+      const keyPages = await everyPage((cursor) => records.listKeys(cursor, limit));
+      for (const page of [...customerPages, ...keyPages]) expect(page.length).toBeLessThanOrEqual(limit);
+      expect(byId(customerPages.flat())).toEqual(byId(customers));
+      expect(byId(keyPages.flat())).toEqual(byId(keys));
+    });
+
+    test('end at once when there is nothing', async () => {
+      const { records } = await open();
+      expect(await records.listCustomers(undefined, 1)).toEqual({ items: [], next: undefined });
+      expect(await records.listKeys(undefined, 1)).toEqual({ items: [], next: undefined });
+      expect(await records.listCustomerKeys('acme')).toEqual([]);
+    });
+
+    test.each([1, 3, 10])(
+      'give all that is there from the first page to the last, whatever comes and goes between pages of %d',
+      async (limit) => {
+        const { records } = await openFilled();
+        const passing = keys.filter((_, i) => i % 3 === 0);
+        const lasting = keys.filter((_, i) => i % 3 !== 0);
+        let step = 0;
+        const pages = await everyPage(
+          (cursor) => records.listKeys(cursor, limit),
+          async () => {
+            const gone = passing[step];
+            if (gone !== undefined) await records.discardKey(gone.id);
+            if (step < 50)
+              await records.createKey(`${step}`.padStart(64, 'f'), { id: `late-${step}`, customer: 'late' });
+            step += 1;
+          },
+        );
+        const listed = new Set(pages.flat().map(({ id }) => id));
+        expect(lasting.filter(({ id }) => !listed.has(id))).toEqual([]);
+      },
+    );
+
+    test.each(['', 'x', '!', '0.', '-1', '1.2.3', '18446744073709551616', ' 0', 'a b', '\u{1f511}'])(
+      'refuse a cursor that no list gave: %j',
+      async (cursor) => {
+        const { records, observer } = await open();
+        await expect(records.listCustomers(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+        await expect(records.listKeys(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+        expect(observer.calls).toEqual([]);
+      },
+    );
+
+    test('have cursors that can stand in a URL as they are, and hold nothing of a key', async () => {
+      const { records } = await openFilled();
+      const cursors: string[] = [];
+      for (let cursor = (await records.listKeys(undefined, 1)).next; cursor !== undefined; ) {
+        cursors.push(cursor);
+        cursor = (await records.listKeys(cursor, 1)).next;
+      }
+      expect(cursors.length).toBeGreaterThan(10);
+      for (const cursor of cursors) {
+        expect(cursor).toMatch(/^[A-Za-z0-9._~-]+$/);
+        const plain = cursor + Buffer.from(cursor, 'base64url').toString();
+        for (const key of keys) expect(plain).not.toContain(sha256Of(key).slice(0, 20));
+      }
+    });
+
+    test('of one customer give its keys and no others, oldest first, and before them those of unknown age', async () => {
+      const { records } = await open();
+      const created: [string, string | undefined][] = [
+        ['b', '2026-03-01T00:00:00Z'],
+        ['a', '2026-03-01T00:00:00Z'],
+        ['later', '2026-03-01T00:30:00Z'],
+        ['elsewhere', '2026-03-01T01:00:00+02:00'],
+        ['unreadable', 'yesterday'],
+        ['unknown', undefined],
+      ];
+      for (const [id, createdAt] of created) {
+        await records.createKey(sha256Of({ id }), { id, customer: 'acme', ...(createdAt && { createdAt }) });
+      }
+      await records.createKey('e'.repeat(64), { id: 'another', customer: 'acme2' });
+      const listed = await records.listCustomerKeys('acme');
+      expect(listed.map(({ id }) => id)).toEqual(['unknown', 'unreadable', 'elsewhere', 'a', 'b', 'later']);
+      expect(listed[3]).toEqual({ id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' });
+    });
+
+    test('are in order already when this program wrote everything: reindex finds nothing to do', async () => {
+      const { records } = await openFilled();
+      expect(await records.reindex()).toEqual({ keys: KEYS, entriesAdded: 0, entriesDropped: 0, unusable: [] });
+    });
+  });
+}
+
+function sha256Of({ id }: Pick<KeyRecord, 'id'>): string {
+  return Buffer.from(id).toString('hex').padEnd(64, '0');
+}
+
+function byId<Item extends { readonly id: string }>(items: readonly Item[]): Item[] {
+  return items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}

@@ -1,0 +1,93 @@
+/** Last uses and the audit log in Redis: their names, their bounds, and what somebody else put there. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import type { AuditEntry, Store } from '../../src/store/store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { RecordingObserver } from './contract.ts';
+
+const ENTRY: AuditEntry = { at: '2026-03-01T12:00:00.000Z', actor: 'token', from: '::1', action: 'key.create' };
+const FIELDS = ['at', ENTRY.at, 'actor', ENTRY.actor, 'from', ENTRY.from, 'action', ENTRY.action];
+
+let redis: RedisServer;
+let storeNumber = 0;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+async function open(): Promise<{ store: Store; prefix: string }> {
+  storeNumber += 1;
+  const prefix = `test-${storeNumber}`;
+  const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
+  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
+  onTestFinished(() => store.close());
+  return { store, prefix };
+}
+
+test('lie under the documented names', async () => {
+  const { store, prefix } = await open();
+  await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1_772_366_400_000 }]);
+  await store.audit.append({ ...ENTRY, customer: 'acme', keyId: 'k1', details: { name: 'x' } });
+  expect(await redis.command('ZRANGE', `${prefix}:key-uses`, 0, -1, 'WITHSCORES')).toEqual(['k1', '1772366400000']);
+  expect(await redis.command('XRANGE', `${prefix}:audit`, '-', '+')).toEqual([
+    [expect.stringMatching(/^\d+-\d+$/), [...FIELDS, 'customer', 'acme', 'key_id', 'k1', 'details', '{"name":"x"}']],
+  ]);
+});
+
+test('at least the last ten thousand changes are kept, and few more', async () => {
+  const { store, prefix } = await open();
+  const fill = `for i = 1, 20000 do redis.call('XADD', KEYS[1], '*', unpack(ARGV)) end`;
+  await redis.command('EVAL', fill, 1, `${prefix}:audit`, ...FIELDS);
+  await store.audit.append({ ...ENTRY, action: 'newest' });
+  const kept = Number(await redis.command('XLEN', `${prefix}:audit`));
+  expect(kept).toBeGreaterThanOrEqual(10_000);
+  expect(kept).toBeLessThan(10_200);
+  expect((await store.audit.list(undefined, 1)).items[0]?.action).toBe('newest');
+});
+
+test('an entry that somebody else wrote into the audit log is skipped when it is none', async () => {
+  const { store, prefix } = await open();
+  await store.audit.append({ ...ENTRY, action: 'first' });
+  await redis.command('XADD', `${prefix}:audit`, '*', 'hello', 'world');
+  await redis.command('XADD', `${prefix}:audit`, '*', ...FIELDS, 'details', '{broken');
+  await redis.command('XADD', `${prefix}:audit`, '*', ...FIELDS, 'details', '[1]', 'customer', '');
+  // A value that reads like a field's name is not one.
+  await redis.command('XADD', `${prefix}:audit`, '*', ...FIELDS, 'other', 'customer', 'key_id', 'k1');
+  const { items } = await store.audit.list(undefined, 10);
+  expect(items.map(({ id: _id, ...entry }) => entry)).toEqual([
+    { ...ENTRY, keyId: 'k1' },
+    { ...ENTRY, details: { unreadable: '[1]' } },
+    { ...ENTRY, details: { unreadable: '{broken' } },
+    { ...ENTRY, action: 'first' },
+  ]);
+});
+
+test.each(['inf', '-inf', '-5', '8640000000000001'])('a last use that is no time is unknown: %s', async (score) => {
+  const { store, prefix } = await open();
+  await redis.command('ZADD', `${prefix}:key-uses`, score, 'k1');
+  expect(await store.keyUses.lastUses(['k1'])).toEqual([undefined]);
+});
+
+test('neither is tracked, so that nobody is told of them', async () => {
+  const { store } = await open();
+  const tracked = async () =>
+    Number(/tracking_total_items:(\d+)/.exec(String(await redis.command('INFO', 'stats')))?.[1]);
+  const before = await tracked();
+  await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
+  await store.keyUses.lastUses(['k1']);
+  await store.audit.append(ENTRY);
+  await store.audit.list(undefined, 10);
+  expect(await tracked()).toBe(before);
+});
+
+test('while their connection is lost, keys are read and quotas are held', async () => {
+  const { store } = await open();
+  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  await redis.disconnect('tollgate-walks');
+  await expect.poll(() => store.status().lastError).toBeDefined();
+  expect(store.isUp()).toBe(true);
+  expect(await store.records.findCustomer('acme')).toMatchObject({ id: 'acme' });
+  await expect.poll(() => store.audit.append(ENTRY).then(() => 'appended', String)).toBe('appended');
+  expect(store.status().up).toBe(true);
+});
