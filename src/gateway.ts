@@ -11,12 +11,16 @@ import type { Config } from './config/config.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
 import { createDrain } from './edge/drain.ts';
+import { FailedKeys } from './edge/failed-keys.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
 import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
 import { refuseMethod } from './edge/refusals.ts';
 import { createRouteTable, type RouteDefinition } from './edge/routes.ts';
+import { Assertions } from './identity/assertions.ts';
+import { importSigningKeys } from './identity/signing-keys.ts';
 import { createAuthenticator } from './keys/authenticator.ts';
+import { KeyUses } from './keys/key-uses.ts';
 import { listen } from './listen.ts';
 import { createAccessLog } from './observability/access-log.ts';
 import { openLogStream } from './observability/log-stream.ts';
@@ -110,6 +114,9 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     staleIfErrorMs: config.auth.staleIfErrorMs,
   });
   opened.defer(() => authenticator.close());
+  const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
+  opened.defer(() => keyUses.close());
+  const identity = await openIdentity(config, upstreamUrl.origin, clock);
   let draining = false;
 
   const opsApp = createOpsApp({
@@ -122,6 +129,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
         store: { reached: reached && instances.announced, up, wiped },
       });
     },
+    publicKeys: identity?.publicKeys ?? { keys: [] },
     logger,
   });
   const opsUrl = await open(opened, createServer(opsApp), 'ops', config.ops);
@@ -157,11 +165,15 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     challenges: createChallenges(config.auth.realm),
     trustedProxies: new TrustedProxies(config.listen.trustedProxies),
     authenticator,
+    keyUses,
+    failedKeys: new FailedKeys(clock, config.auth.failuresPerMinute),
+    browserKeys: config.auth.browserKeys,
     plans: config.plans,
     quota,
     forwarder,
     upstreamHeaders: config.upstream,
     identityHeaders: config.identity.headers,
+    ...(identity && { assertions: identity.assertions }),
     recorder,
     clock,
   });
@@ -191,6 +203,15 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
       await running.disposeAsync();
     },
   };
+}
+
+/** What the backend is told in signed form; undefined where it is told nothing. */
+async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
+  if (!identity.assertion) return undefined;
+  const { issuer, ttlSeconds, signingKeys } = identity.assertion;
+  const keys = await importSigningKeys(signingKeys);
+  const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
+  return { assertions, publicKeys: keys.published };
 }
 
 /** Binds a listener that goes down with the rest. */

@@ -7,6 +7,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
 export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
 export const STORE_ERROR_MODES = ['local', 'deny', 'allow'] as const;
+export const BROWSER_KEY_MODES = ['allow', 'warn', 'reject'] as const;
 export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 
 export interface Config {
@@ -17,6 +18,13 @@ export interface Config {
    * would let anybody try guesses offline: a changed secret alone doesn't change it.
    */
   readonly hash: string;
+  /** Where the limit of each plan and of each override stands: `file:line`, or in words where nobody wrote it. */
+  readonly limitOrigins: {
+    readonly plans: ReadonlyMap<string, string>;
+    readonly overrides: ReadonlyMap<string, string>;
+  };
+  /** All of the values by the names of the file, without secrets. */
+  readonly disclosed: Disclosed;
   readonly listen: ListenConfig;
   readonly ops: { readonly host: string; readonly port: number };
   /** Left out: no admin API. */
@@ -31,7 +39,7 @@ export interface Config {
   readonly plans: ReadonlyMap<string, PlanConfig>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
   readonly auth: AuthConfig;
-  readonly identity: { readonly headers: boolean };
+  readonly identity: IdentityConfig;
   readonly limits: LimitsConfig;
   readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
   readonly logging: {
@@ -40,6 +48,15 @@ export interface Config {
   };
   readonly seed?: { readonly customers: readonly SeedCustomer[] };
 }
+
+/** Values of the file as JSON has them. */
+export type Disclosed =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Disclosed[]
+  | { readonly [name: string]: Disclosed };
 
 export interface ListenConfig {
   readonly host: string;
@@ -55,6 +72,15 @@ export interface AdminConfig {
   readonly port: number;
   /** Never empty; left out: tokens are off. */
   readonly token?: string;
+  /** Left out: no JWT is accepted. */
+  readonly jwt?: AdminJwtConfig;
+}
+
+export interface AdminJwtConfig {
+  /** `https://…`, or `http://…` on a loopback address. */
+  readonly jwksUrl: string;
+  readonly issuer: string;
+  readonly audience: string;
 }
 
 export interface StoreConfig {
@@ -103,6 +129,23 @@ export interface AuthConfig {
   readonly cacheEntries: number;
   /** How long a key that was known goes on being served while the store is away. */
   readonly staleIfErrorMs: number;
+  /** Failed keys of one address, on each instance, after which it is told to wait. */
+  readonly failuresPerMinute: number;
+  /** What becomes of a request that a browser sent. */
+  readonly browserKeys: (typeof BROWSER_KEY_MODES)[number];
+}
+
+export interface IdentityConfig {
+  readonly headers: boolean;
+  /** Left out: the backend gets no assertion. */
+  readonly assertion?: AssertionConfig;
+}
+
+export interface AssertionConfig {
+  readonly issuer: string;
+  readonly ttlSeconds: number;
+  /** Ed25519, in PEM: a PKCS#8 private key, which signs, and further ones, private or public, which are published too. */
+  readonly signingKeys: readonly string[];
 }
 
 export interface LimitsConfig {

@@ -9,6 +9,7 @@ import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseStoreUrl } from '
 import type { Path, Problem } from './problems.ts';
 import { configSchema } from './schema.ts';
 import type { Secrets } from './secrets.ts';
+import { readSigningKeys } from './signing-keys.ts';
 import { schemaAt } from './walk.ts';
 
 /** The value that holds at `path`, its default included; undefined when there is none or it breaks its own rule. */
@@ -134,7 +135,7 @@ function checkUsagePath(subject: Subject): void {
 }
 
 function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): void {
-  const { adminToken, storeUrl, upstreamAuthorization: authorization } = secrets;
+  const { adminToken, assertionSigningKey, storeUrl, upstreamAuthorization: authorization } = secrets;
   if (adminToken.kind === 'value' && !/^[\x21-\x7e]+$/.test(adminToken.value)) {
     report(adminToken.path, 'must be printable ASCII without spaces, or no request could carry it');
   }
@@ -149,6 +150,11 @@ function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): v
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
     report(authorization.path, 'must be printable ASCII without spaces around it, as a header value is');
   }
+  const signingKeyFile = ['identity', 'assertion', 'signing_key_file'];
+  const signingKeys = readSigningKeys(assertionSigningKey.kind === 'value' ? assertionSigningKey.value : '');
+  // One that is left out, or cannot be read, has its problem already.
+  const isRead = assertionSigningKey.kind !== 'unknown' && typeof document.at(signingKeyFile) === 'string';
+  if (isRead && signingKeys.kind === 'invalid') report(signingKeyFile, signingKeys.fault);
   const mode = valid(['upstream', 'credentials']);
   if (!isMapping(document.at(['upstream'])) || mode === undefined) return;
   if (mode === 'replace' && authorization.kind === 'none') {

@@ -79,6 +79,13 @@ export function parseOrigin(text: string): string | undefined {
   return url.username === '' && url.password === '' ? url.origin : undefined;
 }
 
+/** `https://…`, or `http://…` where it does not leave the machine; without credentials and fragment. */
+export function isTrustworthyUrl(text: string): boolean {
+  const url = parseUrl(text);
+  if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
+}
+
 export type StoreAddress =
   | { readonly kind: 'redis'; readonly url: string }
   | { readonly kind: 'sqlite' /** As written, not yet resolved. */; readonly file: string }

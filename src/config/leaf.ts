@@ -1,7 +1,7 @@
 /** Schemas of single values. Each has one rule in words, which stands in the problem whichever way it was broken. */
 import { z } from 'zod';
 import { isCustomerId } from '../customer-id.ts';
-import { isAddressOrBlock, isListenHost, isPrefix, isRoutePath, parseOrigin } from './formats.ts';
+import { isAddressOrBlock, isListenHost, isPrefix, isRoutePath, isTrustworthyUrl, parseOrigin } from './formats.ts';
 
 export interface Kind {
   /** For the reference table. */
@@ -71,6 +71,23 @@ export const upstreamUrl = () =>
     (value) => value === 'sample' || parseOrigin(value) !== undefined,
     true,
   );
+
+/** The answer is trusted, so nobody on the way may be able to change it. */
+export const trustworthyUrl = () =>
+  text(
+    'URL',
+    'must be https://host[:port]/path, or http:// with a loopback host such as 127.0.0.1, without credentials and fragment',
+    isTrustworthyUrl,
+  );
+
+/** RFC 7519 §2's StringOrURI, as far as anybody uses it. */
+export const stringOrUri = () =>
+  text('text', 'must be 1 to 512 printable ASCII characters without spaces', (value) =>
+    /^[\x21-\x7e]{1,512}$/.test(value),
+  );
+
+/** Shorter, and an assertion would be over before a slow request is; longer, and it would outlive the key it stands for. */
+export const assertionSeconds = () => integer('seconds', 'must be an integer of seconds from 10 to 3600', 10, 3600);
 
 export const routePath = () =>
   text(

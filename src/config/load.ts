@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { Config, StoreConfig, UpstreamTarget } from './config.ts';
+import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';
+import { disclose } from './disclose.ts';
 import { isMapping, readDocument } from './document.ts';
 import { isRoutePrefix, parseOrigin, parseStoreUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
+import { limitOrigins } from './limit-origins.ts';
 import { ConfigError, systemReason } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secret, type Secrets } from './secrets.ts';
+import { readSigningKeys } from './signing-keys.ts';
 import type { Environment } from './substitute.ts';
 
 /**
@@ -43,7 +46,13 @@ export async function parseConfig(file: string, content: Uint8Array, env: Enviro
   const { secrets, problems: secretProblems } = await readSecrets(document, folder);
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
   if (!checked.values || problems.length > 0) throw new ConfigError(file, problems);
-  return deepFreeze(assemble(file, folder, checked.values, secrets));
+  const { values } = checked;
+  return deepFreeze({
+    file,
+    limitOrigins: limitOrigins(file, document, values),
+    disclosed: disclose(values),
+    ...assemble(folder, values, secrets),
+  });
 }
 
 function decode(file: string, content: Uint8Array): string {
@@ -54,12 +63,16 @@ function decode(file: string, content: Uint8Array): string {
   }
 }
 
-function assemble(file: string, folder: string, values: FileValues, secrets: Secrets): Config {
+function assemble(
+  folder: string,
+  values: FileValues,
+  secrets: Secrets,
+): Omit<Config, 'file' | 'limitOrigins' | 'disclosed'> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
   const authorization = textOf(secrets.upstreamAuthorization);
   const token = textOf(secrets.adminToken);
   const usagePath = values.usage_path ?? undefined;
-  const effective: Omit<Config, 'file' | 'hash'> = {
+  const effective: Omit<Config, 'file' | 'hash' | 'limitOrigins' | 'disclosed'> = {
     listen: {
       host: listen.host,
       port: listen.port,
@@ -67,7 +80,7 @@ function assemble(file: string, folder: string, values: FileValues, secrets: Sec
       keepAliveTimeoutMs: listen.keep_alive_timeout_ms,
     },
     ops: { host: ops.host, port: ops.port },
-    ...(admin && { admin: { host: admin.host, port: admin.port, ...(token !== undefined && { token }) } }),
+    ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
     store: storeConfig(values, secrets, folder),
     upstream: {
       target: upstreamTarget(upstream.urls[0]),
@@ -92,8 +105,10 @@ function assemble(file: string, folder: string, values: FileValues, secrets: Sec
       cacheMs: values.auth.cache_seconds * 1000,
       cacheEntries: values.auth.cache_entries,
       staleIfErrorMs: values.auth.stale_if_error_seconds * 1000,
+      failuresPerMinute: values.auth.failures_per_minute,
+      browserKeys: values.auth.browser_keys,
     },
-    identity: { headers: values.identity.headers },
+    identity: identityConfig(values, secrets),
     limits: {
       headerBytes: limits.header_bytes,
       headerCount: limits.header_count,
@@ -105,11 +120,24 @@ function assemble(file: string, folder: string, values: FileValues, secrets: Sec
     logging: { level: values.logging.level, access: values.logging.access },
     ...(seed && { seed: { customers: seed.customers.map(seedCustomer) } }),
   };
-  return { file, hash: hashOf(effective), ...effective };
+  return { hash: hashOf(effective), ...effective };
 }
 
 function textOf(secret: Secret): string | undefined {
   return secret.kind === 'value' ? secret.value : undefined;
+}
+
+function adminConfig({ host, port, jwt }: NonNullable<FileValues['admin']>): AdminConfig {
+  return { host, port, ...(jwt && { jwt: { jwksUrl: jwt.jwks_url, issuer: jwt.issuer, audience: jwt.audience } }) };
+}
+
+function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityConfig {
+  const { headers, assertion } = identity;
+  if (!assertion) return { headers };
+  const signing = readSigningKeys(textOf(secrets.assertionSigningKey) ?? '');
+  if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
+  const { issuer, ttl_seconds: ttlSeconds } = assertion;
+  return { headers, assertion: { issuer, ttlSeconds, signingKeys: signing.keys } };
 }
 
 function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
@@ -164,7 +192,7 @@ function seedCustomer({ id, name, plan, requests_per_hour: requestsPerHour, key 
 }
 
 /** Members of this name hold secrets, wherever they stand. */
-const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'key']);
+const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'key', 'signingKeys']);
 
 function withoutSecrets(key: string, value: unknown): unknown {
   if (SECRET_MEMBERS.has(key)) return 'set';

@@ -3,7 +3,14 @@
  * keys at once is in cross-checks.ts.
  */
 import type { z } from 'zod';
-import { ACCESS_LOG_MODES, CREDENTIAL_MODES, LOG_LEVELS, ROUTE_METHODS, STORE_ERROR_MODES } from './config.ts';
+import {
+  ACCESS_LOG_MODES,
+  BROWSER_KEY_MODES,
+  CREDENTIAL_MODES,
+  LOG_LEVELS,
+  ROUTE_METHODS,
+  STORE_ERROR_MODES,
+} from './config.ts';
 import * as leaf from './leaf.ts';
 
 const listen = leaf.mapping({
@@ -29,6 +36,14 @@ const admin = leaf.mapping({
   port: leaf.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
   token: leaf.secret('secret').optional().describe('Bearer token of the admin API; empty turns tokens off.'),
   token_file: leaf.fileName().optional().describe('File to read the token from instead.'),
+  jwt: leaf
+    .mapping({
+      jwks_url: leaf.trustworthyUrl().describe('Where the issuer publishes its keys: https, or http on loopback.'),
+      issuer: leaf.stringOrUri().describe('What `iss` must be.'),
+      audience: leaf.stringOrUri().describe('What `aud` must be or contain.'),
+    })
+    .optional()
+    .describe('Also lets in who presents a JWT of this issuer with the scope tollgate:read or tollgate:write.'),
 });
 
 const store = leaf.mapping({
@@ -136,7 +151,7 @@ const DEFAULT_PLANS: Record<string, z.input<typeof plan>> = {
 
 export const configSchema = leaf.mapping({
   listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
-  ops: ops.prefault({}).describe('The ops listener: health and metrics.'),
+  ops: ops.prefault({}).describe('The ops listener: health, metrics, and the keys that verify assertions.'),
   admin: admin.optional().describe('The admin listener; left out, there is no admin API.'),
   store: store.prefault({}).describe('Where keys, customers and counters are kept.'),
   upstream: upstream.describe('The backend and how to speak to it.'),
@@ -175,12 +190,36 @@ export const configSchema = leaf.mapping({
         .seconds()
         .default(3600)
         .describe('How long a known key goes on being served while the store is away.'),
+      failures_per_minute: leaf
+        .count()
+        .default(300)
+        .describe(
+          'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each instance; further ones get 429. A good key is never refused by this.',
+        ),
+      browser_keys: leaf
+        .oneOf(BROWSER_KEY_MODES)
+        .default('warn')
+        .describe(
+          'Good keys that a browser sends (Origin or Sec-Fetch-Site): allow lets them pass, warn also counts and logs them, reject refuses them.',
+        ),
     })
     .prefault({})
     .describe('How callers identify themselves.'),
   identity: leaf
     .mapping({
       headers: leaf.flag().default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
+      assertion: leaf
+        .mapping({
+          issuer: leaf.stringOrUri().default('tollgate').describe('Its `iss`.'),
+          ttl_seconds: leaf.assertionSeconds().default(60).describe('From `iat` to `exp`.'),
+          signing_key_file: leaf
+            .fileName()
+            .describe(
+              'Ed25519 keys in PEM: the first is private (PKCS#8) and signs; those after it are published with it.',
+            ),
+        })
+        .optional()
+        .describe('Gives the backend a signed statement of who calls, as X-Tollgate-Assertion.'),
     })
     .prefault({})
     .describe('What the backend is told of the caller.'),

@@ -14,6 +14,7 @@ export interface Secrets {
   readonly adminToken: Secret;
   readonly storeUrl: Secret;
   readonly upstreamAuthorization: Secret;
+  readonly assertionSigningKey: Secret;
 }
 
 /** Reads what stands in files. `folder`: what relative names are relative to. */
@@ -22,11 +23,13 @@ export async function readSecrets(
   folder: string,
 ): Promise<{ readonly secrets: Secrets; readonly problems: readonly Problem[] }> {
   const problems: Problem[] = [];
-  const read = (section: string, name: string) => readSecret(document, folder, [section, name], problems);
+  const read = (...path: string[]) => readSecret(document, folder, path, problems);
   const secrets = {
     adminToken: await read('admin', 'token'),
     storeUrl: await read('store', 'url'),
     upstreamAuthorization: await read('upstream', 'authorization'),
+    // In a file only: the schema knows no `signing_key`.
+    assertionSigningKey: await read('identity', 'assertion', 'signing_key'),
   };
   return { secrets, problems };
 }

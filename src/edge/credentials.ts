@@ -1,7 +1,10 @@
 import { isPossibleKey } from '../keys/api-key.ts';
 import type { Problem } from '../problems/document.ts';
+import { hasKeyInQuery } from './key-in-query.ts';
 
-export type Credentials = { readonly token: string } | { readonly problem: Problem };
+export type Credentials =
+  | { readonly token: string }
+  | { readonly reason: 'missing' | 'in_query' | 'malformed'; readonly problem: Problem };
 
 /** Values for `WWW-Authenticate` (RFC 6750 §3): without credentials there is no error attribute (§3.1). */
 export interface Challenges {
@@ -28,22 +31,37 @@ function countAuthorizationFields(rawHeaders: readonly string[]): number {
   return count;
 }
 
+/** The key itself is not repeated. */
+function keyInQuery(challenges: Challenges): Problem {
+  return {
+    code: 'key_in_query',
+    detail:
+      'There is an API key in the query, where servers and proxies log it. Consider it exposed: rotate it in your dashboard, and send the new one as "Authorization: Bearer <API_KEY>".',
+    headers: ['WWW-Authenticate', challenges.missing],
+  };
+}
+
 /**
  * The bearer token of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). `rawHeaders` are counted because
- * Node.js hands over the first of two Authorization headers, and the backend might take the second.
+ * Node.js hands over the first of two Authorization headers, and the backend might take the second. `query` is looked at
+ * only where there is none.
  */
 export function readCredentials(
   authorization: string | undefined,
   rawHeaders: readonly string[],
+  query: string,
   challenges: Challenges,
 ): Credentials {
   const malformed = (detail: string): Credentials => ({
+    reason: 'malformed',
     problem: { code: 'malformed_key', detail, headers: ['WWW-Authenticate', challenges.invalidRequest] },
   });
   const missing = (detail: string): Credentials => ({
+    reason: 'missing',
     problem: { code: 'missing_key', detail, headers: ['WWW-Authenticate', challenges.missing] },
   });
   if (authorization === undefined) {
+    if (hasKeyInQuery(query)) return { reason: 'in_query', problem: keyInQuery(challenges) };
     return missing('Send your API key as "Authorization: Bearer <API_KEY>".');
   }
   if (countAuthorizationFields(rawHeaders) > 1) return malformed('Send exactly one Authorization header.');

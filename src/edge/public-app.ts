@@ -1,6 +1,6 @@
 /**
- * The way of a public request, in order: syntax, path, method, key, suspension, quota, upstream. Nothing before the
- * quota costs the customer anything, and nothing that is refused reaches the backend.
+ * The way of a public request, in order: syntax, path, method, key, use from a browser, suspension, quota, upstream.
+ * Nothing before the quota costs the customer anything, and nothing that is refused reaches the backend.
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
@@ -12,9 +12,11 @@ import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
 import { createStrictApp } from '../strict-app.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders, type CredentialsPolicy } from '../upstream/request-headers.ts';
+import { type BrowserKeys, isSentByBrowser } from './browser-use.ts';
 import { identifyCaller, type TrustedProxies } from './client-address.ts';
 import { type Challenges, readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
+import type { FailedKeys } from './failed-keys.ts';
 import { type GuardLimits, guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
@@ -28,6 +30,10 @@ export interface PublicAppParts {
   readonly challenges: Challenges;
   readonly trustedProxies: TrustedProxies;
   readonly authenticator: Authenticator;
+  /** Told of every request with a good key; must be cheap. */
+  readonly keyUses: { note(keyId: string): void };
+  readonly failedKeys: FailedKeys;
+  readonly browserKeys: BrowserKeys;
   /** The configured names: others are not used as labels. */
   readonly plans: ReadonlyMap<string, unknown>;
   readonly quota: CustomerQuota;
@@ -35,8 +41,18 @@ export interface PublicAppParts {
   readonly upstreamHeaders: CredentialsPolicy;
   /** Whether the backend is told who calls, by X-Tollgate-* headers. */
   readonly identityHeaders: boolean;
+  /** Left out: the backend gets no assertion of who calls. */
+  readonly assertions?: Assertions | undefined;
   readonly recorder: Recorder;
   readonly clock: Clock;
+}
+
+export interface Assertions {
+  /**
+   * A signed statement of who calls, for one header field. A promise only where it has to be made. What it throws or
+   * rejects with is taken for a bug: the request is not sent, and not counted.
+   */
+  of(customer: string, plan: string, keyId: string): string | Promise<string>;
 }
 
 /** Fields of an answer that only the gateway gives, in lower case: the backend's own of these names are dropped. */
@@ -58,6 +74,7 @@ interface Cleared {
   readonly host: string;
   readonly known: KnownKey;
   readonly decision: Extract<QuotaDecision, { outcome: 'admitted' }>;
+  readonly assertion: string | undefined;
 }
 
 export function createPublicApp(parts: PublicAppParts): Express {
@@ -73,9 +90,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
     exchange.route = match.route.template;
     if (!match.route.methods.has(req.method)) return refuse(exchange, refusals.methodNotAllowed(match.route.allow));
 
-    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, challenges);
+    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, challenges);
     if ('problem' in credentials) {
-      recorder.authenticated(credentials.problem.code === 'missing_key' ? 'missing' : 'malformed');
+      recorder.authenticated(credentials.reason);
       return refuse(exchange, credentials.problem);
     }
     try {
@@ -83,14 +100,23 @@ export function createPublicApp(parts: PublicAppParts): Express {
       const authenticating = authenticator.authenticate(credentials.token);
       const authentication = authenticating instanceof Promise ? await authenticating : authenticating;
       recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
-      if (authentication.outcome === 'invalid') return refuse(exchange, refusals.invalidKey(challenges));
+      if (authentication.outcome === 'invalid') return refuseKey(exchange);
       const { key, customer } = authentication;
       exchange.keyId = key.id;
       exchange.customer = key.customer;
+      parts.keyUses.note(key.id);
       if (customer === undefined) return refuseWithoutQuota(exchange, 'the key names a customer that has no record');
       exchange.plan = parts.plans.has(customer.plan) ? customer.plan : 'unknown';
+      if (parts.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
+        recorder.sentByBrowser(exchange, parts.browserKeys === 'reject' ? 'refused' : 'allowed');
+        if (parts.browserKeys === 'reject') return refuse(exchange, refusals.browserUse());
+      }
       if (customer.suspended) return refuse(exchange, refusals.customerSuspended());
       if (match.route.purpose === 'usage') return await answerUsage(exchange, customer);
+
+      // Before the quota: an admission is good for a moment only, and what fails here must not be counted.
+      const asserting = parts.assertions?.of(key.customer, exchange.plan, key.id);
+      const assertion = asserting instanceof Promise ? await asserting : asserting;
 
       const deciding = quota.decide(customer);
       const decision = deciding instanceof Promise ? await deciding : deciding;
@@ -101,6 +127,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         host: verdict.host,
         known: authentication,
         decision,
+        assertion,
       });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
@@ -134,6 +161,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return exchange;
   }
 
+  function refuseKey(exchange: Exchange): void {
+    const retrySeconds = parts.failedKeys.count(exchange.caller.address);
+    if (retrySeconds === undefined) refuse(exchange, refusals.invalidKey(challenges));
+    else refuse(exchange, refusals.tooManyFailures(retrySeconds));
+  }
+
   function refuseWithoutQuota(exchange: Exchange, reason: string): void {
     recorder.limitMissing(exchange, reason);
     refuse(exchange, refusals.quotaNotConfigured());
@@ -163,7 +196,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         ...parts.upstreamHeaders,
         host: cleared.host,
         httpVersion: req.httpVersion,
-        own: ownRequestHeaders(exchange, cleared.known.key.id, cleared.host),
+        own: ownRequestHeaders(exchange, cleared),
       }),
       beginBefore: admission.beginBefore,
       beginBeforeWallMs: admission.beginBeforeWallMs,
@@ -187,12 +220,13 @@ export function createPublicApp(parts: PublicAppParts): Express {
     });
   }
 
-  function ownRequestHeaders(exchange: Exchange, keyId: string, host: string): string[] {
+  function ownRequestHeaders(exchange: Exchange, { known, host, assertion }: Cleared): string[] {
     const { caller, customer = '', plan, requestId } = exchange;
     const own = ['X-Request-Id', requestId];
     if (parts.identityHeaders) {
-      own.push('X-Tollgate-Customer', customer, 'X-Tollgate-Plan', plan, 'X-Tollgate-Key-Id', keyId);
+      own.push('X-Tollgate-Customer', customer, 'X-Tollgate-Plan', plan, 'X-Tollgate-Key-Id', known.key.id);
     }
+    if (assertion !== undefined) own.push('X-Tollgate-Assertion', assertion);
     own.push('X-Forwarded-For', caller.forwardedFor, 'X-Forwarded-Proto', caller.proto);
     const forwardedHost = caller.host ?? host;
     if (forwardedHost !== '') own.push('X-Forwarded-Host', forwardedHost);

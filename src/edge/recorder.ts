@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { AnswerSource, AuthResult, Metrics } from '../observability/metrics.ts';
+import type { AnswerSource, AuthResult, BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
@@ -9,15 +9,21 @@ import type { StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
+import { Throttle } from './throttle.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
 const CLIENT_CLOSED_REQUEST = 499;
 const REPEAT_AFTER_MS = 10_000;
+/** Of what is said about one key. */
+const REPEAT_FOR_KEY_AFTER_MS = 600_000;
+const KEYS_REMEMBERED = 10_000;
 
 /** The one place that writes a request's metrics and its log line: once for each, when it is over. */
 export interface Recorder {
   opened(): void;
   authenticated(result: AuthResult): void;
+  /** A good key came from a browser; whoever runs this should know which. */
+  sentByBrowser(exchange: Exchange, outcome: BrowserUseOutcome): void;
   decided(exchange: Exchange, decision: QuotaDecision): void;
   /** The store would have had to be asked, and gave no answer. */
   undecided(exchange: Exchange, reason: StoreUnavailableError): void;
@@ -98,6 +104,8 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
     say();
   }
 
+  const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
+
   return {
     opened() {
       metrics.inflight(1);
@@ -106,6 +114,14 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
       metrics.auth(result);
       if (result === 'unusable')
         sayNowAndThen(() => logger.error('a key record has an id or a customer that cannot be one'));
+    },
+    sentByBrowser({ customer, keyId, plan }, outcome) {
+      metrics.browserUse(plan, outcome);
+      if (!browserWarnings.isDue(keyId ?? '')) return;
+      logger.warn(
+        { customer, key_id: keyId, outcome },
+        'an API key is used from a browser, where it can be read: have the customer rotate it and call from a server',
+      );
     },
     decided(exchange, decision) {
       const { plan } = exchange;

@@ -31,6 +31,23 @@ export function invalidKey(challenges: Challenges): Problem {
   };
 }
 
+/** For a key that is not valid either: a good one is never refused by it. */
+export function tooManyFailures(retrySeconds: number): Problem {
+  return {
+    code: 'too_many_failures',
+    detail: `The API key is not valid, like many others that came from your address. ${tryAgainIn(retrySeconds)}`,
+    headers: ['Retry-After', String(retrySeconds)],
+  };
+}
+
+export function browserUse(): Problem {
+  return {
+    code: 'browser_use',
+    detail:
+      'This API key was sent by a browser, where it can be read. Consider it exposed: rotate it in your dashboard, and call this API from a server.',
+  };
+}
+
 export function customerSuspended(): Problem {
   return { code: 'customer_suspended', detail: 'This account is suspended. Contact support to have it reactivated.' };
 }

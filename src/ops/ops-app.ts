@@ -1,4 +1,4 @@
-/** The ops listener: for probes and Prometheus. It is open to whoever reaches it, so nothing here is secret or writes. */
+/** The ops listener: for probes, Prometheus and the backend. It is open to whoever reaches it, so nothing here is secret or writes. */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
@@ -8,12 +8,16 @@ import type { Readiness } from './readiness.ts';
 export interface OpsAppParts {
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readiness(): Readiness;
+  /** The public keys that assertions can be verified with; none where none are made. */
+  readonly publicKeys: { readonly keys: readonly object[] };
   readonly logger: Logger;
 }
 
 const READ_METHODS = 'GET, HEAD';
+/** docs/identity.md tells operators to wait at least so long between the steps of a change of keys. */
+const KEYS_MAX_AGE_SECONDS = 300;
 
-export function createOpsApp({ metrics, readiness, logger }: OpsAppParts): Express {
+export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppParts): Express {
   const app = createStrictApp();
 
   app
@@ -35,8 +39,18 @@ export function createOpsApp({ metrics, readiness, logger }: OpsAppParts): Expre
     })
     .all(refuseMethod);
 
+  // Also without any key: that no key is good is an answer to the question, and the same address serves for life.
+  app
+    .route('/.well-known/jwks.json')
+    .get((_req, res) => {
+      const cacheControl = `public, max-age=${KEYS_MAX_AGE_SECONDS}`;
+      send(res, 200, 'application/jwk-set+json', `${JSON.stringify(publicKeys)}\n`, cacheControl);
+    })
+    .all(refuseMethod);
+
   app.use((_req, res) => {
-    answerProblem(res, { code: 'not_found', detail: 'This listener has /metrics, /livez and /readyz.' });
+    const detail = 'This listener has /metrics, /livez, /readyz and /.well-known/jwks.json.';
+    answerProblem(res, { code: 'not_found', detail });
   });
 
   const handleBug: ErrorRequestHandler = (error, _req, res, _next) => {
@@ -61,11 +75,11 @@ function sendJson(res: Response, status: number, body: unknown): void {
   send(res, status, 'application/json', `${JSON.stringify(body)}\n`);
 }
 
-function send(res: Response, status: number, contentType: string, body: string): void {
+function send(res: Response, status: number, contentType: string, body: string, cacheControl = 'no-store'): void {
   res.writeHead(status, {
     'Content-Type': contentType,
     'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
+    'Cache-Control': cacheControl,
   });
   res.end(body);
 }

@@ -118,6 +118,8 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     "auth: { realm: 'a\"b' }",
     '3: auth.realm: must be 1 to 128 printable ASCII characters without quotes and backslashes, got "a\\"b"',
   ],
+  ['auth: { failures_per_minute: 0 }', '3: auth.failures_per_minute: must be an integer of at least 1, got 0'],
+  ['auth: { browser_keys: deny }', '3: auth.browser_keys: must be one of allow, warn, reject, got "deny"'],
   ['identity: { headers: yes }', '3: identity.headers: must be true or false, got "yes"'],
   ['limits: { headers_timeout_ms: 30001 }', '3: limits.headers_timeout_ms: must not be above request_timeout_ms'],
   [

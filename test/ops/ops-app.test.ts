@@ -14,11 +14,12 @@ afterEach(async () => {
 async function startOps({
   readiness = { status: 'ready', reasons: [] } as Readiness,
   text = async () => 'up 1\n',
+  publicKeys = { keys: [] as object[] },
 } = {}) {
   const logs: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
   const metrics = { text, contentType: 'text/plain; version=0.0.4; charset=utf-8' };
-  const server = createServer(createOpsApp({ metrics, readiness: () => readiness, logger }));
+  const server = createServer(createOpsApp({ metrics, readiness: () => readiness, publicKeys, logger }));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   closers.push(() => {
@@ -55,7 +56,28 @@ it('/livez is 200 whatever the readiness', async () => {
   expect((await get('/livez')).status).toBe(200);
 });
 
-it.each(['/metrics', '/livez', '/readyz'])('HEAD %s has the headers of GET and no content', async (path) => {
+describe('/.well-known/jwks.json', () => {
+  it('has the public keys, and may be kept for as long as the steps of a change of keys are apart', async () => {
+    const publicKeys = { keys: [{ kty: 'OKP', crv: 'Ed25519', x: 'abc', kid: 'first' }] };
+    const { get } = await startOps({ publicKeys });
+    const answer = await get('/.well-known/jwks.json');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('application/jwk-set+json');
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
+    expect(await answer.json()).toEqual(publicKeys);
+  });
+
+  it('is an empty set where nothing is signed', async () => {
+    const { get } = await startOps();
+    const answer = await get('/.well-known/jwks.json');
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ keys: [] });
+  });
+});
+
+const PATHS = ['/metrics', '/livez', '/readyz', '/.well-known/jwks.json'];
+
+it.each(PATHS)('HEAD %s has the headers of GET and no content', async (path) => {
   const { get } = await startOps();
   const [whole, head] = [await get(path), await get(path, 'HEAD')];
   expect(head.status).toBe(whole.status);
@@ -65,7 +87,7 @@ it.each(['/metrics', '/livez', '/readyz'])('HEAD %s has the headers of GET and n
 
 it.each(['POST', 'DELETE', 'OPTIONS'])('%s is refused with what is allowed', async (method) => {
   const { get } = await startOps();
-  for (const path of ['/metrics', '/livez', '/readyz']) {
+  for (const path of PATHS) {
     const answer = await get(path, method);
     expect(answer.status).toBe(405);
     expect(answer.headers.get('allow')).toBe('GET, HEAD');
@@ -73,19 +95,25 @@ it.each(['POST', 'DELETE', 'OPTIONS'])('%s is refused with what is allowed', asy
   }
 });
 
-it.each(['/', '/metrics/', '/Metrics', '/status', '/%ff', '/admin/v1/customers'])(
-  '%s is a 404 problem',
-  async (path) => {
-    const { get } = await startOps();
-    const answer = await get(path);
-    expect(answer.status).toBe(404);
-    expect(answer.headers.get('content-type')).toBe('application/problem+json');
-    expect(answer.headers.get('x-powered-by')).toBeNull();
-    const problem = (await answer.json()) as { request_id: string };
-    expect(problem).toMatchObject({ status: 404, code: 'not_found' });
-    expect(answer.headers.get('x-request-id')).toBe(problem.request_id);
-  },
-);
+it.each([
+  '/',
+  '/.well-known',
+  '/.well-known/jwks.json/',
+  '/metrics/',
+  '/Metrics',
+  '/status',
+  '/%ff',
+  '/admin/v1/customers',
+])('%s is a 404 problem', async (path) => {
+  const { get } = await startOps();
+  const answer = await get(path);
+  expect(answer.status).toBe(404);
+  expect(answer.headers.get('content-type')).toBe('application/problem+json');
+  expect(answer.headers.get('x-powered-by')).toBeNull();
+  const problem = (await answer.json()) as { request_id: string };
+  expect(problem).toMatchObject({ status: 404, code: 'not_found' });
+  expect(answer.headers.get('x-request-id')).toBe(problem.request_id);
+});
 
 describe('a scrape that fails', () => {
   it('is a 500 that keeps the reason to the log', async () => {

@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import type { Disclosed } from './config.ts';
+import { isMapping } from './document.ts';
+import { configSchema, type FileValues } from './schema.ts';
+import { kindOf, unwrapped } from './walk.ts';
+
+/** What stands for a secret that is set. */
+const HIDDEN = '(secret)';
+
+/**
+ * The values that hold, by the names of the file and in the order of its reference, for people to read: every key is
+ * there, null is what is not set. Secrets are hidden by what the schema says of them, and user information is taken out
+ * of every URL, wherever it stands.
+ */
+export function disclose(values: FileValues): Disclosed {
+  return reveal(values, configSchema);
+}
+
+function reveal(value: unknown, schema: z.core.$ZodType): Disclosed {
+  const container = unwrapped(schema);
+  if (isMapping(value) && container instanceof z.ZodObject) {
+    const shape: Readonly<Record<string, z.core.$ZodType>> = container.shape;
+    return Object.fromEntries(Object.entries(shape).map(([key, child]) => [key, reveal(value[key], child)]));
+  }
+  if (isMapping(value) && container instanceof z.ZodRecord) {
+    return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, reveal(entry, container.valueType)]));
+  }
+  if (Array.isArray(value) && container instanceof z.ZodArray) {
+    return value.map((item) => reveal(item, container.element));
+  }
+  return scalar(value, schema);
+}
+
+function scalar(value: unknown, schema: z.core.$ZodType): Disclosed {
+  const { secret = false, type = '' } = kindOf(schema) ?? {};
+  // An empty secret counts as left out.
+  if (value === undefined || value === null || (secret && value === '')) return null;
+  if (secret && !type.includes('URL')) return HIDDEN;
+  if (typeof value === 'string') return value.replace(/\/\/.*@/s, '//');
+  return typeof value === 'number' || typeof value === 'boolean' ? value : HIDDEN;
+}

@@ -1,0 +1,13 @@
+import type { Config } from './config.ts';
+import type { ConfigDocument } from './document.ts';
+import { formatPath, type Path } from './problems.ts';
+import type { FileValues } from './schema.ts';
+
+/** Where each limit of the configuration stands, for whoever asks why a customer has the one that it has. */
+export function limitOrigins(file: string, document: ConfigDocument, values: FileValues): Config['limitOrigins'] {
+  const origin = (path: Path) =>
+    document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
+  const originsOf = (section: 'plans' | 'overrides') =>
+    new Map(Object.keys(values[section]).map((name) => [name, origin([section, name, 'requests_per_hour'])]));
+  return { plans: originsOf('plans'), overrides: originsOf('overrides') };
+}

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { load, MINIMAL } from './support.ts';
+
+it('each limit is known by the line on which its number stands', async () => {
+  const { limitOrigins } = await load(`${MINIMAL}plans:
+  starter:
+    burst_per_second: 5
+    requests_per_hour: 1000
+  enterprise: { requests_per_hour: custom }
+overrides:
+  acme: { requests_per_hour: 7 }
+  "12345":
+
+    requests_per_hour: 8
+`);
+  expect([...limitOrigins.plans]).toEqual([
+    ['starter', 'gateway.yaml:6'],
+    ['enterprise', 'gateway.yaml:7'],
+  ]);
+  expect([...limitOrigins.overrides].sort()).toEqual([
+    ['12345', 'gateway.yaml:12'],
+    ['acme', 'gateway.yaml:9'],
+  ]);
+});
+
+it('a limit by an alias is known by the line of its anchor', async () => {
+  const { limitOrigins } = await load(`${MINIMAL}plans:
+  starter: &small
+    requests_per_hour: 10
+  trial: *small
+`);
+  expect(limitOrigins.plans.get('trial')).toBe('gateway.yaml:5');
+});
+
+it('limits that nobody wrote are known as defaults', async () => {
+  const { limitOrigins } = await load(MINIMAL);
+  expect(limitOrigins.plans.get('business')).toBe('default of plans.business.requests_per_hour');
+  expect(limitOrigins.overrides.size).toBe(0);
+});
+
+it('moving a limit to another line is no other configuration', async () => {
+  const plans = 'plans: { starter: { requests_per_hour: 5 } }\n';
+  const [here, there] = [await load(MINIMAL + plans), await load(`${MINIMAL}\n\n${plans}`)];
+  expect(there.limitOrigins).not.toEqual(here.limitOrigins);
+  expect(there.hash).toBe(here.hash);
+});

@@ -1,0 +1,128 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { TrustedProxies } from '../../src/edge/client-address.ts';
+import { createChallenges } from '../../src/edge/credentials.ts';
+import { FailedKeys } from '../../src/edge/failed-keys.ts';
+import { createPublicApp, OWN_ANSWER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
+import { createRecorder } from '../../src/edge/recorder.ts';
+import { createRouteTable } from '../../src/edge/routes.ts';
+import type { Authentication } from '../../src/keys/authenticator.ts';
+import { createAccessLog } from '../../src/observability/access-log.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { BurstLimiter } from '../../src/quota/burst.ts';
+import { CustomerQuota } from '../../src/quota/customer-quota.ts';
+import type { CustomerRecord } from '../../src/store/store.ts';
+import { createForwarder } from '../../src/upstream/forwarder.ts';
+import { type Backend, startBackend } from '../support/backend.ts';
+
+const PLANS = new Map([['starter', { requestsPerHour: 1000 }]]);
+
+export interface Edge {
+  /** Asks for the conversations. */
+  send(key: string, headers?: Record<string, string>): Promise<Response>;
+  readonly backend: Backend;
+  /** Units of quota that are taken: those given back are not among them. */
+  unitsTaken(): number;
+}
+
+export interface EdgeSettings {
+  /** What is known of a token; of any other one nothing. */
+  readonly known?: Readonly<Record<string, Authentication>>;
+  readonly parts?: Partial<PublicAppParts>;
+}
+
+/** What the authenticator says of a good key. */
+export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): Authentication {
+  const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
+  return { outcome: 'known', key: { id: keyId, customer: record.id }, expiresAtMs: undefined, customer: record };
+}
+
+/**
+ * The public app with a real backend behind it. What it knows of keys is given, and its quota admits everything: both have
+ * tests of their own. Closed when the test that called this ends.
+ */
+export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promise<Edge> {
+  const clock = systemClock;
+  const backend = await startBackend();
+  onTestFinished(() => backend.close());
+  const forwarder = createForwarder({
+    url: new URL(backend.url),
+    connectTimeoutMs: 5000,
+    responseTimeoutMs: 5000,
+    totalTimeoutMs: 5000,
+    maxConnections: 8,
+    maxHeaderBytes: 16_384,
+    ownAnswerNames: OWN_ANSWER_NAMES,
+    clock,
+  });
+  onTestFinished(() => forwarder.close());
+  let unitsTaken = 0;
+  const hourly = {
+    admit: () => {
+      unitsTaken++;
+      return {
+        outcome: 'admitted' as const,
+        mode: 'lease' as const,
+        remaining: 1,
+        beginBefore: clock.monotonicMs() + 5000,
+        beginBeforeWallMs: clock.nowMs() + 5000,
+        giveBack: () => {
+          unitsTaken--;
+        },
+        resetSeconds: () => 1,
+      };
+    },
+    usage: () => Promise.reject(new Error('no test asks for it')),
+    close: async () => {},
+  };
+  const destination = { write: () => {} };
+  const logger = createLogger({ level: 'info', destination });
+  const metrics = createMetrics({
+    version: '1.2.3',
+    configHash: 'abc123',
+    configLoadedAtMs: 0,
+    storeIsWiped: () => false,
+    defaultMetrics: false,
+  });
+  const app = createPublicApp({
+    routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
+    guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
+    challenges: createChallenges('conversations'),
+    trustedProxies: new TrustedProxies([]),
+    authenticator: {
+      authenticate: (token) => known[token] ?? { outcome: 'invalid', reason: 'unknown' },
+      size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
+      close: () => {},
+    },
+    keyUses: { note: () => {} },
+    failedKeys: new FailedKeys(clock, 300),
+    browserKeys: 'warn',
+    plans: PLANS,
+    quota: new CustomerQuota({
+      limits: { plans: PLANS, overrides: new Map() },
+      hourly,
+      bursts: new BurstLimiter(clock, 100),
+    }),
+    forwarder,
+    upstreamHeaders: { credentials: 'strip', preserveHost: false },
+    identityHeaders: true,
+    recorder: createRecorder({ metrics, accessLog: createAccessLog(destination, 'off', clock), logger, clock }),
+    clock,
+    ...parts,
+  });
+  const server = createServer(app).listen(0, '127.0.0.1');
+  await new Promise<void>((resolve) => server.once('listening', () => resolve()));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/conversations`;
+  return {
+    send: (key, headers = {}) => fetch(url, { headers: { ...headers, authorization: `Bearer ${key}` } }),
+    backend,
+    unitsTaken: () => unitsTaken,
+  };
+}
