@@ -6,8 +6,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { createAdminApp } from './admin/admin-app.ts';
+import { createJwtVerifier, type JwtVerifier } from './admin/jwt.ts';
+import { RemoteKeySet } from './admin/remote-key-set.ts';
 import { type Clock, systemClock, systemScheduler } from './clock.ts';
-import type { Config } from './config/config.ts';
+import type { AdminConfig, AdminJwtConfig, Config } from './config/config.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
 import { createDrain } from './edge/drain.ts';
@@ -32,6 +34,7 @@ import { BurstLimiter } from './quota/burst.ts';
 import { CustomerQuota } from './quota/customer-quota.ts';
 import { Instances } from './quota/instances.ts';
 import { LeasedQuota } from './quota/leased-quota.ts';
+import { limitOrigin } from './quota/limit.ts';
 import { createQuotaWithoutStore } from './quota/without-store.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
 import { seed } from './seed.ts';
@@ -134,14 +137,19 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   });
   const opsUrl = await open(opened, createServer(opsApp), 'ops', config.ops);
 
-  const adminUrl =
-    config.admin && (await open(opened, createServer(openAdmin(config.admin.token)), 'admin', config.admin));
+  const adminUrl = config.admin && (await open(opened, createServer(openAdmin(config.admin)), 'admin', config.admin));
 
-  function openAdmin(token: string | undefined) {
+  function openAdmin({ token, jwt }: AdminConfig) {
     return createAdminApp({
       token,
+      jwt: jwt && openAdminJwt(jwt, { clock, logger }, opened),
       records: store.records,
+      keyUses: store.keyUses,
+      audit: store.audit,
+      planNames: new Set(config.plans.keys()),
       effectiveLimit: (customer) => quota.limitOf(customer),
+      limitOrigin: (customer, limit) => limitOrigin(customer, limit, config.limitOrigins),
+      runningConfig: () => config.disclosed,
       usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
       status: () => ({
         version,
@@ -212,6 +220,18 @@ async function openIdentity({ identity, auth }: Config, audience: string, clock:
   const keys = await importSigningKeys(signingKeys);
   const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
   return { assertions, publicKeys: keys.published };
+}
+
+interface JwtParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+function openAdminJwt(jwt: AdminJwtConfig, { clock, logger }: JwtParts, opened: AsyncDisposableStack): JwtVerifier {
+  const keys = new RemoteKeySet({ url: jwt.jwksUrl, clock, scheduler: systemScheduler, logger });
+  opened.defer(() => keys.close());
+  keys.start();
+  return createJwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, clock, keyFor: keys.keyFor });
 }
 
 /** Binds a listener that goes down with the rest. */

@@ -1,38 +1,44 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isCustomerId } from '../customer-id.ts';
-import type { EffectiveLimit } from '../quota/limit.ts';
-import { usageDocument } from '../quota/usage.ts';
-import type { CustomerRecord } from '../store/store.ts';
+import type { CustomerChange, CustomerRecord } from '../store/store.ts';
+import type { RecordChange } from './changes.ts';
+import { customerDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
+import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';
+import { CUSTOMER_ID, DISPLAY_NAME, planName, REQUESTS_PER_HOUR } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
+import { PAGE_QUERY, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
+import { parseQuery } from './query.ts';
 import { Refusal } from './refusal.ts';
 
-const CONTROL_CHARACTER = /\p{Cc}/u;
-
-export const DISPLAY_NAME = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(200, 'must have at most 200 characters')
-  .refine((name) => !CONTROL_CHARACTER.test(name), 'must not have control characters');
-
-const NEW_CUSTOMER = z.strictObject({
-  id: z
-    .string()
-    .refine(isCustomerId, 'must be 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit'),
-  name: DISPLAY_NAME.optional(),
-  plan: z.string().min(1, 'must not be empty'),
-  requests_per_hour: z.int('must be an integer').min(1, 'must be at least 1').optional(),
-});
-
-export function customerRoutes({ records, effectiveLimit, usage, logger, clock }: AdminParts): Router {
+export function customerRoutes({ records, effectiveLimit, planNames }: AdminParts, recordChange: RecordChange): Router {
   const router = Router({ caseSensitive: true, strict: true });
+
+  const plan = planName(planNames);
+  const newCustomer = z.strictObject({
+    id: CUSTOMER_ID,
+    name: DISPLAY_NAME.optional(),
+    plan,
+    requests_per_hour: REQUESTS_PER_HOUR.optional(),
+  });
+  const customerChange = z.strictObject({
+    plan: plan.optional(),
+    name: DISPLAY_NAME.nullable().optional(),
+    requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
+    suspended: z.boolean().optional(),
+  });
 
   router
     .route('/admin/v1/customers')
+    .get(async (req, res) => {
+      const { cursor, limit } = parseQuery(PAGE_QUERY, req);
+      const page = await records.listCustomers(cursor, limit);
+      res.json(pageDocument(page.items.map(describe), page));
+    })
     .post(async (req, res) => {
-      const { id, name, plan, requests_per_hour: requestsPerHour } = parseBody(NEW_CUSTOMER, req.body);
+      const given = parseBody(newCustomer, req.body);
+      const { id, name, plan, requests_per_hour: requestsPerHour } = given;
       const customer: CustomerRecord = {
         id,
         plan,
@@ -40,69 +46,70 @@ export function customerRoutes({ records, effectiveLimit, usage, logger, clock }
         ...(name !== undefined && { name }),
         ...(requestsPerHour !== undefined && { requestsPerHour }),
       };
-      const limit = effectiveLimit(customer);
-      if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+      requireLimit(customer);
       if ((await records.createCustomer(customer)) === 'exists') {
-        throw new Refusal('conflict', `There is a customer "${id}" already.`);
+        throw new Refusal('conflict', 'There is a customer with this id already.');
       }
-      logger.info({ customer: id, plan }, 'customer created');
-      res.status(201).location(`/admin/v1/customers/${id}`).json(customerDocument(customer, limit));
+      const { id: _namedApart, ...details } = given;
+      await recordChange(res, { action: 'customer.create', customer: id, details });
+      res.status(201).location(`/admin/v1/customers/${id}`).json(describe(customer));
     })
-    .all(allowOnly('POST'));
+    .all(allowOnly('GET', 'HEAD', 'POST'));
 
   router
     .route('/admin/v1/customers/:id')
     .get(async (req, res) => {
-      const customer = await findCustomer(req.params.id);
-      res.json(customerDocument(customer, effectiveLimit(customer)));
+      res.json(describe(await requireCustomer(records, req.params.id)));
     })
-    .all(allowOnly('GET', 'HEAD'));
+    .patch(async (req, res) => {
+      const given = parseBody(customerChange, req.body);
+      const customer = await requireCustomer(records, req.params.id);
+      if (Object.keys(given).length === 0) return void res.json(describe(customer));
 
-  router
-    .route('/admin/v1/customers/:id/usage')
-    .get(async (req, res) => {
-      const customer = await findCustomer(req.params.id);
-      const limit = effectiveLimit(customer);
-      if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-      res.json(usageDocument(await usage(customer.id, limit.requestsPerHour)));
+      const change = changeFrom(given);
+      // One that has lost its plan can still be suspended.
+      if ('plan' in given || 'requests_per_hour' in given) requireLimit(changed(customer, change));
+      const result = (await records.updateCustomer(customer.id, change)) ?? noSuchCustomer();
+      await recordChange(res, { action: 'customer.update', customer: customer.id, details: given });
+      res.json(describe(result));
     })
     .delete(async (req, res) => {
-      const { id } = await findCustomer(req.params.id);
-      await records.resetUsage(id, new Date(clock.nowMs()).toISOString());
-      logger.info({ customer: id }, 'usage reset');
+      const id = possibleCustomerId(req.params.id);
+      const keys = (await records.deleteCustomer(id)) ?? noSuchCustomer();
+      await recordChange(res, { action: 'customer.delete', customer: id, details: { keys } });
       res.status(204).end();
     })
-    .all(allowOnly('GET', 'HEAD', 'DELETE'));
+    .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  function findCustomer(id: string): Promise<CustomerRecord> {
-    return requireCustomer(records, id);
+  function describe(customer: CustomerRecord) {
+    return customerDocument(customer, effectiveLimit(customer));
+  }
+
+  function requireLimit(customer: CustomerRecord): void {
+    const limit = effectiveLimit(customer);
+    if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+  }
+
+  function changeFrom(given: z.output<typeof customerChange>): CustomerChange {
+    const { plan, name, requests_per_hour: requestsPerHour, suspended } = given;
+    return {
+      ...(plan !== undefined && { plan }),
+      ...(name !== undefined && { name }),
+      ...(requestsPerHour !== undefined && { requestsPerHour }),
+      ...(suspended !== undefined && { suspended }),
+    };
   }
 
   return router;
 }
 
-/** @throws Refusal `not_found`, also for what can be no customer's id. */
-export async function requireCustomer(
-  records: Pick<AdminParts['records'], 'findCustomer'>,
-  id: string,
-): Promise<CustomerRecord> {
-  const customer = isCustomerId(id) ? await records.findCustomer(id) : undefined;
-  if (customer === undefined) throw new Refusal('not_found', 'There is no customer with this id.');
-  return customer;
-}
-
-/** Every member is always there; null is what is not set. `limit_problem` says why there is no limit. */
-function customerDocument(customer: CustomerRecord, limit: EffectiveLimit) {
-  const { requestsPerHour } = customer;
+/** As far as limits go. */
+function changed(customer: CustomerRecord, { plan, requestsPerHour }: CustomerChange): CustomerRecord {
+  const { requestsPerHour: formerly, ...rest } = customer;
+  const own = requestsPerHour === undefined ? formerly : requestsPerHour;
   return {
-    id: customer.id,
-    name: customer.name ?? null,
-    plan: customer.plan,
-    requests_per_hour: typeof requestsPerHour === 'number' ? requestsPerHour : null,
-    suspended: customer.suspended,
-    usage_reset_at: customer.usageResetAt ?? null,
-    limit: limit.found ? limit.requestsPerHour : null,
-    limit_source: limit.found ? limit.source : null,
-    limit_problem: limit.found ? null : limit.reason,
+    ...rest,
+    ...(plan !== undefined && { plan }),
+    ...(own !== undefined && own !== null && { requestsPerHour: own }),
   };
 }

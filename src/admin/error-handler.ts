@@ -2,7 +2,7 @@ import type { ErrorRequestHandler } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
-import { StoreUnavailableError, StoreWipedError } from '../store/store.ts';
+import { InvalidCursorError, StoreUnavailableError, StoreWipedError } from '../store/store.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
 import { Refusal } from './refusal.ts';
 
@@ -23,7 +23,10 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
 }
 
 function problemOf(error: unknown): Problem {
-  if (error instanceof Refusal) return { code: error.code, detail: error.detail };
+  if (error instanceof Refusal) return { code: error.code, detail: error.detail, members: error.members };
+  if (error instanceof InvalidCursorError) {
+    return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier answer' };
+  }
   if (error instanceof StoreWipedError) {
     return {
       code: 'store_unavailable',

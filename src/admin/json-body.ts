@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { Refusal } from './refusal.ts';
 
 export const MOST_BODY_BYTES = 64 * 1024;
-const LONGEST_SHOWN_NAME = 64;
+const PLAIN_NAME = /^[A-Za-z_]{1,24}$/;
 
 /**
  * Parses a JSON body into `req.body`; no body at all leaves it undefined. What Express's parser throws is turned into
@@ -25,19 +25,33 @@ const requireJson: RequestHandler = (req, _res, next) => {
 
 /** The body as the schema has it; a missing body counts as `{}`. @throws Refusal naming every member that is wrong. */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
-  const result = schema.safeParse(body === undefined ? {} : body, { reportInput: true });
+  return parseMembers(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
+}
+
+/** What the parts of an input are called in answers. */
+interface Terms {
+  readonly whole: string;
+  readonly member: string;
+}
+
+/** The input as the schema has it. @throws Refusal naming every member that is wrong. */
+export function parseMembers<Schema extends z.ZodType>(schema: Schema, input: unknown, terms: Terms): z.output<Schema> {
+  const result = schema.safeParse(input, { reportInput: true });
   if (result.success) return result.data;
-  throw new Refusal('unprocessable', result.error.issues.map(describeIssue).join('; '));
+  throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, terms)).join('; '));
 }
 
 /** Names members, never values: one of them may be a secret in the wrong place. */
-function describeIssue(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => `${JSON.stringify(key.slice(0, LONGEST_SHOWN_NAME))}: unknown member`).join('; ');
-  }
-  const member = issue.path.length > 0 ? issue.path.join('.') : 'the body';
-  if (issue.code !== 'invalid_type') return `${member}: ${issue.message}`;
-  return issue.input === undefined ? `${member}: missing` : `${member}: must be ${withArticle(issue.expected)}`;
+function describeIssue(issue: z.core.$ZodIssue, { whole, member }: Terms): string {
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => `${shown(key)}: unknown ${member}`).join('; ');
+  const place = issue.path.length > 0 ? issue.path.join('.') : whole;
+  if (issue.code !== 'invalid_type') return `${place}: ${issue.message}`;
+  return issue.input === undefined ? `${place}: missing` : `${place}: must be ${withArticle(issue.expected)}`;
+}
+
+/** A key can come to stand where the name of a member should. */
+function shown(name: string): string {
+  return PLAIN_NAME.test(name) ? `"${name}"` : 'a name that is not shown';
 }
 
 function withArticle(type: string): string {

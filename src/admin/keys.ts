@@ -1,93 +1,93 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
-import type { KeyRecord } from '../store/store.ts';
-import { DISPLAY_NAME, requireCustomer } from './customers.ts';
+import { isUnusedSince } from '../keys/key-state.ts';
+import type { KeyChange, KeyRecord } from '../store/store.ts';
+import type { RecordChange } from './changes.ts';
+import { keyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
+import { noSuchKey, possibleKeyId, requireKey } from './lookups.ts';
+import { DISPLAY_NAME, expiry } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
+import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
-import { Refusal } from './refusal.ts';
+import { parseQuery } from './query.ts';
 
-/** Whoever writes records directly may name keys as they like, within reason. */
-const LONGEST_KEY_ID = 256;
+const DAY_MS = 24 * 3600 * 1000;
 
-export function keyRoutes({ records, clock, randomBytes, logger }: AdminParts): Router {
+const KEYS_QUERY = z.strictObject({
+  ...PAGE_PARAMETERS,
+  unused_days: z
+    .string()
+    .regex(/^[1-9]\d{0,4}$/, 'must be an integer from 1 to 99999')
+    .transform(Number)
+    .optional(),
+});
+
+/** Keys of any customer, and what can be done with one that is there. */
+export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange: RecordChange): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
-  const newKey = z.strictObject({
-    name: DISPLAY_NAME.optional(),
-    expires_at: z.iso
-      .datetime('must be an ISO 8601 time in UTC, such as 2030-01-31T00:00:00Z')
-      .refine((time) => Date.parse(time) > clock.nowMs(), 'must be in the future')
-      .transform((time) => new Date(time).toISOString())
+  const keyChange = z.strictObject({
+    name: DISPLAY_NAME.nullable().optional(),
+    expires_at: expiry(() => clock.nowMs())
+      .nullable()
       .optional(),
   });
 
   router
-    .route('/admin/v1/customers/:id/keys')
-    .post(async (req, res) => {
-      const { name, expires_at: expiresAt } = parseBody(newKey, req.body);
-      const customer = await requireCustomer(records, req.params.id);
-      const key = createApiKey(randomBytes);
-      const prefix = keyPrefix(key);
-      const record: KeyRecord = {
-        id: createKeyId(randomBytes),
-        customer: customer.id,
-        createdAt: now(),
-        ...(prefix !== undefined && { prefix }),
-        ...(name !== undefined && { name }),
-        ...(expiresAt !== undefined && { expiresAt }),
-      };
-      if ((await records.createKey(sha256Hex(key), record)) === 'exists') {
-        throw new Error('a new random key or key id was there already: is the source of randomness broken?');
-      }
-      logger.info({ customer: customer.id, key_id: record.id }, 'key created');
-      const { revoked_at: _notYet, ...document } = keyDocument(record);
-      res
-        .status(201)
-        .location(`/admin/v1/keys/${record.id}`)
-        .json({ key, ...document });
+    .route('/admin/v1/keys')
+    .get(async (req, res) => {
+      const { cursor, limit, unused_days: unusedDays } = parseQuery(KEYS_QUERY, req);
+      const page = await records.listKeys(cursor, limit);
+      const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
+      const keys = page.items.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
+      const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
+      const items = wanted.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
+      res.json(pageDocument(items, page));
     })
-    .all(allowOnly('POST'));
+    .all(allowOnly('GET', 'HEAD'));
 
   router
     .route('/admin/v1/keys/:keyId')
     .get(async (req, res) => {
-      const id = possibleKeyId(req.params.keyId);
-      res.json(keyDocument((await records.findKeyById(id)) ?? noSuchKey()));
+      res.json(await describe(await requireKey(records, req.params.keyId)));
+    })
+    .patch(async (req, res) => {
+      const given = parseBody(keyChange, req.body);
+      const key = await requireKey(records, req.params.keyId);
+      if (Object.keys(given).length === 0) return void res.json(await describe(key));
+
+      const result = (await records.updateKey(key.id, changeFrom(given))) ?? noSuchKey();
+      await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details: given });
+      res.json(await describe(result));
     })
     .delete(async (req, res) => {
       const id = possibleKeyId(req.params.keyId);
-      const { customer } = (await records.revokeKey(id, now())) ?? noSuchKey();
-      logger.info({ customer, key_id: id }, 'key revoked');
+      const revokedAt = new Date(clock.nowMs()).toISOString();
+      const key = (await records.revokeKey(id, revokedAt)) ?? noSuchKey();
+      // Another time: it was revoked before, and this changed nothing.
+      if (key.revokedAt === revokedAt) {
+        await recordChange(res, { action: 'key.revoke', customer: key.customer, keyId: id });
+      }
       res.status(204).end();
     })
-    .all(allowOnly('GET', 'HEAD', 'DELETE'));
+    .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  function now(): string {
-    return new Date(clock.nowMs()).toISOString();
+  function unusedFor(days: number) {
+    const nowMs = clock.nowMs();
+    const times = { nowMs, sinceMs: nowMs - days * DAY_MS };
+    return ({ record, lastUsedMs }: { record: KeyRecord; lastUsedMs: number | undefined }) =>
+      isUnusedSince(record, lastUsedMs, times);
+  }
+
+  async function describe(key: KeyRecord) {
+    const [lastUsedMs] = await keyUses.lastUses([key.id]);
+    return keyDocument(key, lastUsedMs);
+  }
+
+  function changeFrom({ name, expires_at: expiresAt }: z.output<typeof keyChange>): KeyChange {
+    return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expiresAt }) };
   }
 
   return router;
-}
-
-function possibleKeyId(id: string): string {
-  return id.length <= LONGEST_KEY_ID ? id : noSuchKey();
-}
-
-function noSuchKey(): never {
-  throw new Refusal('not_found', 'There is no key with this id.');
-}
-
-/** Never the key or its hash. Every member is always there; null is what is not set. */
-function keyDocument(record: KeyRecord) {
-  return {
-    id: record.id,
-    prefix: record.prefix ?? null,
-    customer: record.customer,
-    name: record.name ?? null,
-    created_at: record.createdAt ?? null,
-    expires_at: record.expiresAt ?? null,
-    revoked_at: record.revokedAt ?? null,
-  };
 }

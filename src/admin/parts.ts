@@ -1,21 +1,25 @@
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../observability/logger.ts';
+import type { Disclosed } from '../config/config.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { Usage } from '../quota/usage.ts';
-import type { CustomerRecord, RecordStore } from '../store/store.ts';
+import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore } from '../store/store.ts';
+import type { AccessParts } from './authorize.ts';
 import type { GatewayStatus } from './status.ts';
 
 /** What the admin listener is built from. */
-export interface AdminParts {
-  /** Undefined or empty: nobody gets in. */
-  readonly token?: string | undefined;
+export interface AdminParts extends AccessParts {
   readonly records: RecordStore;
+  readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
+  readonly audit: AuditStore;
+  /** The configured ones. */
+  readonly planNames: ReadonlySet<string>;
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
+  /** Where this limit was set: `file:line`, or words. */
+  limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
+  /** The configuration as it holds, without secrets, by the names of the file. */
+  runningConfig(): Disclosed;
   /** Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;
-  readonly logger: Logger;
-  readonly clock: Clock;
   /** Must be cryptographically secure: keys are made of it. */
   randomBytes(size: number): Buffer;
 }

@@ -5,10 +5,13 @@ export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: ProblemCode;
   readonly detail: string;
+  /** Beyond those of every problem document, for programs. */
+  readonly members: Readonly<Record<string, string>>;
 
-  constructor(code: ProblemCode, detail: string) {
+  constructor(code: ProblemCode, detail: string, members: Readonly<Record<string, string>> = {}) {
     super(`${code}: ${detail}`);
     this.code = code;
     this.detail = detail;
+    this.members = members;
   }
 }

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { HeldClock } from '../keys/held-clock.ts';
 import { startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
 const CALLS = [
@@ -24,9 +27,12 @@ function call(method: string, path: string, authorization?: string): Promise<Res
   return fetch(admin.origin + path, { method, headers: authorization === undefined ? {} : { authorization } });
 }
 
-async function expectChallenge(answer: Response): Promise<string> {
+const MISSING = 'Bearer realm="tollgate-admin"';
+const INVALID = `${MISSING}, error="invalid_token"`;
+
+async function expectChallenge(answer: Response, challenge = MISSING): Promise<string> {
   expect(answer.status).toBe(401);
-  expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="tollgate-admin"');
+  expect(answer.headers.get('www-authenticate')).toBe(challenge);
   expect(answer.headers.get('cache-control')).toBe('no-store');
   const problem = (await answer.json()) as { code: string; detail: string };
   expect(problem.code).toBe('unauthorized');
@@ -43,11 +49,11 @@ it.each([
   `Bearer ${TOKEN.slice(0, -1)}`,
   `Bearer ${TOKEN.toUpperCase()}`,
   `Bearer ${TOKEN} ${TOKEN}`,
-  `Basic ${TOKEN}`,
-  TOKEN,
-  'Bearer',
-  'Bearer ',
 ])('"%s" is not the token', async (authorization) => {
+  await expectChallenge(await call('GET', '/status', authorization), INVALID);
+});
+
+it.each([`Basic ${TOKEN}`, TOKEN, 'Bearer', 'Bearer '])('"%s" is no token at all', async (authorization) => {
   await expectChallenge(await call('GET', '/status', authorization));
 });
 
@@ -71,5 +77,69 @@ describe.each([undefined, ''])('without a configured token (%j)', (token) => {
     } finally {
       await locked.close();
     }
+  });
+});
+
+describe('refused attempts', () => {
+  let clock: HeldClock;
+  let busy: TestAdmin;
+  beforeEach(async () => {
+    clock = new HeldClock();
+    busy = await startAdmin({ clock });
+  });
+  afterEach(() => busy.close());
+
+  /** The answer to a token, from an address of this machine. */
+  async function statusFor(token: string, localAddress = '127.0.0.1') {
+    const sent = request(`${busy.origin}/status`, {
+      localAddress,
+      headers: { authorization: `Bearer ${token}` },
+    }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    answer.resume();
+    return { status: answer.statusCode, retryAfter: answer.headers['retry-after'] };
+  }
+
+  async function fail(times: number): Promise<void> {
+    for (let i = 0; i < times; i++) expect(await statusFor(`guess-${i}`)).toMatchObject({ status: 401 });
+  }
+
+  it('are told to wait after 30 of them within a minute, for the rest of it', async () => {
+    await fail(30);
+    clock.advance(50_000);
+    const { status, retryAfter } = await statusFor('guess');
+    expect(status).toBe(429);
+    expect([10, 11]).toContain(Number(retryAfter));
+    clock.advance(9999);
+    expect(await statusFor('guess')).toMatchObject({ status: 429 });
+    clock.advance(1);
+    expect(await statusFor('guess')).toMatchObject({ status: 401 });
+  });
+
+  it('keep nobody out who has the token, behind the same address or another', async () => {
+    await fail(30);
+    expect(await statusFor('guess')).toMatchObject({ status: 429 });
+    expect(await statusFor(TOKEN)).toMatchObject({ status: 200 });
+    expect(await statusFor(TOKEN, '127.0.0.2')).toMatchObject({ status: 200 });
+    expect(await statusFor('guess', '127.0.0.2')).toMatchObject({ status: 401 });
+  });
+
+  it('are not counted against those who are let in', async () => {
+    for (let i = 0; i < 40; i++) expect(await statusFor(TOKEN)).toMatchObject({ status: 200 });
+    expect(await statusFor('guess')).toMatchObject({ status: 401 });
+  });
+
+  it('are logged with the address and the reason, never the token, and no more one by one when there are many', async () => {
+    await fail(30);
+    for (let i = 0; i < 5; i++) await statusFor('guess-again');
+    await statusFor('guess-from-elsewhere', '127.0.0.2');
+    const lines = busy.logs.map((line) => JSON.parse(line));
+    const refused = { level: 'warn', client: '127.0.0.1', reason: 'wrong_token', msg: 'admin access refused' };
+    for (const line of lines.slice(0, 30)) expect(line).toMatchObject(refused);
+    expect(lines.slice(30)).toMatchObject([
+      { level: 'warn', client: '127.0.0.1', msg: 'admin access refused too often: no line for each' },
+      { ...refused, client: '127.0.0.2' },
+    ]);
+    expect(busy.logs.join('')).not.toMatch(/guess/);
   });
 });

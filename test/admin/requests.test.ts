@@ -68,12 +68,17 @@ describe('a body', () => {
 });
 
 it.each([
-  ['PUT', '/admin/v1/customers', 'POST'],
-  ['GET', '/admin/v1/customers', 'POST'],
-  ['PATCH', '/admin/v1/customers/acme', 'GET, HEAD'],
+  ['PUT', '/admin/v1/customers', 'GET, HEAD, POST'],
+  ['OPTIONS', '/admin/v1/customers', 'GET, HEAD, POST'],
+  ['POST', '/admin/v1/customers/acme', 'GET, HEAD, PATCH, DELETE'],
   ['POST', '/admin/v1/customers/acme/usage', 'GET, HEAD, DELETE'],
-  ['GET', '/admin/v1/customers/acme/keys', 'POST'],
-  ['POST', '/admin/v1/keys/key_1', 'GET, HEAD, DELETE'],
+  ['DELETE', '/admin/v1/customers/acme/explain', 'GET, HEAD'],
+  ['DELETE', '/admin/v1/customers/acme/keys', 'GET, HEAD, POST'],
+  ['POST', '/admin/v1/keys', 'GET, HEAD'],
+  ['POST', '/admin/v1/keys/key_1', 'GET, HEAD, PATCH, DELETE'],
+  ['GET', '/admin/v1/keys/key_1/rotate', 'POST'],
+  ['DELETE', '/admin/v1/audit', 'GET, HEAD'],
+  ['PUT', '/admin/v1/config', 'GET, HEAD'],
   ['DELETE', '/status', 'GET, HEAD'],
 ])('%s %s is 405 with Allow: %s', async (method, path, allow) => {
   const refused = await admin.call(method, path);
@@ -82,16 +87,38 @@ it.each([
   expect(refused.body).toMatchObject({ status: 405, code: 'method_not_allowed' });
 });
 
-it.each(['/', '/admin/v1', '/admin/v1/customers/', '/Admin/v1/customers', '/status/', '/admin/v2/customers'])(
-  '%s is a 404 problem',
+it.each([
+  '/',
+  '/admin/v1',
+  '/admin/v1/customers/',
+  '/Admin/v1/customers',
+  '/admin/v1/keys/key_1/',
+  '/admin/v1/keys/key_1/rotate/now',
+  '/status/',
+  '/admin/v2/customers',
+])('%s is a 404 problem', async (path) => {
+  const missing = await admin.call('GET', path);
+  expect(missing.status).toBe(404);
+  expect(missing.headers.get('content-type')).toBe('application/problem+json');
+  expect(missing.headers.get('x-powered-by')).toBeNull();
+  expect(missing.body.request_id).toBe(missing.headers.get('x-request-id'));
+});
+
+it.each(['/admin/v1/customers', '/admin/v1/keys', '/admin/v1/audit', '/admin/v1/config'])(
+  'HEAD %s has the head of GET and no content',
   async (path) => {
-    const missing = await admin.call('GET', path);
-    expect(missing.status).toBe(404);
-    expect(missing.headers.get('content-type')).toBe('application/problem+json');
-    expect(missing.headers.get('x-powered-by')).toBeNull();
-    expect(missing.body.request_id).toBe(missing.headers.get('x-request-id'));
+    const head = await admin.call('HEAD', path);
+    const get = await admin.call('GET', path);
+    expect([head.status, head.body]).toEqual([200, undefined]);
+    expect(head.headers.get('content-length')).toBe(get.headers.get('content-length'));
+    expect(get.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(get.headers.get('cache-control')).toBe('no-store');
   },
 );
+
+it('the configuration that runs can be read', async () => {
+  expect((await admin.call('GET', '/admin/v1/config')).body).toEqual({ listen: { port: 8080 } });
+});
 
 it('/status says what runs, since when, and what it is connected to', async () => {
   const { status, headers, body } = await admin.call('GET', '/status');

@@ -5,13 +5,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
-import type { Clock } from '../../src/clock.ts';
+import { systemClock } from '../../src/clock.ts';
 import { createLogger } from '../../src/observability/logger.ts';
-import { effectiveLimit } from '../../src/quota/limit.ts';
-import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
-import type { RecordStore } from '../../src/store/store.ts';
+import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 export const TOKEN = 'the-admin-token';
 export const NOW = '2026-03-01T12:00:00.000Z';
@@ -24,29 +26,74 @@ const POLICY = {
   overrides: new Map([['vip', { requestsPerHour: 120_000 }]]),
 };
 
+const ORIGINS = {
+  plans: new Map([
+    ['starter', 'gateway.yaml:41'],
+    ['enterprise', 'gateway.yaml:44'],
+  ]),
+  overrides: new Map([['vip', 'gateway.yaml:50']]),
+};
+
 /** An answer's body, as far as the tests look into it. */
 // biome-ignore lint/suspicious/noExplicitAny: the tests compare members of every type, and a wrong one fails them
 export type JsonAnswer = any;
 
 export interface TestAdmin {
   readonly origin: string;
-  readonly records: RecordStore;
+  readonly store: Store;
+  readonly records: Store['records'];
   readonly logs: string[];
   call(method: string, path: string, body?: unknown): Promise<{ status: number; headers: Headers; body: JsonAnswer }>;
+  /** All items of all pages. */
+  list(path: string): Promise<JsonAnswer[]>;
+  /** Lets so much time pass for the admin listener. */
+  advance(ms: number): void;
   close(): Promise<void>;
 }
 
-/** The admin listener over an embedded store of its own, at a time that stands still. */
-export async function startAdmin(overrides: Partial<AdminParts> = {}): Promise<TestAdmin> {
+/** Where records are kept; left out: an embedded store of its own. */
+interface StorePlace {
+  readonly url: string;
+  readonly keyPrefix: string;
+}
+
+export type StartAdmin = (overrides?: Partial<AdminParts>) => Promise<TestAdmin>;
+
+/** Runs a suite over each store. What `start` gives has an empty one, and is closed by the suite. */
+export function overBothStores(suite: (start: StartAdmin) => void): void {
+  describe('over the embedded store', () => suite((overrides) => startAdmin(overrides)));
+  describe('over Redis', () => {
+    let redis: RedisServer;
+    let started = 0;
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterAll(() => redis.stop());
+    suite((overrides) => {
+      started += 1;
+      return startAdmin(overrides, { url: redis.url, keyPrefix: `test-${started}` });
+    });
+  });
+}
+
+/** The admin listener at a time that stands still unless it is advanced. */
+export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: StorePlace): Promise<TestAdmin> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-admin-'));
-  const clock: Clock = { nowMs: () => Date.parse(NOW), monotonicMs: () => 0 };
+  const { url, keyPrefix } = place ?? { url: `sqlite:${join(folder, 'store.sqlite')}`, keyPrefix: 'test' };
+  let nowMs = Date.parse(NOW);
+  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
   const observer = { called() {}, up() {} };
-  const store = await openEmbeddedStore({ file: join(folder, 'store.sqlite'), clock, observer });
+  const store = await openStore({ url, keyPrefix, timeoutMs: 5000 }, { clock: systemClock, observer, warn() {} });
   const logs: string[] = [];
   const app = createAdminApp({
     token: TOKEN,
     records: store.records,
+    keyUses: store.keyUses,
+    audit: store.audit,
+    planNames: new Set(POLICY.plans.keys()),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
+    limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
+    runningConfig: () => ({ listen: { port: 8080 } }),
     usage: async (_customer, limit) => ({
       limit,
       used: 3,
@@ -72,21 +119,38 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}): Promise<T
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const call: TestAdmin['call'] = async (method, path, body) => {
+    const answer = await fetch(origin + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    return { status: answer.status, headers: answer.headers, body: text === '' ? undefined : JSON.parse(text) };
+  };
   return {
     origin,
+    store,
     records: store.records,
     logs,
-    async call(method, path, body) {
-      const answer = await fetch(origin + path, {
-        method,
-        headers: {
-          authorization: `Bearer ${TOKEN}`,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      });
-      const text = await answer.text();
-      return { status: answer.status, headers: answer.headers, body: text === '' ? undefined : JSON.parse(text) };
+    call,
+    async list(path) {
+      const items: JsonAnswer[] = [];
+      for (let next: string | null = path; next !== null; ) {
+        const { status, body }: { status: number; body: JsonAnswer } = await call('GET', next);
+        if (status !== 200) throw new Error(`${next} is ${status}: ${body?.detail}`);
+        items.push(...body.items);
+        const url: URL = new URL(path, origin);
+        url.searchParams.set('cursor', body.next_cursor);
+        next = body.next_cursor === null ? null : url.pathname + url.search;
+      }
+      return items;
+    },
+    advance(ms) {
+      nowMs += ms;
     },
     async close() {
       server.closeAllConnections();

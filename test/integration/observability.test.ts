@@ -104,6 +104,7 @@ describe.each(STORES)('metrics over $name', (store) => {
     expect(await readMetric(gateway, 'tollgate_auth_total')).toEqual({
       'result="valid"': 9,
       'result="missing"': 1,
+      'result="in_query"': 0,
       'result="malformed"': 1,
       'result="checksum"': 1,
       'result="unknown"': 1,

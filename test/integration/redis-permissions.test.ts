@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
-import { startRedis } from '../support/redis-server.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
 
@@ -15,6 +18,38 @@ function documentedRules(): string[] {
   return [...commands.trim().split(/\s+/), channel, '~tollgate:*'];
 }
 
+/** Every call of the admin API that is not made above. */
+async function callEverything({ records, keyUses, audit }: Store): Promise<void> {
+  const hash = (digit: string) => digit.repeat(64);
+  await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
+  await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
+  await records.createKey(hash('a'), { id: 'k1', customer: 'globex' });
+  await records.createKey(hash('b'), { id: 'k2', customer: 'globex' });
+  await records.updateKey('k1', { name: 'x', expiresAt: null });
+  await records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2100-01-01T00:00:00Z' });
+  await records.revokeKey('k1', '2026-01-01T00:00:00Z');
+  await keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
+  await keyUses.lastUses(['k1']);
+  await audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
+  await audit.list(undefined, 10);
+  await records.listCustomers(undefined, 10);
+  await records.listKeys(undefined, 10);
+  await records.listCustomerKeys('globex');
+  await records.discardKey('k2');
+  await records.deleteCustomer('globex');
+}
+
+/** Makes `store reindex` add, redirect and drop each kind of entry, and put one back. */
+async function reindexEverything(redis: RedisServer, { records, keyUses }: Store): Promise<void> {
+  const hash = (digit: string) => digit.repeat(64);
+  await redis.command('HSET', `tollgate:key:${hash('c')}`, 'id', 'k3', 'customer', 'globex');
+  await redis.command('SET', 'tollgate:key-id:k3', hash('d'));
+  await redis.command('SET', 'tollgate:key-id:gone', hash('d'));
+  await redis.command('SADD', 'tollgate:customer-keys:{globex}', 'gone');
+  await keyUses.noteUses([{ keyId: 'gone', usedAtMs: 1 }]);
+  expect(await records.reindex()).toMatchObject({ entriesAdded: 2, entriesDropped: 3 });
+}
+
 it('the permissions that the documentation lists are enough for everything', async () => {
   await using opened = new AsyncDisposableStack();
   const redis = await startRedis();
@@ -22,10 +57,8 @@ it('the permissions that the documentation lists are enough for everything', asy
   await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>some-password', 'resetkeys', ...documentedRules());
   const backend = await startBackend();
   opened.defer(() => backend.close());
-  const gateway = await startTestGateway({
-    storeUrl: `redis://gateway:some-password@127.0.0.1:${redis.port}`,
-    upstreamUrl: backend.url,
-  });
+  const storeUrl = `redis://gateway:some-password@127.0.0.1:${redis.port}`;
+  const gateway = await startTestGateway({ storeUrl, upstreamUrl: backend.url });
   opened.defer(() => gateway.close());
 
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'enterprise', requests_per_hour: 2 });
@@ -41,6 +74,13 @@ it('the permissions that the documentation lists are enough for everything', asy
     instances: 1,
   });
   expect(await redis.command('EXISTS', 'tollgate:installed')).toBe(1);
+
+  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
+  const store = await openStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
+  opened.defer(() => store.close());
+  await callEverything(store);
+  await reindexEverything(redis, store);
+  await store.initialise();
   const denied = await redis.command('ACL', 'LOG');
   expect(denied).toEqual([]);
 });

@@ -1,0 +1,71 @@
+/**
+ * The one place that says that something was changed: a line in the log and an entry in the audit. Both come after the
+ * change, which stands whatever becomes of them.
+ */
+import type { Response } from 'express';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { AuditEntry, AuditStore } from '../store/store.ts';
+import { actorOf } from './actor.ts';
+import { auditDocument } from './documents.ts';
+import { peerAddressOf } from './peer-address.ts';
+
+/** Each with the words of its line in the log. */
+const ACTIONS = {
+  'customer.create': 'customer created',
+  'customer.update': 'customer updated',
+  'customer.delete': 'customer deleted',
+  'usage.reset': 'usage reset',
+  'key.create': 'key created',
+  'key.import': 'key imported',
+  'key.update': 'key updated',
+  'key.revoke': 'key revoked',
+  'key.rotate': 'key rotated',
+} as const;
+
+export interface Change {
+  readonly action: keyof typeof ACTIONS;
+  readonly customer: string;
+  readonly keyId?: string;
+  /** By the names of the admin API; what is undefined is left out. */
+  readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+}
+
+/** Never rejects: to answer anything but success would have the change made again. */
+export type RecordChange = (res: Response, change: Change) => Promise<void>;
+
+export function createChangeRecorder({
+  audit,
+  logger,
+  clock,
+}: {
+  readonly audit: Pick<AuditStore, 'append'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}): RecordChange {
+  return async (res, { action, customer, keyId, details }) => {
+    const given = definedMembers(details ?? {});
+    const entry: AuditEntry = {
+      at: new Date(clock.nowMs()).toISOString(),
+      actor: actorOf(res).name,
+      from: peerAddressOf(res),
+      action,
+      customer,
+      ...(keyId !== undefined && { keyId }),
+      ...(Object.keys(given).length > 0 && { details: given }),
+    };
+    const { at: _loggedAnyway, ...facts } = auditDocument(entry);
+    logger.info(facts, ACTIONS[action]);
+    try {
+      await audit.append(entry);
+    } catch (error) {
+      const lost = { err: error, audit_entry: auditDocument(entry) };
+      logger.error(lost, 'a change was made but cannot be written to the audit: this line has the entry');
+    }
+  };
+}
+
+function definedMembers<Value>(members: Readonly<Record<string, Value | undefined>>): Record<string, Value> {
+  const given = Object.entries(members).filter((member): member is [string, Value] => member[1] !== undefined);
+  return Object.fromEntries(given);
+}

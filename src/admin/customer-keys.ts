@@ -1,0 +1,73 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import { failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import type { RecordChange } from './changes.ts';
+import { keyDocument, newKeyDocument } from './documents.ts';
+import { parseBody } from './json-body.ts';
+import { pageOfKeys } from './key-pages.ts';
+import { requireCustomer } from './lookups.ts';
+import { DISPLAY_NAME, expiry } from './members.ts';
+import { allowOnly } from './method-not-allowed.ts';
+import { type ExistingKey, importKey, issueKey } from './new-keys.ts';
+import { PAGE_QUERY, pageDocument } from './paging.ts';
+import type { AdminParts } from './parts.ts';
+import { parseQuery } from './query.ts';
+
+const VALUE = z
+  .string()
+  .refine(isPossibleKey, 'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only')
+  .refine((value) => !failsChecksum(value), 'has the form of a generated key but not its checksum: it was mistyped');
+
+const SHA256 = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/i, 'must be the SHA-256 of the whole key in 64 hex digits')
+  .transform((digest) => digest.toLowerCase());
+
+/** The keys of one customer: which there are, and how there come to be more. */
+export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange): Router {
+  const { records, keyUses, clock } = parts;
+  const router = Router({ caseSensitive: true, strict: true });
+
+  const newKey = z
+    .strictObject({
+      name: DISPLAY_NAME.optional(),
+      expires_at: expiry(() => clock.nowMs()).optional(),
+      value: VALUE.optional(),
+      sha256: SHA256.optional(),
+    })
+    .refine(({ value, sha256 }) => value === undefined || sha256 === undefined, 'must have value or sha256, not both');
+
+  router
+    .route('/admin/v1/customers/:id/keys')
+    .get(async (req, res) => {
+      const { cursor, limit } = parseQuery(PAGE_QUERY, req);
+      const customer = await requireCustomer(records, req.params.id);
+      const page = pageOfKeys(await records.listCustomerKeys(customer.id), cursor, limit);
+      const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
+      const items = page.items.map((key, index) => keyDocument(key, lastUses[index]));
+      res.json(pageDocument(items, page));
+    })
+    .post(async (req, res) => {
+      const { value, sha256, ...details } = parseBody(newKey, req.body);
+      const customer = await requireCustomer(records, req.params.id);
+      const facts = { customer: customer.id, name: details.name, expiresAt: details.expires_at };
+      const existing = existingKey(value, sha256);
+      const { key, record } = existing
+        ? { key: undefined, record: await importKey(parts, existing, facts) }
+        : await issueKey(parts, facts);
+      const action = existing ? 'key.import' : 'key.create';
+      await recordChange(res, { action, customer: customer.id, keyId: record.id, details });
+      res
+        .status(201)
+        .location(`/admin/v1/keys/${record.id}`)
+        .json({ ...(key !== undefined && { key }), ...newKeyDocument(record) });
+    })
+    .all(allowOnly('GET', 'HEAD', 'POST'));
+
+  return router;
+}
+
+function existingKey(value: string | undefined, sha256: string | undefined): ExistingKey | undefined {
+  if (value !== undefined) return { value };
+  return sha256 === undefined ? undefined : { sha256 };
+}

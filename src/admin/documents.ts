@@ -1,0 +1,70 @@
+/**
+ * Records as the admin API shows them: every member is always there, null is what is not set. Neither a key nor its
+ * hash is in any of them.
+ */
+import { parseTimestamp } from '../keys/timestamp.ts';
+import type { EffectiveLimit } from '../quota/limit.ts';
+import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
+
+/** `limit_problem` says why there is no limit. */
+export function customerDocument(customer: CustomerRecord, limit: EffectiveLimit) {
+  const { requestsPerHour } = customer;
+  return {
+    id: customer.id,
+    name: customer.name ?? null,
+    plan: customer.plan,
+    requests_per_hour: typeof requestsPerHour === 'number' ? requestsPerHour : null,
+    suspended: customer.suspended,
+    usage_reset_at: inUtc(customer.usageResetAt),
+    ...limitDocument(limit),
+  };
+}
+
+export function limitDocument(limit: EffectiveLimit) {
+  return {
+    limit: limit.found ? limit.requestsPerHour : null,
+    limit_source: limit.found ? limit.source : null,
+    limit_problem: limit.found ? null : limit.reason,
+  };
+}
+
+/** A key that nothing can have happened to yet. */
+export function newKeyDocument(record: KeyRecord) {
+  return {
+    id: record.id,
+    prefix: record.prefix ?? null,
+    customer: record.customer,
+    name: record.name ?? null,
+    created_at: inUtc(record.createdAt),
+    expires_at: inUtc(record.expiresAt),
+  };
+}
+
+/** `lastUsedMs`: wall time in ms. */
+export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined) {
+  return {
+    ...newKeyDocument(record),
+    revoked_at: inUtc(record.revokedAt),
+    replaced_by: record.replacedBy ?? null,
+    last_used_at: lastUsedMs === undefined ? null : new Date(lastUsedMs).toISOString(),
+  };
+}
+
+export function auditDocument(entry: AuditEntry) {
+  return {
+    at: entry.at,
+    actor: entry.actor,
+    from: entry.from,
+    action: entry.action,
+    customer: entry.customer ?? null,
+    key_id: entry.keyId ?? null,
+    details: entry.details ?? null,
+  };
+}
+
+/** Other programs write times with other offsets. What is no time at all is shown as it stands, for whoever corrects it. */
+function inUtc(time: string | undefined): string | null {
+  if (time === undefined) return null;
+  const timeMs = parseTimestamp(time);
+  return timeMs === undefined ? time : new Date(timeMs).toISOString();
+}

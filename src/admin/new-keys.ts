@@ -1,0 +1,52 @@
+/** Keys that come to be: made here, or brought along from elsewhere. */
+import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
+import type { KeyRecord } from '../store/store.ts';
+import type { AdminParts } from './parts.ts';
+import { Refusal } from './refusal.ts';
+
+type Parts = Pick<AdminParts, 'records' | 'clock' | 'randomBytes'>;
+
+interface KeyFacts {
+  readonly customer: string;
+  readonly name?: string | undefined;
+  readonly expiresAt?: string | undefined;
+}
+
+/** The key is stored nowhere: whoever asked for it is shown it this once. */
+export async function issueKey(parts: Parts, facts: KeyFacts): Promise<{ key: string; record: KeyRecord }> {
+  const key = createApiKey(parts.randomBytes);
+  const record = newRecord(parts, facts, keyPrefix(key));
+  if ((await parts.records.createKey(sha256Hex(key), record)) === 'exists') {
+    throw new Error('a new random key or key id was there already: is the source of randomness broken?');
+  }
+  return { key, record };
+}
+
+/** A key that somebody has already, by its value or only by its digest. */
+export type ExistingKey =
+  | { readonly value: string; readonly sha256?: undefined }
+  /** In lower case. */
+  | { readonly value?: undefined; readonly sha256: string };
+
+/** @throws Refusal `conflict` */
+export async function importKey(parts: Parts, { value, sha256 }: ExistingKey, facts: KeyFacts): Promise<KeyRecord> {
+  const storedAs = sha256 ?? sha256Hex(value);
+  const record = newRecord(parts, facts, value === undefined ? undefined : keyPrefix(value));
+  if ((await parts.records.createKey(storedAs, record)) === 'created') return record;
+  const existing = await parts.records.findKey(storedAs);
+  throw existing?.customer === facts.customer
+    ? new Refusal('conflict', 'This customer has this key already.', { key_owner: 'this_customer' })
+    : new Refusal('conflict', 'Another customer has this key already.', { key_owner: 'another_customer' });
+}
+
+function newRecord({ clock, randomBytes }: Parts, facts: KeyFacts, prefix: string | undefined): KeyRecord {
+  const { customer, name, expiresAt } = facts;
+  return {
+    id: createKeyId(randomBytes),
+    customer,
+    createdAt: new Date(clock.nowMs()).toISOString(),
+    ...(prefix !== undefined && { prefix }),
+    ...(name !== undefined && { name }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * A key gets a successor and goes on working until its grace ends, never beyond its own expiry. The successor is made
+ * first: whatever breaks off in between, the old key works as before or the new one is there. Both are the customer's,
+ * so they share its quota.
+ */
+import { Router } from 'express';
+import { z } from 'zod';
+import { expiryMsOf, keyState } from '../keys/key-state.ts';
+import type { KeyRecord, KeyReplacement, Retirement } from '../store/store.ts';
+import type { RecordChange } from './changes.ts';
+import { newKeyDocument } from './documents.ts';
+import { parseBody } from './json-body.ts';
+import { noSuchKey, requireKey } from './lookups.ts';
+import { allowOnly } from './method-not-allowed.ts';
+import { issueKey } from './new-keys.ts';
+import type { AdminParts } from './parts.ts';
+import { Refusal } from './refusal.ts';
+
+const LONGEST_GRACE_SECONDS = 365 * 24 * 3600;
+
+const ROTATION = z.strictObject({
+  grace_seconds: z
+    .int('must be an integer')
+    .min(0, 'must be at least 0')
+    .max(LONGEST_GRACE_SECONDS, `must be at most ${LONGEST_GRACE_SECONDS}`)
+    .default(24 * 3600),
+});
+
+export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Router {
+  const { records, clock, logger } = parts;
+  const router = Router({ caseSensitive: true, strict: true });
+
+  router
+    .route('/admin/v1/keys/:keyId/rotate')
+    .post(async (req, res) => {
+      const { grace_seconds: graceSeconds } = parseBody(ROTATION, req.body);
+      const old = await requireKey(records, req.params.keyId);
+      requireReplaceable(old, clock.nowMs());
+      const { key, record } = await issueKey(parts, { customer: old.customer, name: old.name });
+      const expiresAt = endOfGrace(old, clock.nowMs() + graceSeconds * 1000);
+      await retire(old, { replacedBy: record.id, expiresAt });
+      const details = { replaced_by: record.id, expires_at: expiresAt };
+      await recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
+      res
+        .status(201)
+        .location(`/admin/v1/keys/${record.id}`)
+        .json({ key, ...newKeyDocument(record), replaces: old.id });
+    })
+    .all(allowOnly('POST'));
+
+  async function retire(old: KeyRecord, replacement: KeyReplacement): Promise<void> {
+    const retirement = await tryToRetire(old, replacement);
+    if (retirement.outcome === 'retired') return;
+    await discard(replacement.replacedBy);
+    if (retirement.outcome === 'missing') noSuchKey();
+    requireReplaceable(retirement.record, clock.nowMs());
+    throw new Refusal('conflict', 'The key was changed in the meantime. Read it, and rotate it again.');
+  }
+
+  async function tryToRetire(old: KeyRecord, replacement: KeyReplacement): Promise<Retirement> {
+    const expected: Pick<KeyRecord, 'expiresAt'> = old.expiresAt === undefined ? {} : { expiresAt: old.expiresAt };
+    try {
+      return await records.retireKey(old.id, expected, replacement);
+    } catch (error) {
+      // It may have been done all the same, or yet be: the new key must stay, or there could soon be none.
+      const found = await records.findKeyById(old.id).catch(() => undefined);
+      if (found?.replacedBy === replacement.replacedBy) return { outcome: 'retired', record: found };
+      logger.warn(
+        { key_id: old.id, new_key_id: replacement.replacedBy },
+        'a rotation broke off: unless the old key is replaced by the new one, the new one is of no use and can be revoked',
+      );
+      throw error;
+    }
+  }
+
+  async function discard(keyId: string): Promise<void> {
+    try {
+      await records.discardKey(keyId);
+    } catch (error) {
+      logger.warn({ err: error, key_id: keyId }, 'a key that nobody has cannot be taken away: revoke it');
+    }
+  }
+
+  return router;
+}
+
+/** @throws Refusal `conflict` */
+function requireReplaceable(key: KeyRecord, nowMs: number): void {
+  if (key.replacedBy !== undefined) {
+    throw new Refusal('conflict', `The key is replaced already, by ${key.replacedBy}: rotate that one.`);
+  }
+  const state = keyState(key, nowMs);
+  if (state === 'revoked') throw new Refusal('conflict', 'The key is revoked. Create a new one.');
+  if (state === 'expired') throw new Refusal('conflict', 'The key has expired. Create a new one.');
+}
+
+function endOfGrace(key: KeyRecord, graceEndsMs: number): string {
+  const ownEndMs = expiryMsOf(key);
+  return new Date(Math.min(graceEndsMs, ownEndMs ?? graceEndsMs)).toISOString();
+}
