@@ -1,15 +1,17 @@
-import { Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../version.ts';
-
-/** Exit statuses of the command line; the same for every command. */
-export const EXIT = { success: 0, failure: 1, usage: 2 } as const;
+import type { Shell } from './completion/completion.ts';
+import { addCustomerCommands } from './customer-commands.ts';
+import { EXIT, FaultyFileError, UsageError } from './exit-status.ts';
+import { addKeyCommands } from './key-commands.ts';
+import { addUsageCommands } from './usage-commands.ts';
 
 /**
- * The command line as a tree; actions resolve to the exit status. Each command loads its own modules, so that help and
- * mistakes are answered without loading the gateway.
+ * The command line as a tree; actions that end with another status than success tell it. Each command loads its own
+ * modules, so that help and mistakes are answered without loading the gateway.
  */
-function buildProgram(finish: (status: number) => void): Command {
+export function buildProgram(finish: (status: number) => void): Command {
   const program = new Command('tollgate')
     .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
     .version(readVersion())
@@ -31,15 +33,33 @@ function buildProgram(finish: (status: number) => void): Command {
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file));
     });
-  program
-    .command('store')
-    .description('look after the store')
+  addCustomerCommands(program);
+  addKeyCommands(program);
+  addUsageCommands(program);
+  const store = program.command('store').description('look after the store');
+  store
     .command('init')
     .description('declare the store to be meant as it is, after its data was lost')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .action(async ({ config }: { config: string }) => {
       const { initialiseStore } = await import('./store-init.ts');
       finish(await initialiseStore(config));
+    });
+  store
+    .command('reindex')
+    .description('index the keys that other programs wrote')
+    .requiredOption('--config <file>', 'the YAML configuration file')
+    .action(async ({ config }: { config: string }) => {
+      const { reindexStore } = await import('./store-reindex.ts');
+      finish(await reindexStore(config));
+    });
+  program
+    .command('completion')
+    .description('print a script that lets a shell complete this command line: source <(tollgate completion bash)')
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh']))
+    .action(async (shell: Shell) => {
+      const { printCompletion } = await import('./completion/completion.ts');
+      await printCompletion(shell, program);
     });
   return program;
 }
@@ -56,11 +76,12 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
     process.stderr.write(`${describeFailure(error)}\n`);
-    return EXIT.failure;
+    return error instanceof UsageError ? EXIT.usage : EXIT.failure;
   }
 }
 
 function describeFailure(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
+  if (error instanceof FaultyFileError) return error.message;
   return `tollgate: ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -1,0 +1,149 @@
+/** The admin API of a gateway over HTTP, for programs of ours: every answer is checked for its form before it is used. */
+import { z } from 'zod';
+import { PROBLEM } from './documents.ts';
+import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
+
+export interface AdminClientSettings {
+  /** Origin of the admin listener, such as `http://127.0.0.1:8082`. */
+  readonly url: string;
+  /** The admin token or a JWT. Printable ASCII: it becomes a header field. */
+  readonly token: string;
+  /** Where the token was taken from, for whoever has to correct it. */
+  readonly tokenSource: string;
+  /** For one call, its answer included. */
+  readonly timeoutMs?: number;
+}
+
+interface Listed {
+  readonly id: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** The largest page that there is. */
+const PAGE_ITEMS = 1000;
+
+/**
+ * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} when there
+ * was no answer of the admin API at all. Paths are made with {@link pathOf}.
+ */
+export class AdminClient {
+  readonly #settings: AdminClientSettings;
+  readonly #timeoutMs: number;
+
+  constructor(settings: AdminClientSettings) {
+    this.#settings = settings;
+    this.#timeoutMs = settings.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+
+  get<Schema extends z.ZodType>(schema: Schema, path: string): Promise<z.output<Schema>> {
+    return this.#call(schema, 'GET', path);
+  }
+
+  post<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
+    return this.#call(schema, 'POST', path, body);
+  }
+
+  patch<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
+    return this.#call(schema, 'PATCH', path, body);
+  }
+
+  async delete(path: string): Promise<void> {
+    await this.#send('DELETE', path);
+  }
+
+  /**
+   * All pages of a list, or its first `most` items. An item that was moved from one page to the next while they were
+   * read is in it once.
+   */
+  async list<Schema extends z.ZodType<Listed>>(
+    schema: Schema,
+    path: string,
+    { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
+  ): Promise<z.output<Schema>[]> {
+    const page = z.looseObject({ items: z.array(schema), next_cursor: z.string().nullable() });
+    const found = new Map<string, z.output<Schema>>();
+    let cursor: string | null = null;
+    do {
+      const limit = String(Math.min(PAGE_ITEMS, most - found.size));
+      const parameters = new URLSearchParams({ ...query, limit, ...(cursor !== null && { cursor }) });
+      const { items, next_cursor: next } = await this.get(page, `${path}?${parameters}`);
+      for (const item of items) if (!found.has(item.id)) found.set(item.id, item);
+      cursor = next;
+    } while (cursor !== null && found.size < most);
+    return [...found.values()];
+  }
+
+  async #call<Schema extends z.ZodType>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<z.output<Schema>> {
+    const { status, text } = await this.#send(method, path, body);
+    const answer = parseJson(text);
+    const checked = schema.safeParse(answer);
+    if (!checked.success) throw notTheAdminApi(this.#settings.url, describeIssues(status, checked.error));
+    // The schemas check and change nothing. So this is the answer itself, its members in their order.
+    return answer as z.output<Schema>;
+  }
+
+  async #send(method: string, path: string, body?: object): Promise<{ status: number; text: string }> {
+    const { url, token } = this.#settings;
+    let answer: Response;
+    let text: string;
+    try {
+      answer = await fetch(url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          accept: 'application/json, application/problem+json',
+          ...(body && { 'content-type': 'application/json' }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        // Nothing in the admin API redirects, and the token is meant for this address only.
+        redirect: 'manual',
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      text = await answer.text();
+    } catch (error) {
+      throw unreachable(url, error, this.#timeoutMs);
+    }
+    if (!answer.ok) throw this.#refusal(answer.status, text);
+    return { status: answer.status, text };
+  }
+
+  #refusal(status: number, text: string): Error {
+    const { url, tokenSource } = this.#settings;
+    const problem = PROBLEM.safeParse(parseJson(text));
+    if (!problem.success) return notTheAdminApi(url, `status ${status} without a problem document`);
+    if (problem.data.code !== 'unauthorized') return new AdminRefusal(problem.data);
+    return new AdminRefusal(
+      problem.data,
+      `The token was taken from ${tokenSource}. It must be admin.token of the gateway at ${url}, or a JWT that it accepts.`,
+    );
+  }
+}
+
+/** A path with each value as one segment of it: ``pathOf`/admin/v1/keys/${id}` ``. */
+export function pathOf(literals: TemplateStringsArray, ...segments: readonly string[]): string {
+  return String.raw({ raw: literals }, ...segments.map(encodeSegment));
+}
+
+/** @throws RangeError for what a URL cannot have as a segment, however it is encoded: it would name another resource. */
+function encodeSegment(segment: string): string {
+  if (segment === '' || segment === '.' || segment === '..') throw new RangeError(`"${segment}" cannot be an id`);
+  return encodeURIComponent(segment);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function describeIssues(status: number, error: z.ZodError): string {
+  const places = error.issues.map(({ path }) => path.join('.') || 'the body');
+  return `status ${status}, but not the document expected (${[...new Set(places)].slice(0, 3).join(', ')})`;
+}

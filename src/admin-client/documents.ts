@@ -1,0 +1,69 @@
+/** What the admin API answers with, as far as its callers look into it; members beyond these are kept. */
+import { z } from 'zod';
+
+const TEXT = z.string().nullable();
+const COUNT = z.number().nullable();
+
+export const CUSTOMER = z.looseObject({
+  id: z.string(),
+  name: TEXT,
+  plan: z.string(),
+  requests_per_hour: COUNT,
+  suspended: z.boolean(),
+  limit: COUNT,
+  limit_source: TEXT,
+});
+export type CustomerDocument = z.output<typeof CUSTOMER>;
+
+export const KEY = z.looseObject({
+  id: z.string(),
+  prefix: TEXT,
+  customer: z.string(),
+  name: TEXT,
+  created_at: TEXT,
+  expires_at: TEXT,
+  revoked_at: TEXT,
+  replaced_by: TEXT,
+  last_used_at: TEXT,
+});
+export type KeyDocument = z.output<typeof KEY>;
+
+/** `key` is the API key itself: this answer is the only one that ever has it. */
+export const NEW_KEY = z.looseObject({ key: z.string(), id: z.string(), customer: z.string(), expires_at: TEXT });
+export type NewKeyDocument = z.output<typeof NEW_KEY>;
+
+export const ROTATED_KEY = z.looseObject({ ...NEW_KEY.shape, replaces: z.string() });
+
+export const IMPORTED_KEY = z.looseObject({ id: z.string() });
+
+export const USAGE = z.looseObject({
+  limit: z.number(),
+  used: z.number(),
+  remaining: z.number(),
+  reset_seconds: z.number(),
+  window_seconds: z.number(),
+});
+
+export const EXPLANATION = z.looseObject({ customer: z.string(), limit: COUNT, limit_source: TEXT, origin: TEXT });
+
+export const AUDIT_ENTRY = z.looseObject({
+  id: z.string(),
+  at: z.string(),
+  actor: z.string(),
+  from: z.string(),
+  action: z.string(),
+  customer: TEXT,
+  key_id: TEXT,
+  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).nullable(),
+});
+export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
+
+/** RFC 9457, with the members that every problem of the gateway has. */
+export const PROBLEM = z.looseObject({
+  title: z.string(),
+  status: z.number(),
+  detail: z.string(),
+  code: z.string(),
+  request_id: z.string(),
+});
+export type ProblemDocument = z.output<typeof PROBLEM>;

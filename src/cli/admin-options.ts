@@ -1,0 +1,77 @@
+/** What the commands over the admin API take alike. Loaded for every command line, so it imports next to nothing. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseOrigin } from '../config/formats.ts';
+import { isCustomerId } from '../customer-id.ts';
+
+export interface AdminOptions {
+  readonly adminUrl: string;
+  readonly adminTokenFile?: string;
+}
+
+export interface JsonOption {
+  readonly json?: true;
+}
+
+/** Of a command that prints a document or a table. */
+export interface DocumentOptions extends AdminOptions, JsonOption {}
+
+/** Of a command that ends something for good. */
+export interface EndingOptions extends AdminOptions {
+  readonly yes?: true;
+}
+
+const GROUP = 'Admin API:';
+
+/** To be called last: so the options that every such command has stand below its own in the help. */
+export function addAdminOptions(command: Command): void {
+  command
+    .addOption(
+      new Option('--admin-url <url>', 'where the admin API listens')
+        .argParser(parseAdminUrl)
+        .default('http://127.0.0.1:8082')
+        .helpGroup(GROUP),
+    )
+    .addOption(
+      new Option(
+        '--admin-token-file <file>',
+        'the file with the admin token; else TOLLGATE_ADMIN_TOKEN has it',
+      ).helpGroup(GROUP),
+    );
+}
+
+export function jsonOption(description = 'print the JSON of the admin API'): Option {
+  return new Option('--json', description);
+}
+
+export function yesOption(): Option {
+  return new Option('--yes', 'do not ask before what cannot be undone');
+}
+
+/** @throws InvalidArgumentError as all the parsers here. */
+export function parseCustomerId(text: string): string {
+  if (isCustomerId(text)) return text;
+  throw new InvalidArgumentError(
+    'A customer id has 1 to 128 letters, digits and . _ : @ -, and begins with a letter or digit.',
+  );
+}
+
+export function parseKeyId(text: string): string {
+  // No URL can have these as a segment. Other ids may have been chosen by whoever writes the store directly.
+  if (text !== '' && text !== '.' && text !== '..') return text;
+  throw new InvalidArgumentError('This cannot be the id of a key.');
+}
+
+/** Of an integer from `least` to `most`. */
+export function integerParser(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`);
+  };
+}
+
+function parseAdminUrl(text: string): string {
+  const origin = parseOrigin(text);
+  if (origin !== undefined) return origin;
+  throw new InvalidArgumentError('It must be like http://127.0.0.1:8082, without a path or credentials.');
+}

@@ -1,0 +1,56 @@
+/** What a shell has to know of the command line to complete it, read off the very tree that parses it. */
+import type { Command, Option } from 'commander';
+
+export interface CommandNode {
+  /** From the program on: `['tollgate', 'keys', 'list']`. */
+  readonly path: readonly string[];
+  readonly description: string;
+  readonly commands: readonly CommandNode[];
+  readonly options: readonly OptionNode[];
+  /** No command takes more than one. */
+  readonly argument?: ValueNode;
+}
+
+export interface OptionNode {
+  /** All ways to write it: `['-h', '--help']`. */
+  readonly flags: readonly string[];
+  readonly description: string;
+  readonly value?: ValueNode;
+}
+
+export type ValueNode =
+  | { readonly kind: 'file' | 'text'; readonly name: string }
+  | { readonly kind: 'choice'; readonly name: string; readonly choices: readonly string[] };
+
+/** The command with all below it, as its help shows them. */
+export function readCommandTree(command: Command, parents: readonly string[] = []): CommandNode {
+  const path = [...parents, command.name()];
+  const help = command.createHelp();
+  const [argument] = command.registeredArguments;
+  return {
+    path,
+    description: command.description(),
+    commands: help.visibleCommands(command).map((each) => readCommandTree(each, path)),
+    options: help.visibleOptions(command).map(readOption),
+    ...(argument && { argument: readValue(argument.name(), argument.argChoices) }),
+  };
+}
+
+/** A command and all below it, parents first. */
+export function flatten(node: CommandNode): CommandNode[] {
+  return [node, ...node.commands.flatMap(flatten)];
+}
+
+function readOption(option: Option): OptionNode {
+  const valueName = /<(.+)>/.exec(option.flags)?.[1];
+  return {
+    flags: [option.short, option.long].filter((flag) => flag !== undefined),
+    description: option.description,
+    ...(valueName !== undefined && { value: readValue(valueName, option.argChoices) }),
+  };
+}
+
+function readValue(name: string, choices: readonly string[] | undefined): ValueNode {
+  if (choices) return { kind: 'choice', name, choices };
+  return { kind: name === 'file' ? 'file' : 'text', name };
+}

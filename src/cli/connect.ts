@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import { AdminClient } from '../admin-client/admin-client.ts';
+import { processEnvironment } from '../config/environment.ts';
+import { systemReason } from '../config/problems.ts';
+import type { AdminOptions } from './admin-options.ts';
+import { UsageError } from './exit-status.ts';
+
+const TOKEN_VARIABLE = 'TOLLGATE_ADMIN_TOKEN';
+
+/** A client with the token of the environment or of a file; on the command line every user of the machine would see it. */
+export async function connect({ adminUrl, adminTokenFile }: AdminOptions): Promise<AdminClient> {
+  const found =
+    adminTokenFile === undefined
+      ? { token: tokenOfEnvironment(), tokenSource: TOKEN_VARIABLE }
+      : { token: await tokenOfFile(adminTokenFile), tokenSource: adminTokenFile };
+  if (!/^[\x20-\x7e]+$/.test(found.token)) {
+    throw new Error(`the token in ${found.tokenSource} cannot be sent: it must be printable ASCII in one line`);
+  }
+  return new AdminClient({ url: adminUrl, ...found });
+}
+
+function tokenOfEnvironment(): string {
+  const token = processEnvironment()[TOKEN_VARIABLE];
+  if (token) return token;
+  throw new UsageError(
+    `there is no admin token: set ${TOKEN_VARIABLE}, or name a file that has it with --admin-token-file`,
+  );
+}
+
+async function tokenOfFile(file: string): Promise<string> {
+  let content: string;
+  try {
+    content = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new Error(`${file}: the admin token cannot be read: ${systemReason(error)}`);
+  }
+  const token = content.replace(/(?:\r?\n)+$/, '');
+  if (token === '') throw new Error(`${file}: there is no admin token in it`);
+  return token;
+}

@@ -1,0 +1,52 @@
+/**
+ * CSV as RFC 4180 has it, and no other: commas, fields that may stand in double quotes, `""` for a quote inside them.
+ * Lines end with LF or CRLF; the last one need not. Lines with nothing on them are skipped.
+ */
+
+export interface CsvRecord {
+  /** Where it begins, from 1: a quoted field may go on over several lines. */
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
+export class CsvError extends Error {
+  override readonly name = 'CsvError';
+  readonly line: number;
+
+  constructor(line: number, message: string) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** One field and what ends it: a comma, the end of the line or the end of the text. */
+const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+
+/** @throws CsvError */
+export function parseCsv(text: string): CsvRecord[] {
+  const records: CsvRecord[] = [];
+  let fields: string[] = [];
+  let [line, firstLine] = [1, 1];
+  const field = new RegExp(FIELD);
+  while (field.lastIndex < text.length || fields.length > 0) {
+    const at = field.lastIndex;
+    const match = field.exec(text);
+    if (match === null) throw new CsvError(line, faultAt(text, at));
+    const [whole, quoted, plain = '', end = ''] = match;
+    fields.push(quoted?.replaceAll('""', '"') ?? plain);
+    line += whole.split('\n').length - 1;
+    if (end === ',') continue;
+    if (fields.length > 1 || whole !== end) records.push({ line: firstLine, fields });
+    fields = [];
+    firstLine = line;
+  }
+  return records;
+}
+
+/** Never the text itself: it may be a key. */
+function faultAt(text: string, at: number): string {
+  if (text[at] !== '"') return 'a quote or a lone carriage return in a field that is not in quotes';
+  return /"(?:[^"]|"")*"/y.test(text.slice(at))
+    ? 'after the closing quote of a field there must be a comma or the end of the line; a quote inside is written ""'
+    : 'a quoted field that begins here is never closed';
+}

@@ -1,0 +1,65 @@
+import type { Command } from 'commander';
+import {
+  addAdminOptions,
+  type DocumentOptions,
+  type EndingOptions,
+  integerParser,
+  jsonOption,
+  parseCustomerId,
+  yesOption,
+} from './admin-options.ts';
+import type { NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
+
+const load = () => import('./customers.ts');
+
+export function addCustomerCommands(program: Command): void {
+  const customers = program.command('customers').description('customers: their plans, limits and suspension');
+
+  customers
+    .command('list')
+    .description('list all customers')
+    .addOption(jsonOption())
+    .action(async (options: DocumentOptions) => (await load()).listCustomers(options));
+
+  customers
+    .command('show')
+    .description('show one customer and the limit that holds for it')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addOption(jsonOption())
+    .action(async (customer: string, options: DocumentOptions) => (await load()).showCustomer(customer, options));
+
+  customers
+    .command('create')
+    .description('create a customer')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .requiredOption('--plan <plan>', 'a plan of the configuration')
+    .option('--name <name>', 'what people call the customer')
+    .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
+    .addOption(jsonOption())
+    .action(async (customer: string, options: NewCustomerOptions) => (await load()).createCustomer(customer, options));
+
+  customers
+    .command('update')
+    .description('change a customer; what is not named stays as it is')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .option('--plan <plan>', 'a plan of the configuration')
+    .option('--name <name>', 'what people call the customer')
+    .option('--no-name', 'take its name away')
+    .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
+    .option('--no-requests-per-hour', "take its own limit away, so that the plan's holds")
+    .option('--suspended', 'refuse its requests from now on')
+    .option('--no-suspended', 'let its requests pass again')
+    .addOption(jsonOption())
+    .action(async (customer: string, options: UpdateCustomerOptions) =>
+      (await load()).updateCustomer(customer, options),
+    );
+
+  customers
+    .command('delete')
+    .description('delete a customer with its keys and its usage')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addOption(yesOption())
+    .action(async (customer: string, options: EndingOptions) => (await load()).deleteCustomer(customer, options));
+
+  for (const command of customers.commands) addAdminOptions(command);
+}

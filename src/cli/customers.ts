@@ -1,0 +1,75 @@
+import { pathOf } from '../admin-client/admin-client.ts';
+import { CUSTOMER, type CustomerDocument, KEY } from '../admin-client/documents.ts';
+import type { DocumentOptions, EndingOptions } from './admin-options.ts';
+import { requireSomeChange, type Unsettable, unset } from './change.ts';
+import { confirm, requireSomebodyToAsk } from './confirm.ts';
+import { connect } from './connect.ts';
+import { print, printDocument, printList } from './output.ts';
+import type { Column } from './table.ts';
+
+const CUSTOMERS = '/admin/v1/customers';
+
+const COLUMNS: readonly Column<CustomerDocument>[] = [
+  { title: 'CUSTOMER', cell: ({ id }) => id },
+  { title: 'PLAN', cell: ({ plan }) => plan },
+  { title: 'PER HOUR', cell: ({ limit }) => limit },
+  { title: 'SET BY', cell: ({ limit_source }) => limit_source },
+  { title: 'SUSPENDED', cell: ({ suspended }) => suspended },
+  { title: 'NAME', cell: ({ name }) => name },
+];
+
+export async function listCustomers(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const customers = await client.list(CUSTOMER, CUSTOMERS);
+  // The store lists them in no order that people would know.
+  const sorted = customers.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  await printList('customers', COLUMNS, sorted, options);
+}
+
+export async function showCustomer(customer: string, options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  await printDocument(await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`), options);
+}
+
+export interface NewCustomerOptions extends DocumentOptions {
+  readonly plan: string;
+  readonly name?: string;
+  readonly requestsPerHour?: number;
+}
+
+export async function createCustomer(customer: string, options: NewCustomerOptions): Promise<void> {
+  const { plan, name, requestsPerHour } = options;
+  const client = await connect(options);
+  const body = { id: customer, plan, name, requests_per_hour: requestsPerHour };
+  await printDocument(await client.post(CUSTOMER, CUSTOMERS, body), options);
+}
+
+export interface UpdateCustomerOptions extends DocumentOptions {
+  readonly plan?: string;
+  readonly name?: Unsettable<string>;
+  readonly requestsPerHour?: Unsettable<number>;
+  readonly suspended?: boolean;
+}
+
+export async function updateCustomer(customer: string, options: UpdateCustomerOptions): Promise<void> {
+  const { plan, name, requestsPerHour, suspended } = options;
+  const change = { plan, name: unset(name), requests_per_hour: unset(requestsPerHour), suspended };
+  requireSomeChange(change);
+  const client = await connect(options);
+  await printDocument(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
+}
+
+export async function deleteCustomer(customer: string, options: EndingOptions): Promise<void> {
+  requireSomebodyToAsk(options);
+  const client = await connect(options);
+  if (!options.yes) {
+    const keys = await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
+    await confirm(`Delete customer ${customer} with its usage and its ${countOf(keys.length)}?`);
+  }
+  await client.delete(pathOf`/admin/v1/customers/${customer}`);
+  await print(`Customer ${customer} is deleted, its keys with it.\n`);
+}
+
+function countOf(keys: number): string {
+  return keys === 1 ? '1 key' : `${keys} keys`;
+}

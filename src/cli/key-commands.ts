@@ -1,0 +1,94 @@
+import type { Command } from 'commander';
+import {
+  addAdminOptions,
+  type DocumentOptions,
+  type EndingOptions,
+  integerParser,
+  jsonOption,
+  parseCustomerId,
+  parseKeyId,
+  yesOption,
+} from './admin-options.ts';
+import type { NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
+import type { ImportOptions } from './keys-import.ts';
+
+const load = () => import('./keys.ts');
+
+const EXPIRES_AT = ['--expires-at <time>', 'when it stops working, such as 2030-01-31T00:00:00Z'] as const;
+const LONGEST_GRACE_SECONDS = 31_536_000;
+
+export function addKeyCommands(program: Command): void {
+  const keys = program.command('keys').description('API keys: from their creation to their end');
+
+  keys
+    .command('list')
+    .description('list the keys of one customer, or all keys')
+    .argument('[customer]', 'the id of the customer', parseCustomerId)
+    .addOption(jsonOption())
+    .action(async (customer: string | undefined, options: DocumentOptions) =>
+      (await load()).listKeys(customer, options),
+    );
+
+  keys
+    .command('show')
+    .description('show one key; never its value')
+    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .addOption(jsonOption())
+    .action(async (keyId: string, options: DocumentOptions) => (await load()).showKey(keyId, options));
+
+  keys
+    .command('create')
+    .description('create a key; its value is printed this once, alone on standard output')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .option('--name <name>', 'what people call the key')
+    .option(...EXPIRES_AT)
+    .addOption(jsonOption())
+    .action(async (customer: string, options: NewKeyOptions) => (await load()).createKey(customer, options));
+
+  keys
+    .command('import')
+    .description('import keys that were made elsewhere from a CSV file; safe to repeat')
+    .requiredOption('--file <file>', 'columns customer, value or sha256, name, expires_at; - is standard input')
+    .option('--dry-run', 'check every line and import nothing')
+    .addOption(jsonOption('print what became of each line as JSON'))
+    .action(async (options: ImportOptions) => (await import('./keys-import.ts')).importKeys(options));
+
+  keys
+    .command('update')
+    .description('change the name or the expiry of a key; what is not named stays as it is')
+    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .option('--name <name>', 'what people call the key')
+    .option('--no-name', 'take its name away')
+    .option(...EXPIRES_AT)
+    .option('--no-expires-at', 'let it work until it is revoked')
+    .addOption(jsonOption())
+    .action(async (keyId: string, options: UpdateKeyOptions) => (await load()).updateKey(keyId, options));
+
+  keys
+    .command('rotate')
+    .description('replace a key; the new value is printed this once, alone on standard output')
+    .argument('<key_id>', 'the id of the key to replace', parseKeyId)
+    .option(
+      '--grace-seconds <seconds>',
+      'how long the old key works on, within its own expiry (a day unless given)',
+      integerParser(0, LONGEST_GRACE_SECONDS),
+    )
+    .addOption(jsonOption())
+    .action(async (keyId: string, options: RotateOptions) => (await load()).rotateKey(keyId, options));
+
+  keys
+    .command('revoke')
+    .description('end a key at once and for good')
+    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .addOption(yesOption())
+    .action(async (keyId: string, options: EndingOptions) => (await load()).revokeKey(keyId, options));
+
+  keys
+    .command('unused')
+    .description('list keys that work and were not used for some days')
+    .requiredOption('--days <days>', 'for at least so many days', integerParser(1))
+    .addOption(jsonOption())
+    .action(async (options: UnusedOptions) => (await load()).listUnusedKeys(options));
+
+  for (const command of keys.commands) addAdminOptions(command);
+}

@@ -1,0 +1,123 @@
+import { pathOf } from '../admin-client/admin-client.ts';
+import { KEY, type KeyDocument, NEW_KEY, type NewKeyDocument, ROTATED_KEY } from '../admin-client/documents.ts';
+import { printable } from '../admin-client/printable.ts';
+import { expiryMsOf } from '../keys/key-state.ts';
+import type { DocumentOptions, EndingOptions, JsonOption } from './admin-options.ts';
+import { requireSomeChange, type Unsettable, unset } from './change.ts';
+import { confirm, requireSomebodyToAsk } from './confirm.ts';
+import { connect } from './connect.ts';
+import { print, printDocument, printJson, printList, remark } from './output.ts';
+import { type Column, shortTime } from './table.ts';
+
+const KEYS = '/admin/v1/keys';
+
+function keyColumns(nowMs: number): readonly Column<KeyDocument>[] {
+  return [
+    { title: 'KEY', cell: ({ id }) => id },
+    { title: 'CUSTOMER', cell: ({ customer }) => customer },
+    { title: 'STATE', cell: (key) => keyState(key, nowMs) },
+    { title: 'PREFIX', cell: ({ prefix }) => prefix },
+    { title: 'CREATED', cell: ({ created_at }) => shortTime(created_at) },
+    { title: 'EXPIRES', cell: ({ expires_at }) => shortTime(expires_at) },
+    { title: 'LAST USED', cell: ({ last_used_at }) => shortTime(last_used_at) },
+    { title: 'NAME', cell: ({ name }) => name },
+  ];
+}
+
+/** As far as the record says; its customer may be suspended besides. A key in its grace is `replaced`. */
+export function keyState(key: KeyDocument, nowMs: number): 'active' | 'replaced' | 'expired' | 'revoked' {
+  if (key.revoked_at !== null) return 'revoked';
+  const expiresAtMs = key.expires_at === null ? undefined : expiryMsOf({ expiresAt: key.expires_at });
+  if (expiresAtMs !== undefined && expiresAtMs <= nowMs) return 'expired';
+  return key.replaced_by === null ? 'active' : 'replaced';
+}
+
+export async function listKeys(customer: string | undefined, options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const keys =
+    customer === undefined
+      ? byCustomer(await client.list(KEY, KEYS))
+      : await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
+  await printList('keys', keyColumns(Date.now()), keys, options);
+}
+
+export interface UnusedOptions extends DocumentOptions {
+  readonly days: number;
+}
+
+export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
+  const client = await connect(options);
+  const keys = await client.list(KEY, KEYS, { query: { unused_days: String(options.days) } });
+  await printList('keys that were not used for so long', keyColumns(Date.now()), byCustomer(keys), options);
+}
+
+/** The store lists them in no order that people would know. */
+function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
+  const place = ({ customer, created_at, id }: KeyDocument) => `${customer} ${created_at ?? ''} ${id}`;
+  return keys.toSorted((a, b) => (place(a) < place(b) ? -1 : 1));
+}
+
+export async function showKey(keyId: string, options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  await printDocument(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
+}
+
+export interface NewKeyOptions extends DocumentOptions {
+  readonly name?: string;
+  readonly expiresAt?: string;
+}
+
+export async function createKey(customer: string, options: NewKeyOptions): Promise<void> {
+  const { name, expiresAt } = options;
+  const client = await connect(options);
+  const body = { name, expires_at: expiresAt };
+  const created = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+  remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
+  await printNewKey(created, options);
+}
+
+export interface RotateOptions extends DocumentOptions {
+  readonly graceSeconds?: number;
+}
+
+export async function rotateKey(keyId: string, options: RotateOptions): Promise<void> {
+  const { graceSeconds } = options;
+  const client = await connect(options);
+  const body = { grace_seconds: graceSeconds };
+  const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
+  remark(
+    `Key ${printable(created.id)} of customer ${printable(created.customer)} takes the place of ${printable(created.replaces)}.`,
+  );
+  remark(`How long the old one works on: tollgate keys show ${printable(created.replaces)}`);
+  await printNewKey(created, options);
+}
+
+/** The remarks come first: should the value get lost on its way out, they say which key to revoke. */
+async function printNewKey(created: NewKeyDocument, options: JsonOption): Promise<void> {
+  remark('Its value is shown this once. Only a hash of it is kept, so nobody can show it again:');
+  await (options.json ? printJson(created) : print(`${created.key}\n`));
+}
+
+export interface UpdateKeyOptions extends DocumentOptions {
+  readonly name?: Unsettable<string>;
+  readonly expiresAt?: Unsettable<string>;
+}
+
+export async function updateKey(keyId: string, options: UpdateKeyOptions): Promise<void> {
+  const change = { name: unset(options.name), expires_at: unset(options.expiresAt) };
+  requireSomeChange(change);
+  const client = await connect(options);
+  await printDocument(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
+}
+
+export async function revokeKey(keyId: string, options: EndingOptions): Promise<void> {
+  requireSomebodyToAsk(options);
+  const client = await connect(options);
+  if (!options.yes) {
+    const { customer, name } = await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`);
+    const called = name === null ? '' : ` ("${name}")`;
+    await confirm(printable(`Revoke key ${keyId}${called} of customer ${customer}?`));
+  }
+  await client.delete(pathOf`/admin/v1/keys/${keyId}`);
+  await print(`Key ${printable(keyId)} is revoked.\n`);
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import {
+  addAdminOptions,
+  type DocumentOptions,
+  type EndingOptions,
+  integerParser,
+  jsonOption,
+  parseCustomerId,
+  yesOption,
+} from './admin-options.ts';
+import type { AuditOptions } from './audit.ts';
+
+/** What was used, why a limit holds, and who changed what. */
+export function addUsageCommands(program: Command): void {
+  const usage = program.command('usage').description('what customers used in the last hour');
+
+  usage
+    .command('show')
+    .description("show a customer's usage of the last hour")
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addOption(jsonOption())
+    .action(async (customer: string, options: DocumentOptions) =>
+      (await import('./usage.ts')).showUsage(customer, options),
+    );
+
+  usage
+    .command('reset')
+    .description("forget a customer's usage, so that its whole quota is free again")
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addOption(yesOption())
+    .action(async (customer: string, options: EndingOptions) =>
+      (await import('./usage.ts')).resetUsage(customer, options),
+    );
+
+  const explain = program
+    .command('explain')
+    .description('show the limit that holds for a customer, and which line or record gave it')
+    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addOption(jsonOption())
+    .action(async (customer: string, options: DocumentOptions) =>
+      (await import('./explain.ts')).explain(customer, options),
+    );
+
+  const audit = program
+    .command('audit')
+    .description('list who changed what, when and from where, newest first')
+    .option('--limit <number>', 'at most so many entries', integerParser(1))
+    .addOption(jsonOption())
+    .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
+
+  for (const command of [...usage.commands, explain, audit]) addAdminOptions(command);
+}

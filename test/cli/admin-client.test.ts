@@ -1,0 +1,143 @@
+/** The client against what a gateway answers rarely or never, by real servers in its place. */
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { AdminClient, pathOf } from '../../src/admin-client/admin-client.ts';
+import { AdminRefusal } from '../../src/admin-client/failures.ts';
+import { startServer } from './support.ts';
+
+const TOKEN = 'marked-token';
+const ITEM = z.looseObject({ id: z.string() });
+
+const clientOf = (url: string, timeoutMs = 5000) =>
+  new AdminClient({ url, token: TOKEN, tokenSource: 'SOME_VARIABLE', timeoutMs });
+
+/** What a call rejects with. */
+async function failureOf(promise: Promise<unknown>): Promise<Error> {
+  return promise.then(
+    () => expect.unreachable('the call was answered'),
+    (error: Error) => error,
+  );
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+it('sends the token, and a body as JSON', async () => {
+  const url = await startServer((req, res) => {
+    req.setEncoding('utf8').once('data', (body: string) => {
+      const { method, url: target, headers } = req;
+      const { authorization, 'content-type': type } = headers;
+      res.end(JSON.stringify({ id: 'x', seen: { method, target, authorization, type, body } }));
+    });
+  });
+  const { seen } = await clientOf(url).patch(ITEM, pathOf`/admin/v1/keys/${'a/b?c#%2e'}`, {
+    name: null,
+    other: undefined,
+  });
+  expect(seen).toEqual({
+    method: 'PATCH',
+    target: '/admin/v1/keys/a%2Fb%3Fc%23%252e',
+    authorization: `Bearer ${TOKEN}`,
+    type: 'application/json',
+    body: '{"name":null}',
+  });
+});
+
+it.each(['', '.', '..'])('makes no path of the id "%s": it would be the path of something else', (id) => {
+  expect(() => pathOf`/admin/v1/keys/${id}`).toThrow(RangeError);
+});
+
+it('gathers pages, short and empty ones too, and what is on two of them once', async () => {
+  const pages: Record<string, { items: { id: string }[]; next_cursor: string | null }> = {
+    '': { items: [{ id: 'a' }, { id: 'b' }], next_cursor: 'one&two' },
+    'one&two': { items: [], next_cursor: 'three' },
+    three: { items: [{ id: 'b' }, { id: 'c' }], next_cursor: null },
+  };
+  const asked: string[] = [];
+  const url = await startServer((req, res) => {
+    const { searchParams } = new URL(req.url ?? '', 'http://admin');
+    asked.push(searchParams.toString());
+    res.end(JSON.stringify(pages[searchParams.get('cursor') ?? '']));
+  });
+  const items = await clientOf(url).list(ITEM, '/admin/v1/keys', { query: { unused_days: '30' } });
+  expect(items).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
+  expect(asked).toEqual([
+    'unused_days=30&limit=1000',
+    'unused_days=30&limit=1000&cursor=one%26two',
+    'unused_days=30&limit=1000&cursor=three',
+  ]);
+});
+
+it('asks for no more than is wanted', async () => {
+  const asked: string[] = [];
+  const url = await startServer((req, res) => {
+    asked.push(new URL(req.url ?? '', 'http://admin').searchParams.get('limit') ?? '');
+    res.end(JSON.stringify({ items: [{ id: `entry-${asked.length}` }], next_cursor: 'more' }));
+  });
+  expect(await clientOf(url).list(ITEM, '/admin/v1/audit', { most: 3 })).toHaveLength(3);
+  expect(asked).toEqual(['3', '2', '1']);
+});
+
+it('tells a refusal by its problem document, whose text can do nothing to a terminal', async () => {
+  const problem = { title: 'No', status: 422, detail: 'plan: \u001b[2Jbad', code: 'unprocessable', request_id: 'r1' };
+  const url = await startServer((_req, res) => res.writeHead(422).end(JSON.stringify(problem)));
+  const failure = await failureOf(clientOf(url).get(ITEM, '/'));
+  expect(failure).toBeInstanceOf(AdminRefusal);
+  expect(failure.message).toBe('No: plan: \\u{1b}[2Jbad (unprocessable)');
+});
+
+it('says which address and setting to check where nothing listens', async () => {
+  const url = `http://127.0.0.1:${await closedPort()}`;
+  const { message } = await failureOf(clientOf(url).get(ITEM, '/'));
+  expect(message).toContain(`cannot reach the admin API at ${url}: nothing listens there`);
+  expect(message).toContain('--admin-url');
+});
+
+it('knows of a port that HTTP may not use that nothing was sent', async () => {
+  const { message } = await failureOf(clientOf('http://127.0.0.1:6000').get(ITEM, '/'));
+  expect(message).toContain('cannot reach the admin API at http://127.0.0.1:6000: this port is reserved');
+});
+
+it('waits no longer than its deadline, and says that the outcome is not known', async () => {
+  const url = await startServer((_req, res) => void res.writeHead(200).write('{'));
+  const { message } = await failureOf(clientOf(url, 100).post(ITEM, '/', {}));
+  expect(message).toContain(`the admin API at ${url} did not answer: no complete answer within 0.1 seconds`);
+  expect(message).toContain('not known');
+});
+
+it('does not take a connection that broke off for a call that was never made', async () => {
+  const url = await startServer((req) => void req.socket.destroy());
+  const { message } = await failureOf(clientOf(url).post(ITEM, '/', {}));
+  expect(message).toContain('Whether the call was carried out is not known');
+});
+
+it.each([
+  ['a page of another server', 200, '<html>', /status 200, but not the document expected \(the body\)/],
+  ['a document of another kind', 200, '{"id":7}', /not the document expected \(id\)/],
+  ['an error of another server', 502, 'Bad Gateway', /status 502 without a problem document/],
+])('does not take %s for an answer', async (_what, status, body, message) => {
+  const url = await startServer((_req, res) => res.writeHead(status).end(body));
+  const failure = await failureOf(clientOf(url).get(ITEM, '/'));
+  expect(failure.message).toMatch(message);
+  expect(failure.message).toContain('--admin-url');
+});
+
+it('does not carry the token to where it is redirected', async () => {
+  let asked = 0;
+  const elsewhere = await startServer((_req, res) => {
+    asked++;
+    res.end('{"id":"x"}');
+  });
+  const url = await startServer((_req, res) => res.writeHead(307, { location: elsewhere }).end());
+  expect((await failureOf(clientOf(url).get(ITEM, '/'))).message).toContain('status 307');
+  expect(asked).toBe(0);
+});

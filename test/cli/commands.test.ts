@@ -1,0 +1,244 @@
+/** Each command against a running gateway, as a process. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { failsChecksum } from '../../src/keys/api-key.ts';
+import { bearer, callAdmin } from '../support/admin.ts';
+import { type Backend, startBackend } from '../support/backend.ts';
+import {
+  ADMIN_TOKEN,
+  EMBEDDED_STORE,
+  STORES,
+  type StoreKind,
+  startTestGateway,
+  type TestGateway,
+  type TestStore,
+} from '../support/gateway.ts';
+import { run, shellWords, type Tollgate, temporaryFile, tollgateFor } from './support.ts';
+
+const SOON = '2100-01-01T00:00:00Z';
+
+let store: TestStore;
+let backend: Backend;
+let gateway: TestGateway;
+let tollgate: Tollgate;
+
+async function startOver(kind: StoreKind) {
+  store = await kind.start();
+  backend = await startBackend((_req, res) => res.end('{}'));
+  gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url });
+  tollgate = tollgateFor(gateway);
+}
+
+afterEach(async () => {
+  await gateway.close();
+  await backend.close();
+  await store.close();
+});
+
+/** Standard output of a command that must succeed. */
+async function succeed(...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await tollgate(args);
+  expect({ args, status, stderr: status === 0 ? '' : stderr }).toEqual({ args, status: 0, stderr: '' });
+  return stdout;
+}
+
+async function succeedAsJson(...args: string[]) {
+  return JSON.parse(await succeed(...args, '--json'));
+}
+
+const answerTo = async (key: string) =>
+  (await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) })).status;
+
+describe.each(STORES)('over $name', (kind) => {
+  beforeEach(() => startOver(kind));
+
+  it('leads a customer through its life', async () => {
+    const created = await succeed('customers', 'create', 'acme', '--plan', 'enterprise', '--requests-per-hour', '3');
+    expect(created).toMatch(/^id +acme$/m);
+    expect(created).toMatch(/^limit +3$/m);
+
+    expect(await succeedAsJson('customers', 'update', 'acme', '--name', 'Acme', '--suspended')).toMatchObject({
+      name: 'Acme',
+      suspended: true,
+      requests_per_hour: 3,
+    });
+    expect(
+      await succeedAsJson('customers', 'update', 'acme', '--plan', 'starter', '--no-requests-per-hour', '--no-name'),
+    ).toMatchObject({ name: null, plan: 'starter', requests_per_hour: null, limit: 1000, suspended: true });
+    await succeed('customers', 'update', 'acme', '--no-suspended');
+    expect(await succeedAsJson('customers', 'show', 'acme')).toEqual(
+      (await callAdmin(gateway, '/admin/v1/customers/acme')).body,
+    );
+
+    expect(await succeedAsJson('explain', 'acme')).toMatchObject({ limit: 1000, limit_source: 'plan' });
+    expect(await succeed('explain', 'acme')).toMatch(/^limit +1000$/m);
+
+    const key = (await succeed('keys', 'create', 'acme')).trim();
+    expect(await answerTo(key)).toBe(200);
+    expect(await succeedAsJson('usage', 'show', 'acme')).toMatchObject({ limit: 1000, remaining: 999 });
+    await succeed('usage', 'reset', 'acme', '--yes');
+    expect(await succeed('usage', 'show', 'acme')).toMatch(/^used +0$/m);
+
+    await succeed('customers', 'delete', 'acme', '--yes');
+    await expect.poll(() => answerTo(key)).toBe(401);
+    const { status, stderr } = await tollgate(['customers', 'show', 'acme']);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^tollgate: .*\(not_found\)\n$/);
+  });
+
+  it('leads a key through its life', async () => {
+    await succeed('customers', 'create', 'acme', '--plan', 'starter');
+    const created = await tollgate(['keys', 'create', 'acme', '--name', 'ci', '--expires-at', SOON]);
+    const key = created.stdout.trim();
+    expect(key).toMatch(/^tg_[0-9A-Za-z]{49}$/);
+    expect(failsChecksum(key)).toBe(false);
+    expect(created.stderr).toContain('shown this once');
+    expect(created.stderr).not.toContain(key);
+    const id = /^Key (\S+) of customer acme/.exec(created.stderr)?.[1] ?? '';
+    expect(await answerTo(key)).toBe(200);
+
+    expect(await succeed('keys', 'show', id)).toMatch(/^expires_at +2100-01-01T00:00:00.000Z$/m);
+    expect(await succeedAsJson('keys', 'update', id, '--name', 'build', '--no-expires-at')).toMatchObject({
+      name: 'build',
+      expires_at: null,
+    });
+
+    const rotated = await tollgate(['keys', 'rotate', id, '--grace-seconds', '3600', '--json']);
+    const successor = JSON.parse(rotated.stdout);
+    expect(successor).toMatchObject({ customer: 'acme', name: 'build', replaces: id });
+    expect(rotated.stderr).toContain(`takes the place of ${id}`);
+    expect([await answerTo(key), await answerTo(successor.key)]).toEqual([200, 200]);
+
+    const table = await succeed('keys', 'list', 'acme');
+    expect(table).toMatch(/^KEY +CUSTOMER +STATE +PREFIX +CREATED +EXPIRES +LAST USED +NAME\n/);
+    expect(table).toMatch(new RegExp(`^${id} +acme +replaced `, 'm'));
+    expect(table).toMatch(new RegExp(`^${successor.id} +acme +active `, 'm'));
+
+    await succeed('keys', 'revoke', id, '--yes');
+    await expect.poll(() => answerTo(key)).toBe(401);
+    expect(await answerTo(successor.key)).toBe(200);
+    expect(await succeed('keys', 'list')).toMatch(new RegExp(`^${id} +acme +revoked `, 'm'));
+
+    const unused = await succeedAsJson('keys', 'unused', '--days', '1');
+    expect(unused).toEqual({ items: [], next_cursor: null });
+  });
+
+  it('says who changed what, the newest first', async () => {
+    await succeed('customers', 'create', 'acme', '--plan', 'starter');
+    await succeed('customers', 'update', 'acme', '--suspended');
+    const lines = (await succeed('audit')).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^AT +WHO +FROM +ACTION +CUSTOMER +KEY +DETAILS$/);
+    expect(lines[1]).toMatch(/ token +127\.0\.0\.1 +customer\.update +acme +- +suspended=true$/);
+    expect(lines[2]).toMatch(/ customer\.create +acme +- +plan="starter"$/);
+    expect((await succeedAsJson('audit', '--limit', '1')).items).toMatchObject([{ action: 'customer.update' }]);
+  });
+
+  it('lists everything, however many pages it takes', async () => {
+    const ids = Array.from({ length: 1100 }, (_, index) => `customer-${String(index).padStart(4, '0')}`);
+    await Promise.all(ids.map((id) => callAdmin(gateway, '/admin/v1/customers', { body: { id, plan: 'starter' } })));
+    const { items } = await succeedAsJson('customers', 'list');
+    expect(items.map(({ id }: { id: string }) => id)).toEqual(ids);
+    expect((await succeed('customers', 'list')).split('\n')).toHaveLength(1100 + 2);
+  });
+});
+
+describe('what cannot be done', () => {
+  beforeEach(() => startOver(EMBEDDED_STORE));
+
+  it.each([
+    [
+      'a customer that exists',
+      ['customers', 'create', 'acme', '--plan', 'starter'],
+      /There is a customer .*\(conflict\)$/,
+    ],
+    ['an unknown plan', ['customers', 'create', 'other', '--plan', 'gold'], /plan.*\(unprocessable\)$/],
+    [
+      'an expiry in the past',
+      ['keys', 'create', 'acme', '--expires-at', '2020-01-01T00:00:00Z'],
+      /expires_at: .*\(unprocessable\)$/,
+    ],
+    ['an unknown key', ['keys', 'rotate', 'key_nobody'], /\(not_found\)$/],
+    ['a key id of other characters', ['keys', 'show', 'a/b?c#d%2e'], /\(not_found\)$/],
+  ])('%s: status 1, and the words of the admin API in one line', async (_what, args, message) => {
+    await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter' } });
+    const { status, stdout, stderr } = await tollgate(args);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^tollgate: [^\n]+\n$/);
+    expect(stderr.trimEnd()).toMatch(message);
+  });
+
+  it.each([
+    ['customers delete without --yes and a terminal', ['customers', 'delete', 'acme'], /--yes/],
+    ['keys revoke without --yes and a terminal', ['keys', 'revoke', 'key_some'], /--yes/],
+    ['usage reset without --yes and a terminal', ['usage', 'reset', 'acme'], /--yes/],
+    ['an update that names nothing', ['customers', 'update', 'acme'], /nothing to change/],
+    ['an update of a key that names nothing', ['keys', 'update', 'key_some'], /nothing to change/],
+    ['a customer id that leads elsewhere', ['keys', 'list', '..'], /customer id/],
+    ['a key id that leads elsewhere', ['keys', 'revoke', '..', '--yes'], /cannot be the id of a key/],
+    ['an empty key id', ['keys', 'show', ''], /cannot be the id of a key/],
+    ['a limit of 0', ['customers', 'create', 'acme', '--plan', 'starter', '--requests-per-hour', '0'], /from 1 to/],
+    ['a limit that is no integer', ['customers', 'update', 'acme', '--requests-per-hour', '1e3'], /from 1 to/],
+    ['a grace of more than a year', ['keys', 'rotate', 'key_some', '--grace-seconds', '31536001'], /from 0 to/],
+    ['no plan', ['customers', 'create', 'acme'], /--plan/],
+    ['no days', ['keys', 'unused'], /--days/],
+  ])('%s: status 2, and the gateway is not asked', async (_what, args, message) => {
+    const { status, stdout, stderr } = await tollgate(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^ {4}at /m);
+    expect((await callAdmin(gateway, '/admin/v1/audit')).body.items).toEqual([]);
+  });
+
+  it('says so when there is nothing to list, and prints no table', async () => {
+    expect(await tollgate(['customers', 'list'])).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: 'There are no customers.\n',
+    });
+    expect(await succeedAsJson('customers', 'list')).toEqual({ items: [], next_cursor: null });
+  });
+});
+
+it('says in one line that nobody reads its output any more: status 1', async () => {
+  await startOver(EMBEDDED_STORE);
+  const command = shellWords(gateway, ['customers', 'list', '--json']);
+  const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
+  const { stdout, stderr } = await run('bash', ['--norc', '-c', `(${command}; echo "$?" >&2) | true`], { env });
+  expect({ stdout, stderr }).toEqual({
+    stdout: '',
+    stderr: 'tollgate: standard output takes no more: write EPIPE\n1\n',
+  });
+});
+
+describe('the admin token', () => {
+  beforeEach(() => startOver(EMBEDDED_STORE));
+
+  it('is asked for when it is nowhere: status 2', async () => {
+    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: '' } });
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/TOLLGATE_ADMIN_TOKEN.*--admin-token-file/);
+  });
+
+  it('that is refused is never repeated; it is said where it was taken from', async () => {
+    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: 'marked-wrong-token' } });
+    expect(status).toBe(1);
+    expect(stderr).toContain('(unauthorized)');
+    expect(stderr).toContain('was taken from TOLLGATE_ADMIN_TOKEN');
+    expect(stderr).not.toContain('marked-wrong-token');
+  });
+
+  it('that no header can carry is not repeated either', async () => {
+    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: 'marked\ntoken' } });
+    expect(status).toBe(1);
+    expect(stderr).toContain('TOLLGATE_ADMIN_TOKEN cannot be sent');
+    expect(stderr).not.toContain('marked');
+  });
+
+  it('may stand in a file, which goes before the variable', async () => {
+    const file = await temporaryFile('token', `${ADMIN_TOKEN}\n`);
+    const env = { TOLLGATE_ADMIN_TOKEN: 'another' };
+    expect((await tollgate(['audit', '--admin-token-file', file], { env })).status).toBe(0);
+    const missing = await tollgate(['audit', '--admin-token-file', `${file}.missing`], { env });
+    expect(missing.status).toBe(1);
+    expect(missing.stderr).toBe(`tollgate: ${file}.missing: the admin token cannot be read: there is no such file\n`);
+  });
+});

@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { runProgram } from '../support/process.ts';
+import { run, temporaryFile } from './support.ts';
+
+async function scriptFor(shell: string): Promise<string> {
+  const { status, stdout, stderr } = await runProgram({ args: ['completion', shell] });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return temporaryFile(`completion.${shell}`, stdout);
+}
+
+const hasShell = (shell: string) => spawnSync(shell, ['--version']).status === 0;
+
+it('knows bash and zsh only', async () => {
+  const { status, stderr } = await runProgram({ args: ['completion', 'fish'] });
+  expect(status).toBe(2);
+  expect(stderr).toContain('bash, zsh');
+});
+
+describe.skipIf(!hasShell('bash'))('bash', () => {
+  /** What bash offers for the last of the words, as it would split them. */
+  async function offers(words: readonly string[]): Promise<string[]> {
+    const program = `source <(cat "$1"); shift
+      complete -p tollgate > /dev/null || exit 1
+      COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tollgate; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { status, stdout, stderr } = await run('bash', [
+      '--norc',
+      '-c',
+      program,
+      'bash',
+      await scriptFor('bash'),
+      ...words,
+    ]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  it.each([
+    ['commands', ['tollgate', ''], ['start', 'customers', 'keys', 'completion']],
+    ['commands that begin so', ['tollgate', 'cu'], ['customers']],
+    ['commands below a command', ['tollgate', 'keys', ''], ['create', 'import', 'rotate', 'unused']],
+    [
+      'options of a command',
+      ['tollgate', 'keys', 'rotate', 'key_1', '--'],
+      ['--grace-seconds', '--json', '--admin-url'],
+    ],
+    [
+      'options after the value of another',
+      ['tollgate', 'keys', 'create', 'acme', '--name', 'list', '--exp'],
+      ['--expires-at'],
+    ],
+    [
+      'options after a value written with =',
+      ['tollgate', 'keys', 'rotate', '--grace-seconds', '=', '5', '--js'],
+      ['--json'],
+    ],
+    ['the choices of an argument', ['tollgate', 'completion', ''], ['bash', 'zsh']],
+  ])('offers %s', async (_what, words, expected) => {
+    expect(await offers(words)).toEqual(expect.arrayContaining(expected));
+  });
+
+  it.each([
+    ['a value that only its author knows', ['tollgate', 'keys', 'create', 'acme', '--name', '']],
+    ['an id', ['tollgate', 'customers', 'show', '']],
+    ['options of another command', ['tollgate', 'customers', 'list', '--grace']],
+    ['an id that is named like a command', ['tollgate', 'keys', 'show', 'list', '']],
+  ])('offers nothing for %s', async (_what, words) => {
+    expect(await offers(words)).toEqual([]);
+  });
+
+  it.each([
+    ['an option', ['tollgate', 'keys', 'import', '--file']],
+    ['an option written with =', ['tollgate', 'start', '--config', '=']],
+    ['an argument', ['tollgate', 'check-config']],
+  ])('offers files where %s takes one', async (_what, words) => {
+    const file = await temporaryFile('a name with spaces.csv', '');
+    expect(await offers([...words, file.slice(0, -5)])).toEqual([file]);
+  });
+});
+
+describe.skipIf(!hasShell('zsh'))('zsh', () => {
+  it('loads the script, and has a function for each command', async () => {
+    const program =
+      'autoload -Uz compinit && compinit -D -u && source "$1" && print -l $_comps[tollgate] && whence -w _tollgate_keys_rotate';
+    const { stdout, stderr } = await run('zsh', ['-f', '-c', program, 'zsh', await scriptFor('zsh')]);
+    expect({ stdout, stderr }).toEqual({ stdout: '_tollgate\n_tollgate_keys_rotate: function\n', stderr: '' });
+  });
+});

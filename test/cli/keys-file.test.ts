@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { readKeysFile } from '../../src/cli/keys-file.ts';
+import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+
+const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
+const VALUE = 'marked.key-of/somebody+else_9c41==';
+const OTHER_VALUE = 'another.key-of+somebody';
+const DIGEST = sha256Hex(VALUE);
+
+const read = (text: string) => readKeysFile(Buffer.from(text), NOW_MS);
+const faultsOf = (text: string) => read(text).faults.map(({ line, what }) => `${line}: ${what}`);
+
+it('takes values and digests, each with a name and an expiry or without', () => {
+  const generated = createApiKey();
+  const { keys, faults } = read(
+    [
+      'name,customer,value,sha256,expires_at',
+      `"Acme, old",acme,${VALUE},,2030-01-31T00:00:00Z`,
+      `,globex,${generated},,`,
+      `ci,acme,,${'AB'.repeat(32)},`,
+      '',
+    ].join('\r\n'),
+  );
+  expect(faults).toEqual([]);
+  expect(keys).toEqual([
+    { line: 2, customer: 'acme', value: VALUE, name: 'Acme, old', expires_at: '2030-01-31T00:00:00.000Z' },
+    { line: 3, customer: 'globex', value: generated },
+    { line: 4, customer: 'acme', sha256: 'AB'.repeat(32), name: 'ci' },
+  ]);
+});
+
+it('takes the byte order mark with which spreadsheets begin a file', () => {
+  expect(read(`\ufeffcustomer,value\nacme,${VALUE}\n`).keys).toHaveLength(1);
+});
+
+it.each([
+  ['an empty file', '', /^1: there is no header line/],
+  ['a header that is a line of keys', `acme,${VALUE}\n`, /^1: the header line has a column that is none of customer/],
+  ['semicolons', `customer;value\nacme;${VALUE}\n`, /^1: .*commas must separate them/],
+  ['a column twice', 'customer,value,value\n', /^1: the header line names a column twice/],
+  ['no column customer', `value\n${VALUE}\n`, /^1: the header line has no column customer/],
+  ['no column for keys', 'customer,name\nacme,ci\n', /^1: .*neither a column value nor a column sha256/],
+  ['broken quotes', `customer,value\nacme,"${VALUE}\n`, /^2: a quoted field/],
+])('refuses %s as a whole', (_what, text, fault) => {
+  const { keys, faults } = read(text);
+  expect(keys).toEqual([]);
+  expect(faults.map(({ line, what }) => `${line}: ${what}`)).toEqual([expect.stringMatching(fault)]);
+});
+
+it('refuses what is not UTF-8', () => {
+  const { faults } = readKeysFile(Buffer.from('customer,value,name\nacme,12345678,\xfc\n', 'latin1'), NOW_MS);
+  expect(faults).toEqual([{ line: 1, what: 'the file is not UTF-8 text' }]);
+});
+
+describe('a line', () => {
+  const mistyped = createApiKey().replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+  it.each([
+    ['a field too few', 'acme', /it has 1 fields where the header line has 5/],
+    ['no customer', `,${VALUE},,,`, /customer: must be 1 to 128/],
+    ['what is no customer id', `../acme,${VALUE},,,`, /customer: must be 1 to 128/],
+    ['neither value nor digest', 'acme,,,ci,', /value, sha256: exactly one/],
+    ['both value and digest', `acme,${VALUE},${DIGEST},,`, /value, sha256: exactly one/],
+    ['a value of 7 characters', 'acme,1234567,,,', /value: must have 8 to 512/],
+    ['a value that no header can carry', 'acme,1234567 9,,,', /value: must have 8 to 512/],
+    ['a mistyped generated key', `acme,${mistyped},,,`, /value: .*checksum/],
+    ['a digest that is cut off', `acme,,${DIGEST.slice(1)},,`, /sha256: must be 64 hex digits/],
+    ['a name with a control character', `acme,${VALUE},,"a\nb",`, /name: must not have control characters/],
+    ['a name of 201 characters', `acme,${VALUE},,${'a'.repeat(201)},`, /name: must have at most 200/],
+    ['an expiry in the past', `acme,${VALUE},,,2026-03-01T11:59:59Z`, /expires_at: must be in the future/],
+    ['an expiry without a time', `acme,${VALUE},,,2030-01-31`, /expires_at: must be an ISO 8601 time in UTC/],
+  ])('with %s is a fault that repeats nothing of the key', (_what, line, fault) => {
+    const { keys, faults } = read(`customer,value,sha256,name,expires_at\n\n${line}\n`);
+    expect(keys).toEqual([]);
+    expect(faults).toEqual([{ line: 3, what: expect.stringMatching(fault) }]);
+    for (const secret of [VALUE, DIGEST, mistyped]) expect(JSON.stringify(faults)).not.toContain(secret);
+  });
+});
+
+it('finds all faults of all lines', () => {
+  expect(faultsOf(`customer,value,name\nacme,short,"\t"\nacme,${VALUE},ci\n,${OTHER_VALUE},\n`)).toEqual([
+    expect.stringMatching(/^2: value: /),
+    expect.stringMatching(/^2: name: /),
+    expect.stringMatching(/^4: customer: /),
+  ]);
+});
+
+it('finds a key that is there twice, once by value and once by digest', () => {
+  expect(
+    faultsOf(`customer,value,sha256\nacme,${VALUE},\nglobex,${OTHER_VALUE},\nglobex,,${DIGEST.toUpperCase()}\n`),
+  ).toEqual(['4: it has the same key as line 2']);
+});

@@ -1,0 +1,73 @@
+/** The command line as its users run it: a process of its own that speaks to a gateway over HTTP. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
+import type { Finished } from '../support/process.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+export interface RunSettings {
+  readonly env?: Readonly<Record<string, string>>;
+  /** On standard input, which is closed after it. */
+  readonly input?: string;
+}
+
+/** Runs any program to its end. */
+export async function run(program: string, args: readonly string[], settings: RunSettings = {}): Promise<Finished> {
+  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...settings.env } });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => {}).end(settings.input ?? '');
+  const [status]: (number | null)[] = await once(child, 'close');
+  return { status: status ?? undefined, stdout, stderr };
+}
+
+export type Tollgate = (args: readonly string[], settings?: RunSettings) => Promise<Finished>;
+
+/** The program with the gateway's address and its admin token. */
+export function tollgateFor(gateway: Pick<TestGateway, 'admin'>): Tollgate {
+  return (args, { env, ...rest } = {}) =>
+    run(process.execPath, [MAIN, ...args, '--admin-url', String(gateway.admin)], {
+      env: { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN, ...env },
+      ...rest,
+    });
+}
+
+/** The same words for a shell. */
+export function shellWords(gateway: Pick<TestGateway, 'admin'>, args: readonly string[]): string {
+  const words = [process.execPath, MAIN, ...args, '--admin-url', String(gateway.admin)];
+  return words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+}
+
+/** A file that is gone after the test. */
+export async function temporaryFile(name: string, content: string | Uint8Array): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-cli-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, name);
+  await writeFile(file, content);
+  return file;
+}
+
+/** A real server in the place of the admin API, for answers that a gateway gives rarely or never. */
+export async function startServer(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

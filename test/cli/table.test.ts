@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { printableJson } from '../../src/admin-client/printable.ts';
+import { formatDocument, formatTable, shortTime } from '../../src/cli/table.ts';
+
+it('aligns columns, numbers to the right, and shows what is not set as -', () => {
+  const rows = [
+    { id: 'acme', limit: 1000, suspended: false, name: 'Acme' },
+    { id: 'a-longer-id', limit: null, suspended: true, name: null },
+  ];
+  const columns = [
+    { title: 'ID', cell: (row: (typeof rows)[number]) => row.id },
+    { title: 'LIMIT', cell: (row: (typeof rows)[number]) => row.limit },
+    { title: 'SUSPENDED', cell: (row: (typeof rows)[number]) => row.suspended },
+    { title: 'NAME', cell: (row: (typeof rows)[number]) => row.name },
+  ];
+  expect(formatTable(columns, rows)).toBe(
+    [
+      'ID           LIMIT  SUSPENDED  NAME',
+      'acme          1000  no         Acme',
+      'a-longer-id      -  yes        -',
+      '',
+    ].join('\n'),
+  );
+});
+
+it('shows a document as one member a line', () => {
+  expect(formatDocument({ id: 'acme', name: null, suspended: false, details: { a: 1 } })).toBe(
+    ['id         acme', 'name       -', 'suspended  false', 'details    {"a":1}', ''].join('\n'),
+  );
+});
+
+it.each([
+  ['an escape sequence', '\u001b[31mred'],
+  ['a line break', 'a\nb'],
+  ['a control of the second block', 'a\u009b31m'],
+  ['what turns the direction of text', 'a\u202eb'],
+  ['a line separator', 'a\u2028b'],
+])('lets %s in a name do nothing to a terminal', (_what, name) => {
+  const outputs = [
+    formatTable([{ title: 'NAME', cell: () => name }], [{}]),
+    formatDocument({ name }),
+    printableJson({ name }),
+  ];
+  for (const output of outputs) {
+    expect(output.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\u202e]/u);
+  }
+  expect(formatTable([{ title: 'NAME', cell: () => name }], [{}]).split('\n')).toHaveLength(3);
+  expect(JSON.parse(printableJson({ name }))).toEqual({ name });
+});
+
+it.each([
+  ['2026-03-01T12:00:00.123Z', '2026-03-01T12:00:00Z'],
+  ['2026-03-01T12:00:00Z', '2026-03-01T12:00:00Z'],
+  ['soon', 'soon'],
+  [null, null],
+])('shortens %s to %s', (time, short) => {
+  expect(shortTime(time)).toBe(short);
+});

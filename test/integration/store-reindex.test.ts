@@ -1,0 +1,60 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { runProgram } from '../support/process.ts';
+import { startRedis } from '../support/redis-server.ts';
+
+async function reindex(storeUrl: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-reindex-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'gateway.yaml');
+  await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: [sample] }\n`);
+  return runProgram({ args: ['store', 'reindex', '--config', file] });
+}
+
+test('"store reindex" indexes the keys that other programs wrote, says what it did, and names those that it could not', async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  await redis.command('SET', 'tollgate:installed', 'x');
+  for (const [digit, id] of Object.entries({ a: 'k1', b: 'k2', c: 'k1' })) {
+    await redis.command('HSET', `tollgate:key:${digit.repeat(64)}`, 'id', id, 'customer', 'acme');
+    // Which of two keys keeps their id is whichever is found first; here it is settled.
+    if (digit === 'a') await redis.command('SET', 'tollgate:key-id:k1', 'a'.repeat(64));
+  }
+  await redis.command('SET', 'tollgate:key-id:gone', 'd'.repeat(64));
+
+  const first = await reindex(redis.url);
+  expect(first).toMatchObject({ status: 0, stderr: '' });
+  expect(first.stdout).toBe(
+    [
+      '2 keys are indexed: 3 entries added, 1 that led nowhere dropped.',
+      'Not indexed, because they lack an id or a customer, have the id of another key, or a name that is no SHA-256 (at most 10 are named):',
+      `  tollgate:key:${'c'.repeat(32)}…`,
+      '',
+    ].join('\n'),
+  );
+  expect(await redis.command('GET', 'tollgate:key-id:k2')).toBe('b'.repeat(64));
+
+  await redis.command('DEL', `tollgate:key:${'c'.repeat(64)}`);
+  const second = await reindex(redis.url);
+  expect(second).toMatchObject({
+    status: 0,
+    stdout: '2 keys are indexed: 0 entries added, 0 that led nowhere dropped.\n',
+    stderr: '',
+  });
+});
+
+test('"store reindex" of the embedded store says that there is nothing to do', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-reindex-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const { status, stdout, stderr } = await reindex(`sqlite:${join(folder, 'store.sqlite')}`);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toBe('The embedded store keeps its indexes itself: there is nothing to do.\n');
+});
+
+test('"store reindex" without a store that answers fails, and says why', async () => {
+  const { status, stdout, stderr } = await reindex('redis://127.0.0.1:1');
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^tollgate: not connected to Redis: .*ECONNREFUSED/);
+});
