@@ -1,0 +1,357 @@
+/** docs/openapi/admin.yaml is what the admin listener does: nothing is missing there, and nothing is made up. */
+import { readdirSync, readFileSync } from 'node:fs';
+import type { ILayer } from 'express-serve-static-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createAdminApp } from '../../src/admin/admin-app.ts';
+import { createJwtVerifier } from '../../src/admin/jwt.ts';
+import type { AdminParts } from '../../src/admin/parts.ts';
+import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
+import { systemClock } from '../../src/clock.ts';
+import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+import { PROBLEMS } from '../../src/problems/table.ts';
+import { StoreUnavailableError } from '../../src/store/store.ts';
+import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../admin/issuer.ts';
+import { NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
+import { ADMIN_TOKEN, STORES } from '../support/gateway.ts';
+import { startSystem } from '../support/system.ts';
+import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
+
+/** Fields of the connection and the content, which every answer may have. */
+const FRAMING = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'];
+const CONTRACT = readContract('admin.yaml', (header) => !FRAMING.includes(header));
+const PATHS = [...new Set(CONTRACT.operations.map(({ path }) => path))];
+const HEADS = CONTRACT.operations.filter(({ method }) => method === 'HEAD');
+/** Answered from memory. */
+const WITHOUT_STORE = ['/status', '/admin/v1/config'];
+const KEY = await createIssuerKey('key-1', 'EdDSA');
+const IN_A_YEAR = new Date(systemClock.nowMs() + 365 * 24 * 3600 * 1000).toISOString();
+
+interface Given {
+  /** What stands for {id} and {key_id}, in this order. */
+  readonly names?: readonly string[];
+  readonly query?: string;
+  /** Text is sent as it is. */
+  readonly body?: unknown;
+  readonly type?: string;
+}
+
+/** Calls of the operations by what the file says of them, each answer held against it. */
+class Session {
+  readonly #origin: string;
+  readonly #token: string | undefined;
+  /** Operations with the statuses that were received, and each `code`. */
+  readonly received: Set<string>;
+
+  /** Without a token: as a stranger. */
+  constructor(origin: string, token: string | undefined, received = new Set<string>()) {
+    this.#origin = origin;
+    this.#token = token;
+    this.received = received;
+  }
+
+  async call(method: string, path: string, { names = [], query = '', body, type = 'application/json' }: Given = {}) {
+    const operation = CONTRACT.operation(method, path);
+    const left = [...names];
+    const target = path.replace(/\{\w+\}/g, () => encodeURIComponent(left.shift() ?? 'none')) + query;
+    const answer = await this.send(method, target, body, type);
+    expect(CONTRACT.faultsOf(operation, answer), `${method} ${target}`).toEqual([]);
+    const status = operation.statuses.includes(String(answer.status)) ? answer.status : 'default';
+    this.received.add(`${method} ${path} ${status}`);
+    const code = codeOf(answer);
+    if (code !== undefined) this.received.add(code);
+    return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };
+  }
+
+  send(method: string, target: string, body?: unknown, type = 'application/json'): Promise<Received> {
+    const answering = fetch(this.#origin + target, {
+      method,
+      headers: {
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...(body !== undefined && { 'content-type': type }),
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    return receive(answering);
+  }
+
+  /** Every operation that has this status is to answer with it. */
+  async expectOfAll(status: number, given: (operation: Operation) => Given) {
+    for (const operation of operationsWith(status)) {
+      const answer = await this.call(operation.method, operation.path, given(operation));
+      expect([operation.method, operation.path, answer.status]).toEqual([operation.method, operation.path, status]);
+    }
+  }
+}
+
+/** HEAD is answered as GET is, and its refusals are not told apart in the file. */
+function operationsWith(status: number): Operation[] {
+  return CONTRACT.operations.filter(({ statuses }) => statuses.includes(String(status)));
+}
+
+const nameFor = (path: string) => (path.includes('{key_id}') ? 'key_1' : 'acme');
+
+/** What an operation takes. */
+function suitable({ method, path }: Operation): Given {
+  const names = [nameFor(path)];
+  if (method === 'GET' || method === 'DELETE') return { names };
+  if (path.endsWith('/customers')) return { names, body: { id: 'new', plan: 'starter' } };
+  return { names, body: method === 'PATCH' ? { name: 'new' } : {} };
+}
+
+/** What it does not take; a customer without a limit where there is nothing else to do wrong. */
+function unsuitable({ method, path }: Operation): Given {
+  if (method === 'GET') return { names: ['limitless'], query: '?nonsense=1' };
+  return { names: [nameFor(path)], body: { nonsense: 1 } };
+}
+
+/** Each call with what it is for, and each conflict. */
+async function useEverything(session: Session): Promise<void> {
+  const acme = { names: ['acme'] };
+  const at = '/admin/v1';
+  await session.call('GET', '/status');
+  await session.call('GET', `${at}/config`);
+  const enterprise = { id: 'big', name: 'Big, Inc.', plan: 'enterprise', requests_per_hour: 50_000 };
+  await session.call('POST', `${at}/customers`, { body: enterprise });
+  expect((await session.call('POST', `${at}/customers`, { body: enterprise })).status).toBe(409);
+  await session.call('GET', `${at}/customers`, { query: '?limit=1' });
+  await session.call('GET', `${at}/customers/{id}`, acme);
+  await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: { name: 'Acme', suspended: true } });
+  await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: { name: null, suspended: false } });
+  await session.call('GET', `${at}/customers/{id}/usage`, acme);
+  await session.call('DELETE', `${at}/customers/{id}/usage`, acme);
+  await session.call('GET', `${at}/customers/{id}/explain`, acme);
+
+  const keys = `${at}/customers/{id}/keys`;
+  const { body: made } = await session.call('POST', keys, { ...acme, body: { name: 'CI', expires_at: IN_A_YEAR } });
+  expect(made).toHaveProperty('key');
+  for (const existing of [{ value: createApiKey() }, { value: 'short-one' }, { sha256: 'a'.repeat(64) }]) {
+    const { body: imported } = await session.call('POST', keys, { ...acme, body: existing });
+    expect(imported).not.toHaveProperty('key');
+  }
+  for (const customer of ['acme', 'big']) {
+    const again = await session.call('POST', keys, { names: [customer], body: { sha256: 'a'.repeat(64) } });
+    expect(again.status).toBe(409);
+  }
+  await session.call('GET', keys, acme);
+  await session.call('GET', `${at}/keys`, { query: '?unused_days=1' });
+  await session.call('GET', `${at}/keys`, { query: '?limit=2' });
+
+  const own = { names: [made.id] };
+  await session.call('GET', `${at}/keys/{key_id}`, own);
+  await session.call('PATCH', `${at}/keys/{key_id}`, { ...own, body: { name: null, expires_at: null } });
+  const { body: rotated } = await session.call('POST', `${at}/keys/{key_id}/rotate`, { ...own, body: {} });
+  expect(rotated).toMatchObject({ replaces: made.id });
+  expect((await session.call('POST', `${at}/keys/{key_id}/rotate`, { ...own, body: {} })).status).toBe(409);
+  await session.call('GET', `${at}/keys/{key_id}`, own);
+  await session.call('DELETE', `${at}/keys/{key_id}`, own);
+  await session.call('GET', `${at}/keys/{key_id}`, own);
+  for (const { path } of HEADS) {
+    const names = [path.includes('{key_id}') ? made.id : 'acme'];
+    expect((await session.call('HEAD', path, { names })).status).toBe(200);
+  }
+  await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
+  const { body: audit } = await session.call('GET', `${at}/audit`);
+  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(9);
+}
+
+it('the file has the paths and methods that the admin listener has, and no others', () => {
+  const parts = { planNames: new Set<string>(), clock: systemClock } as unknown as AdminParts;
+  const served = routesOf(createAdminApp(parts).router.stack).sort();
+  const nameless = CONTRACT.operations.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, '{}')}`);
+  expect(nameless.sort()).toEqual(served);
+});
+
+/** Of all routers in a stack. Express answers HEAD wherever there is GET. */
+function routesOf(stack: readonly ILayer[]): string[] {
+  return stack.flatMap(({ route, handle }) => {
+    if (route === undefined) return 'stack' in handle ? routesOf(handle.stack as ILayer[]) : [];
+    const methods = route.stack.flatMap(({ method }) => (method === undefined ? [] : method.toUpperCase()));
+    const withHead = methods.includes('GET') ? [...methods, 'HEAD'] : methods;
+    return withHead.map((method) => `${method} ${route.path.replace(/:\w+/g, '{}')}`);
+  });
+}
+
+it('the file has the codes that the admin listener can answer, and no others, each with its status', () => {
+  const folder = new URL('../../src/admin/', import.meta.url);
+  const source = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), 'utf8'));
+  const answered = Object.keys(PROBLEMS).filter((code) => source.some((text) => text.includes(`'${code}'`)));
+  expect([...CONTRACT.codes.values()].flatMap((codes) => [...codes]).sort()).toEqual(answered.sort());
+  for (const [status, codes] of CONTRACT.codes) {
+    for (const code of codes) expect(PROBLEMS).toHaveProperty([code, 'status'], status);
+  }
+});
+
+describe.each(STORES)('over $name', (store) => {
+  it('every answer is one that the file declares, and every one that it declares is given', async () => {
+    const issuer = await startIssuer(KEY);
+    const admin = { jwt: { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE } };
+    const { gateway } = await startSystem({ store, config: { admin } });
+    const unscoped = await sign(KEY, claimsAt(systemClock.nowMs(), { scope: 'other' }));
+    const received = new Set<string>();
+    const sessionOf = (token?: string) => new Session(gateway.admin ?? '', token, received);
+    await useEverything(sessionOf(ADMIN_TOKEN));
+    await askWrongly(sessionOf(ADMIN_TOKEN));
+    await sessionOf(unscoped).expectOfAll(403, suitable);
+    await askAsStranger(sessionOf());
+    await askOfBrokenParts(received, unscoped);
+
+    const declared = CONTRACT.operations.flatMap(({ method, path, statuses }) =>
+      statuses.map((status) => `${method} ${path} ${status}`),
+    );
+    expect(declared.filter((each) => !received.has(each))).toEqual([]);
+    const codes = [...CONTRACT.codes.values()].flatMap((each) => [...each]);
+    expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed']);
+  });
+});
+
+async function askWrongly(session: Session): Promise<void> {
+  await session.expectOfAll(400, ({ path }) => ({ names: [nameFor(path)], body: '{' }));
+  await session.expectOfAll(404, (operation) => ({ ...suitable(operation), names: ['nobody'] }));
+  await session.expectOfAll(413, () => ({ body: ' '.repeat(65_537) }));
+  await session.expectOfAll(415, () => ({ body: '{}', type: 'text/plain' }));
+}
+
+async function askAsStranger(session: Session): Promise<void> {
+  await session.expectOfAll(401, suitable);
+  await session.call('HEAD', '/status');
+  for (let i = 0; i < 30; i++) await session.send('GET', '/status');
+  await session.expectOfAll(429, suitable);
+  for (const { path } of HEADS) await session.call('HEAD', path);
+}
+
+/** What needs a record, a store or an issuer that no gateway has by itself. */
+async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Promise<void> {
+  await withParts({}, async ({ origin, records }) => {
+    await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
+    await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+    await records.createKey('b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
+    await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable);
+  });
+
+  const fail = (error: Error) => () => {
+    throw error;
+  };
+  const failing = (error: Error) => new Proxy({}, { get: () => fail(error) }) as never;
+  const lost = failing(new StoreUnavailableError('connection lost'));
+  await withParts({ records: lost, audit: lost }, async ({ origin }) => {
+    const session = new Session(origin, TOKEN, received);
+    for (const operation of operationsWith(503)) {
+      const { status } = await session.call(operation.method, operation.path, suitable(operation));
+      expect(status, operation.path).toBe(WITHOUT_STORE.includes(operation.path) ? 200 : 503);
+    }
+  });
+
+  const bug = new Error('a bug');
+  const buggy = { records: failing(bug), audit: failing(bug), status: fail(bug), runningConfig: fail(bug) };
+  await withParts(buggy, ({ origin }) => new Session(origin, TOKEN, received).expectOfAll(500, suitable));
+
+  const keyFor = () => Promise.reject(new KeySetUnavailableError('no keys'));
+  const jwt = createJwtVerifier({ issuer: ISSUER, audience: AUDIENCE, clock: systemClock, keyFor });
+  await withParts({ jwt }, ({ origin }) => new Session(origin, jwtOfIssuer, received).expectOfAll(503, suitable));
+}
+
+async function withParts(parts: Partial<AdminParts>, use: (admin: TestAdmin) => Promise<void>): Promise<void> {
+  const admin = await startAdmin(parts);
+  onTestFinished(() => admin.close());
+  await use(admin);
+}
+
+describe('what is sent', () => {
+  let admin: TestAdmin;
+  let session: Session;
+  beforeAll(async () => {
+    admin = await startAdmin();
+    session = new Session(admin.origin, TOKEN);
+    await admin.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  });
+  afterAll(() => admin.close());
+
+  it.each(PATHS)('with a method that %s lacks in the file is 405, and Allow has those of the file', async (path) => {
+    const methods = CONTRACT.operations.filter((each) => each.path === path).map(({ method }) => method);
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      if (methods.includes(method)) continue;
+      const answer = await session.send(method, path.replaceAll(/\{\w+\}/g, 'any'));
+      expect(CONTRACT.faultsOfResponse('MethodNotAllowed', answer), method).toEqual([]);
+      expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(methods.sort());
+    }
+  });
+
+  it('to a path that the file lacks is answered by what it says of 404', async () => {
+    const answer = await session.send('GET', '/admin/v1/nothing');
+    expect(CONTRACT.faultsOfResponse('NotFound', answer)).toEqual([]);
+  });
+
+  it.each([
+    ['limit', ['1', '999', '1000', '0', '1001', '-1', '1.5', 'ten', '']],
+    ['cursor', ['']],
+    ['unused_days', ['1', '99999', '0', '100000', '-1', 'x']],
+    ['days', ['1']],
+  ])('as the parameter "%s" is taken where and as the file says, and not otherwise', async (parameter, values) => {
+    for (const operation of operationsWith(200).filter(({ queryParameters }) => queryParameters.length > 0)) {
+      for (const value of values) {
+        const given = { names: ['acme'], query: `?${parameter}=${value}` };
+        const { status } = await session.call(operation.method, operation.path, given);
+        const isTaken = CONTRACT.acceptsParameter(operation, parameter, value);
+        expect(status, `${operation.path}?${parameter}=${value}`).toBe(isTaken ? 200 : 422);
+      }
+    }
+  });
+
+  const names = ['', 'x', 'x'.repeat(200), 'x'.repeat(201), null, 7].map((name) => ({ name }));
+  const limits = [1, 0, 1.5, '1', null, 1e15].map((limit) => ({ requests_per_hour: limit }));
+  const expiries = [
+    ...[IN_A_YEAR, '2030-01-31T00:00:00Z', '2030-01-31', '2030-01-31T00:00:00', '2030-01-31T00:00:00+01:00', null],
+  ].map((time) => ({ expires_at: time }));
+  it.each<[string, string, readonly unknown[]]>([
+    [
+      'POST',
+      '/admin/v1/customers',
+      [
+        ...[{}, [], null, 'text', { id: 'no-plan' }, { plan: 'starter' }],
+        ...['NEW', 'a'.repeat(128), 'a'.repeat(129), '.a', 'a b', '', 7].map((id) => ({ id, plan: 'starter' })),
+        ...[...names, ...limits, { suspended: false }].map((rest) => ({ id: 'NEW', plan: 'starter', ...rest })),
+      ],
+    ],
+    [
+      'PATCH',
+      '/admin/v1/customers/{id}',
+      [
+        ...[{}, [], { id: 'b' }, { plan: 'starter' }, { plan: null }, { plan: '' }, ...names, ...limits],
+        ...[true, false, null, 'true'].map((suspended) => ({ suspended })),
+      ],
+    ],
+    [
+      'POST',
+      '/admin/v1/customers/{id}/keys',
+      [
+        ...[{}, [], { key: 'x' }, { value: 'NEW-value', sha256: 'c'.repeat(64) }, ...names, ...expiries],
+        ...['NEW-value', 'short67', 'a'.repeat(513), 'with space', 'NEW-value==', 'a=====b', 7].map((value) => ({
+          value,
+        })),
+        ...['d'.repeat(64), 'E'.repeat(64), 'd'.repeat(63), 'g'.repeat(64)].map((sha256) => ({ sha256 })),
+      ],
+    ],
+    ['PATCH', '/admin/v1/keys/{key_id}', [{}, [], { customer: 'b' }, ...names, ...expiries]],
+    [
+      'POST',
+      '/admin/v1/keys/{key_id}/rotate',
+      [
+        ...[{}, [], { name: 'x' }],
+        ...[0, 1, 31_536_000, 31_536_001, -1, 1.5, '1', null].map((grace) => ({ grace_seconds: grace })),
+      ],
+    ],
+  ])('as a body to %s %s is taken if the file allows it, and not otherwise', async (method, path, bodies) => {
+    for (const [index, template] of bodies.entries()) {
+      const id = `key_${method}${index}`;
+      await admin.records.createKey(sha256Hex(path + id), { id, customer: 'acme', createdAt: NOW });
+      const text = JSON.stringify(template).replace('NEW', `new-${index}`);
+      const { status } = await session.call(method, path, {
+        names: [path.includes('key_id') ? id : 'acme'],
+        body: text,
+      });
+      const isTaken = CONTRACT.acceptsBody(CONTRACT.operation(method, path), JSON.parse(text));
+      expect(status === 200 || status === 201, text).toBe(isTaken);
+      expect([200, 201, 422], text).toContain(status);
+    }
+  });
+});

@@ -1,0 +1,278 @@
+/** docs/openapi/public.yaml is what callers get of the gateway: nothing is missing there, and nothing is made up. */
+import { readdirSync, readFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { expect, it, onTestFinished } from 'vitest';
+import { OWN_ANSWER_NAMES } from '../../src/edge/public-app.ts';
+import { createApiKey } from '../../src/keys/api-key.ts';
+import { PROBLEMS } from '../../src/problems/table.ts';
+import { startEdge } from '../edge/support.ts';
+import { bearer, callAdmin } from '../support/admin.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { exchangeRaw } from '../support/raw-http.ts';
+import { freePort } from '../support/redis-server.ts';
+import { keyName, startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
+import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
+
+const GATEWAY_FIELDS = new Set([...OWN_ANSWER_NAMES, 'allow', 'retry-after', 'www-authenticate']);
+const CONTRACT = readContract('public.yaml', (header) => GATEWAY_FIELDS.has(header));
+const PREFIXES = CONTRACT.servers.map((url) => url.replace('{gateway}', ''));
+const READ = CONTRACT.operations.filter(({ method }) => method === 'GET');
+const FORWARDED = READ.filter(({ path }) => path !== '/usage');
+const RATE_LIMIT = ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
+
+interface Ask {
+  readonly key?: string;
+  /** Whole lines. */
+  readonly fields?: readonly string[];
+  /** What stands for {id}. */
+  readonly id?: string;
+  readonly query?: string;
+  /** Left out: what ends the head of a request. */
+  readonly end?: string;
+}
+
+/** Asks one gateway, and holds each answer against the file. */
+class Session {
+  readonly #url: string;
+  readonly received: Set<string>;
+
+  constructor({ public: url }: Pick<TestGateway, 'public'>, received: Set<string>) {
+    this.#url = url;
+    this.received = received;
+  }
+
+  /** Under every prefix; gives the last answer. */
+  async ask(operation: Operation, asked: Ask): Promise<Received> {
+    const { key, fields = ['Host: a'], id = 'conv_1', query = '', end = '\r\n\r\n' } = asked;
+    const credentials = key === undefined ? [] : [`Authorization: Bearer ${key}`];
+    let answer: Received | undefined;
+    for (const prefix of PREFIXES) {
+      const target = prefix + operation.path.replace('{id}', id) + query;
+      const lines = [`${operation.method} ${target} HTTP/1.1`, ...fields, ...credentials];
+      const { status, headers, body } = await exchangeRaw(this.#url, lines.join('\r\n') + end);
+      answer = { status, headers: new Headers(headers), text: body };
+      this.#hold(operation, answer);
+    }
+    if (answer === undefined) throw new Error('there is no prefix');
+    return answer;
+  }
+
+  async head(path: string, key: string): Promise<void> {
+    for (const prefix of PREFIXES) {
+      const answer = fetch(`${this.#url}${prefix}${path}`, { method: 'HEAD', headers: bearer(key) });
+      this.#hold(CONTRACT.operation('HEAD', path), await receive(answer));
+    }
+  }
+
+  /** Every one of these operations refuses it so. Gives an answer of each. */
+  async expectRefusal(operations: readonly Operation[], code: keyof typeof PROBLEMS, asked: Ask): Promise<Received[]> {
+    const answers: Received[] = [];
+    for (const operation of operations) {
+      const answer = await this.ask(operation, asked);
+      expect(codeOf(answer), `${operation.path}: ${answer.text}`).toBe(code);
+      expect(answer.status).toBe(PROBLEMS[code].status);
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      answers.push(answer);
+    }
+    return answers;
+  }
+
+  #hold(operation: Operation, answer: Received): void {
+    expect(CONTRACT.faultsOf(operation, answer), `${operation.method} ${operation.path}`).toEqual([]);
+    const status = operation.statuses.includes(String(answer.status)) ? answer.status : 'default';
+    this.received.add(`${operation.method} ${operation.path} ${status}`);
+    const code = codeOf(answer);
+    if (code !== undefined) this.received.add(code);
+  }
+}
+
+function expectFields(answers: readonly Received[], names: readonly string[]): void {
+  for (const { headers } of answers) expect(names.filter((name) => !headers.has(name))).toEqual([]);
+}
+
+it('the file has the codes that the public listener can answer, and no others, each with its status', () => {
+  const folders = ['../../src/edge/', '../../src/upstream/'].map((folder) => new URL(folder, import.meta.url));
+  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => new URL(name, folder)));
+  const source = files.map((file) => readFileSync(file, 'utf8'));
+  const answered = Object.keys(PROBLEMS).filter((code) => source.some((text) => text.includes(`'${code}'`)));
+  expect([...new Set([...CONTRACT.codes.values()].flatMap((codes) => [...codes]))].sort()).toEqual(answered.sort());
+  for (const [status, codes] of CONTRACT.codes) {
+    for (const code of codes) expect(PROBLEMS).toHaveProperty([code, 'status'], status);
+  }
+});
+
+it('every answer is one that the file declares, and every one that it declares is given', async () => {
+  const received = new Set<string>();
+  await askSample(received);
+  await askTooMuch(received);
+  await askOutOfService(received);
+
+  const declared = CONTRACT.operations.flatMap(({ method, path, statuses }) =>
+    // A bug cannot be asked for: it has a test of its own.
+    statuses.filter((status) => status !== '500').map((status) => `${method} ${path} ${status}`),
+  );
+  expect(declared.filter((each) => !received.has(each))).toEqual([]);
+  const codes = [...CONTRACT.codes.values()].flatMap((each) => [...each]);
+  expect(codes.filter((code) => !received.has(code)).sort()).toEqual(['internal_error', 'method_not_allowed']);
+});
+
+/** The sample backend behind a gateway, and what is refused in front of it. */
+async function askSample(received: Set<string>): Promise<void> {
+  const { redis } = await startRedisSystem();
+  const gateway = await startTestGateway({
+    storeUrl: redis.url,
+    upstreamUrl: 'sample',
+    config: {
+      plans: { starter: { requests_per_hour: 1000, burst_per_second: 500 }, narrow: { requests_per_hour: 4 } },
+      auth: { browser_keys: 'reject' },
+    },
+  });
+  onTestFinished(() => gateway.close());
+  const session = new Session(gateway, received);
+  for (const [customer, fields] of Object.entries({
+    good: { plan: 'starter' },
+    used: { plan: 'narrow' },
+    suspended: { plan: 'starter', suspended: 1 },
+    unlimited: { plan: 'gone' },
+  })) {
+    await writeCustomer(redis, customer, fields);
+    await writeKey(redis, `key-of-${customer}`, customer);
+  }
+  await writeKey(redis, 'key-that-expires', 'good');
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+  await redis.command('HSET', keyName('key-that-expires'), 'expires_at', tomorrow);
+  const key = 'key-of-good';
+
+  const [list, one, usage] = ['/conversations', '/conversations/{id}', '/usage'].map((path) =>
+    CONTRACT.operation('GET', path),
+  ) as [Operation, Operation, Operation];
+  const listed = await session.ask(list, { key, query: '?limit=1' });
+  expect(listed.status).toBe(200);
+  const id = JSON.parse(listed.text).data[0].id;
+  const found = await session.ask(one, { key: 'key-that-expires', id });
+  expect(found.status).toBe(200);
+  expectFields([listed, found], RATE_LIMIT);
+  expectFields([found], ['x-api-key-expires-at']);
+  // The backend's own statuses: one that the gateway has as well, and one that it has not.
+  expect((await session.ask(one, { key, id: 'conv_unknown' })).text).toContain('CONVERSATION_NOT_FOUND');
+  const etag = found.headers.get('etag');
+  for (const [operation, tag] of [
+    [list, '*'],
+    [one, etag],
+  ] as const) {
+    expect((await session.ask(operation, { key, id, fields: ['Host: a', `If-None-Match: ${tag}`] })).status).toBe(304);
+  }
+  expect((await session.ask(usage, { key })).headers.get('content-type')).toBe('application/json');
+  for (const { path } of READ) {
+    await session.head(path, key);
+    await session.head(path, 'unknown-key');
+  }
+
+  const host = 'Host: a';
+  await session.expectRefusal(READ, 'bad_request', { key, fields: [] });
+  await session.expectRefusal(READ, 'body_not_allowed', { key, fields: [host, 'Content-Length: 2'] });
+  await session.expectRefusal(READ, 'malformed_key', { key: 'two keys' });
+  await session.expectRefusal(READ, 'missing_key', {});
+  await session.expectRefusal(READ, 'key_in_query', { query: `?key=${createApiKey()}` });
+  expectFields(await session.expectRefusal(READ, 'invalid_key', { key: 'unknown-key' }), ['www-authenticate']);
+  await session.expectRefusal(READ, 'browser_use', { key, fields: [host, 'Origin: https://app.example'] });
+  await session.expectRefusal(READ, 'customer_suspended', { key: 'key-of-suspended' });
+  await session.expectRefusal(READ, 'quota_not_configured', { key: 'key-of-unlimited' });
+  await session.expectRefusal([one], 'not_found', { key, id: 'x'.repeat(513) });
+  await session.expectRefusal(READ, 'target_too_long', { key, query: `?${'x'.repeat(9000)}` });
+  await session.expectRefusal(READ, 'headers_too_large', { key, fields: [host, `X: ${'x'.repeat(17_000)}`] });
+  await session.expectRefusal(READ, 'not_implemented', { key, fields: [host, 'Transfer-Encoding: gzip'] });
+  for (let i = 0; i < 2; i++) await session.ask(list, { key: 'key-of-used' });
+  const exceeded = await session.expectRefusal(FORWARDED, 'quota_exceeded', { key: 'key-of-used' });
+  expectFields(exceeded, [...RATE_LIMIT, 'retry-after']);
+  for (const { text } of exceeded) expect(JSON.parse(text)).toHaveProperty('violated-policies', ['hourly']);
+  expect((await session.ask(usage, { key: 'key-of-used' })).status).toBe(200);
+}
+
+const FAULTY: RequestListener = (req, res) => {
+  if (req.url?.endsWith('?reset')) res.socket?.destroy();
+  // To anything else it says nothing.
+};
+
+/** A plan with little room, requests that do not end, and an address that is known for its failures. */
+async function askTooMuch(received: Set<string>): Promise<void> {
+  const { gateway, key } = await startRedisSystem({
+    config: {
+      plans: { starter: { requests_per_hour: 1000, burst_per_second: 1 } },
+      limits: { headers_timeout_ms: 500, request_timeout_ms: 500 },
+      auth: { failures_per_minute: 1 },
+    },
+  });
+  const session = new Session(gateway, received);
+  await Promise.all(FORWARDED.flatMap((each) => [0, 1, 2].map(() => session.ask(each, { key }))));
+  await Promise.all(READ.map((each) => session.expectRefusal([each], 'request_timeout', { end: '' })));
+  await session.ask(CONTRACT.operation('GET', '/usage'), { key: 'unknown-key' });
+  expectFields(await session.expectRefusal(READ, 'too_many_failures', { key: 'unknown-key' }), ['retry-after']);
+}
+
+/** What is behind the gateway fails, is away, or cannot be asked. */
+async function askOutOfService(received: Set<string>): Promise<void> {
+  const config = { upstream: { response_timeout_ms: 100 } };
+  const { gateway, key, redis } = await startRedisSystem({ answer: FAULTY, config });
+  const session = new Session(gateway, received);
+  for (const [code, query] of [
+    ['bad_gateway', '?reset'],
+    ['gateway_timeout', '?silence'],
+  ] as const) {
+    expectFields(await session.expectRefusal(FORWARDED, code, { key, query }), RATE_LIMIT);
+  }
+  const upstreamUrl = `http://127.0.0.1:${await freePort()}`;
+  const lonely = await startTestGateway({ storeUrl: redis.url, upstreamUrl });
+  onTestFinished(() => lonely.close());
+  const refused = await new Session(lonely, received).expectRefusal(FORWARDED, 'upstream_unavailable', { key });
+  expectFields(refused, ['retry-after']);
+  await redis.kill();
+  expectFields(await session.expectRefusal(READ, 'store_unavailable', { key: 'unknown-key' }), ['retry-after']);
+}
+
+it('a bug is answered as the file declares it', async () => {
+  const edge = await startEdge({
+    parts: {
+      authenticator: {
+        authenticate: () => Promise.reject(new Error('a bug')),
+        size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
+        close: () => {},
+      },
+    },
+  });
+  const failed = await receive(edge.send('any-key-at-all'));
+  expect(codeOf(failed)).toBe('internal_error');
+  for (const operation of READ) expect(CONTRACT.faultsOf(operation, failed)).toEqual([]);
+});
+
+it('paths and methods that the file lacks are answered by what it says of 404 and 405', async () => {
+  const { gateway } = await startRedisSystem();
+  for (const prefix of PREFIXES) {
+    for (const path of new Set(CONTRACT.operations.map(({ path }) => path.replace('{id}', 'x')))) {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        const refused = await receive(fetch(gateway.public + prefix + path, { method }));
+        expect(CONTRACT.faultsOfResponse('MethodNotAllowed', refused)).toEqual([]);
+        expect(refused.headers.get('allow')).toBe('GET, HEAD');
+      }
+    }
+    for (const path of ['', '/', '/conversations/', '/conversations/x/messages', '/usage/', '/messages', '/v2']) {
+      const missing = await receive(fetch(gateway.public + prefix + path));
+      expect(CONTRACT.faultsOfResponse('NotFound', missing)).toEqual([]);
+      expect(codeOf(missing)).toBe('not_found');
+    }
+  }
+});
+
+it('the file has the paths that the default configuration serves, under the same prefixes', async () => {
+  const { gateway } = await startRedisSystem();
+  const { body: config } = await callAdmin(gateway, '/admin/v1/config');
+  const served = config.routes.flatMap(({ path, methods }: { path: string; methods: string[] }) =>
+    methods.map((method) => `${method} ${path}`),
+  );
+  const own = ['GET', 'HEAD'].map((method) => `${method} ${config.usage_path}`);
+  const declared = CONTRACT.operations.map(({ method, path }) => `${method} /api/v1${path}`);
+  expect(declared.sort()).toEqual([...served, ...own].sort());
+  expect(PREFIXES.filter((prefix) => prefix !== '/api/v1').map((alias) => [alias, '/api/v1'])).toEqual(
+    Object.entries(config.aliases),
+  );
+});
