@@ -10,6 +10,11 @@ import { LIST_PATH } from '../surroundings.ts';
 
 const CUSTOMERS = 100_000;
 const LISTED_SAMPLES = 10;
+/**
+ * So many may be refused: where the machine is busy with something else for longer than the store's timeout, a customer
+ * that is not in memory yet gets 503.
+ */
+const REFUSED_SHARE = 0.001;
 /** The growth over the last half that still counts as flat. */
 const FLAT_SHARE = 0.05;
 
@@ -44,7 +49,9 @@ export const watchMemory: Scenario = async (surroundings, settings) => {
     settings.say(`${requests} requests: ${formatMebibytes(readMemory(pid).rss)} MiB, ${load.refused} refused`);
     if (load.requests === 0) throw new Error('the gateway answers nothing any more');
   }
+  const answered = samples.at(-1)?.requests ?? 0;
   const statuses = await describeCounter(tollgate.opsOrigin, 'tollgate_http_requests_total', 'code');
+  const refusals = `${refused.toLocaleString('en')} requests were refused; the statuses: ${statuses}.`;
   return {
     table: {
       head: ['requests', 'RSS MiB'],
@@ -53,8 +60,12 @@ export const watchMemory: Scenario = async (surroundings, settings) => {
         formatMebibytes(rss),
       ]),
     },
-    remarks: [`${CUSTOMERS.toLocaleString('en')} customers in random order.`, describeGrowth(samples)],
-    problems: refused === 0 ? [] : [`${refused} requests were refused; the statuses: ${statuses}`],
+    remarks: [
+      `${CUSTOMERS.toLocaleString('en')} customers in random order.`,
+      describeGrowth(samples),
+      ...(refused > 0 ? [refusals] : []),
+    ],
+    problems: refused <= REFUSED_SHARE * answered ? [] : [refusals],
   };
 };
 
