@@ -12,6 +12,7 @@ import { holdIdleConnections } from './scenarios/idle.ts';
 import { measureLatency } from './scenarios/latency.ts';
 import { watchMemory } from './scenarios/memory.ts';
 import { comparePeers } from './scenarios/peers.ts';
+import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
 import { compareSizes } from './scenarios/sizes.ts';
 import { startSurroundings } from './surroundings.ts';
@@ -25,6 +26,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   latency: measureLatency,
   idle: holdIdleConnections,
   memory: watchMemory,
+  profile: profileRequests,
 };
 const DOCUMENT = new URL('../docs/benchmarks.md', import.meta.url);
 

@@ -41,7 +41,7 @@ interface PeerKind {
 const none: Hindrance = () => undefined;
 
 const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
-  tollgate: { start: startTollgate, hindrance: none },
+  tollgate: { start: (surroundings) => startTollgate(surroundings), hindrance: none },
   'nginx-plain': { start: startPlainNginx, hindrance: none },
   'nginx-lua': {
     start: startLuaNginx,
@@ -81,13 +81,22 @@ export async function startPeers(names: readonly PeerName[], surroundings: Surro
   return { peers, leftOut, problems };
 }
 
-/** As its operators start it: the production configuration, the access log into a file. */
-export async function startTollgate({ workspace, pinning, upstream, redis }: Surroundings): Promise<Tollgate> {
+/**
+ * As its operators start it: the production configuration, the access log into a file. `nodeOptions`: what Node.js is
+ * told besides.
+ */
+export async function startTollgate(
+  { workspace, pinning, upstream, redis }: Surroundings,
+  nodeOptions: readonly string[] = [],
+): Promise<Tollgate> {
   const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const opsOrigin = `http://127.0.0.1:${opsPort}`;
   const process = await workspace.start({
     name: 'tollgate',
-    command: nodeCommand(pinning.measured, ['src/main.ts', 'start', '--config', 'config/gateway.yaml']),
+    command: nodeCommand(pinning.measured, [
+      ...nodeOptions,
+      ...['src/main.ts', 'start', '--config', 'config/gateway.yaml'],
+    ]),
     cwd: ROOT,
     env: {
       NODE_ENV: 'production',

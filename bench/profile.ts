@@ -1,0 +1,70 @@
+/** CPU profiles as V8 writes them (`node --cpu-prof`), and which part of the gateway each sample belongs to. */
+
+export interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string };
+    readonly children?: readonly number[];
+  }[];
+  /** In µs of the monotonic clock. */
+  readonly startTime: number;
+  readonly samples: readonly number[];
+  /** From one sample to the next, in µs; the first from `startTime`. */
+  readonly timeDeltas: readonly number[];
+}
+
+const OTHER = 'other';
+
+/** By the name of the function for what is no code of JavaScript, by its file otherwise. */
+const PARTS: readonly (readonly [part: string, functions: RegExp | undefined, files: RegExp | undefined])[] = [
+  ['writing to the two sockets', /^(?:write(?:Latin1|Utf8)String|writeBuffer|writev)$/, undefined],
+  ['collecting garbage', /^\(garbage collector\)$/, undefined],
+  ['event loop, reading from sockets', /^\(program\)$/, undefined],
+  ['log line and metrics', undefined, /\/src\/(?:observability|edge\/recorder)/],
+  ['connection pool, parser of answers, relay', undefined, /\/src\/upstream\//],
+  ['key', undefined, /\/src\/keys\//],
+  ['quota', undefined, /\/src\/quota\//],
+  ['guard, route, headers, order of the checks', undefined, /\/src\/(?!main|cli|config)/],
+  ['http-proxy-middleware', undefined, /\/node_modules\/(?:http-proxy-middleware|httpxy)\//],
+  ['Express', undefined, /\/node_modules\//],
+  ["Node.js's HTTP server", /^parse$/, /^node:_http/],
+];
+
+/**
+ * Busy time within `fromMicros` and `untilMicros`, in µs by part. What a part has Node.js do for it, such as to hash or
+ * to make a string, counts as its own.
+ */
+export function timeByPart(profile: CpuProfile, fromMicros: number, untilMicros: number): Map<string, number> {
+  const partOf = assignParts(profile);
+  const times = new Map<string, number>();
+  let nowMicros = profile.startTime;
+  profile.samples.forEach((sample, i) => {
+    const micros = profile.timeDeltas[i] ?? 0;
+    nowMicros += micros;
+    const part = partOf.get(sample);
+    if (part === undefined || nowMicros < fromMicros || nowMicros > untilMicros) return;
+    times.set(part, (times.get(part) ?? 0) + micros);
+  });
+  return times;
+}
+
+/** Of every node but the idle one: its own part, or that of who called it. */
+function assignParts({ nodes }: CpuProfile): Map<number, string> {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const parts = new Map<number, string>();
+  const assign = (id: number, callersPart: string): void => {
+    const node = byId.get(id);
+    if (node === undefined || node.callFrame.functionName === '(idle)') return;
+    const part = ownPart(node.callFrame) ?? callersPart;
+    parts.set(id, part);
+    for (const child of node.children ?? []) assign(child, part);
+  };
+  const [root] = nodes;
+  if (root) assign(root.id, OTHER);
+  return parts;
+}
+
+function ownPart({ functionName, url }: CpuProfile['nodes'][number]['callFrame']): string | undefined {
+  const found = PARTS.find(([, functions, files]) => (url === '' ? functions?.test(functionName) : files?.test(url)));
+  return found?.[0];
+}
