@@ -13,12 +13,12 @@ import type { AdminConfig, AdminJwtConfig, Config } from './config/config.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
 import { createDrain } from './edge/drain.ts';
-import { FailedKeys } from './edge/failed-keys.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
 import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
 import { refuseMethod } from './edge/refusals.ts';
 import { createRouteTable, type RouteDefinition } from './edge/routes.ts';
+import { FailedAttempts } from './failed-attempts.ts';
 import { Assertions } from './identity/assertions.ts';
 import { importSigningKeys } from './identity/signing-keys.ts';
 import { createAuthenticator } from './keys/authenticator.ts';
@@ -174,7 +174,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     trustedProxies: new TrustedProxies(config.listen.trustedProxies),
     authenticator,
     keyUses,
-    failedKeys: new FailedKeys(clock, config.auth.failuresPerMinute),
+    failedKeys: new FailedAttempts(clock, config.auth.failuresPerMinute),
     browserKeys: config.auth.browserKeys,
     plans: config.plans,
     quota,

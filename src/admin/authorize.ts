@@ -7,13 +7,13 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
+import { addressBlock } from '../address-block.ts';
 import type { Clock } from '../clock.ts';
-import { addressBlock } from '../edge/address-block.ts';
-import { FailedKeys } from '../edge/failed-keys.ts';
-import { Throttle } from '../edge/throttle.ts';
+import { FailedAttempts } from '../failed-attempts.ts';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
+import { Throttle } from '../throttle.ts';
 import type { Actor } from './actor.ts';
 import type { JwtVerifier } from './jwt.ts';
 import { peerAddressOf } from './peer-address.ts';
@@ -29,10 +29,13 @@ export interface AccessParts {
 
 type Access =
   | { readonly outcome: 'admitted'; readonly actor: Actor }
-  /** `reason` is for the log. */
-  | { readonly outcome: 'refused'; readonly reason: string; readonly problem: Problem }
-  /** Known, but without the scope. */
-  | { readonly outcome: 'forbidden'; readonly name: Actor['name']; readonly problem: Problem }
+  /** `reason` is for the log, and who it was where that is known. */
+  | {
+      readonly outcome: 'refused';
+      readonly reason: string;
+      readonly actor?: Actor['name'];
+      readonly problem: Problem;
+    }
   | { readonly outcome: 'unverifiable' };
 
 const REFUSALS_PER_MINUTE = 30;
@@ -51,7 +54,7 @@ const WRITE_SCOPE = 'tollgate:write';
 export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHandler {
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
-  const refusals = new FailedKeys(clock, REFUSALS_PER_MINUTE);
+  const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
   const silence = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
 
   async function judge(authorization: string | undefined, mustWrite: boolean): Promise<Access> {
@@ -78,7 +81,8 @@ export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHa
     if (mayWrite || (!mustWrite && verdict.scopes.has(READ_SCOPE))) {
       return { outcome: 'admitted', actor: { name, mayWrite } };
     }
-    return { outcome: 'forbidden', name, problem: insufficientScope(mustWrite ? WRITE_SCOPE : READ_SCOPE) };
+    const problem = insufficientScope(mustWrite ? WRITE_SCOPE : READ_SCOPE);
+    return { outcome: 'refused', reason: 'jwt_scope', actor: name, problem };
   }
 
   return async (req, res, next) => {
@@ -92,24 +96,19 @@ export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHa
       case 'unverifiable':
         answerProblem(res, ISSUER_UNAVAILABLE);
         return;
-      case 'forbidden': {
-        const requestId = answerProblem(res, access.problem);
-        logger.warn({ client, actor: access.name, method: req.method, request_id: requestId }, 'admin call forbidden');
-        return;
-      }
       case 'refused': {
-        const retrySeconds = refusals.count(client);
+        const { reason, actor, problem } = access;
+        const who = actor === undefined ? { client } : { client, actor };
+        // Whoever is known answers for itself, not for others at its address.
+        const counted = actor ?? addressBlock(client);
+        const retrySeconds = refusals.count(counted);
         if (retrySeconds !== undefined) {
           answerProblem(res, tooManyFailures(retrySeconds));
-          if (silence.isDue(addressBlock(client)))
-            logger.warn({ client }, 'admin access refused too often: no line for each');
+          if (silence.isDue(counted)) logger.warn(who, 'admin access refused too often: no line for each');
           return;
         }
-        const requestId = answerProblem(res, access.problem);
-        logger.warn(
-          { client, reason: access.reason, method: req.method, request_id: requestId },
-          'admin access refused',
-        );
+        const requestId = answerProblem(res, problem);
+        logger.warn({ ...who, reason, method: req.method, request_id: requestId }, 'admin access refused');
       }
     }
   };
@@ -153,7 +152,7 @@ function insufficientScope(scope: string): Problem {
 function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
-    detail: `Your address was refused more than ${REFUSALS_PER_MINUTE} times within a minute. What is valid is let in all the same.`,
+    detail: `You were refused more than ${REFUSALS_PER_MINUTE} times within a minute. What is valid is let in all the same.`,
     headers: ['Retry-After', String(retrySeconds)],
   };
 }

@@ -1,27 +1,16 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { failsChecksum, isPossibleKey } from '../keys/api-key.ts';
 import type { RecordChange } from './changes.ts';
 import { keyDocument, newKeyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { pageOfKeys } from './key-pages.ts';
 import { requireCustomer } from './lookups.ts';
-import { DISPLAY_NAME, expiry } from './members.ts';
+import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { type ExistingKey, importKey, issueKey } from './new-keys.ts';
 import { PAGE_QUERY, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
 import { parseQuery } from './query.ts';
-
-const VALUE = z
-  .string()
-  .refine(isPossibleKey, 'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only')
-  .refine((value) => !failsChecksum(value), 'has the form of a generated key but not its checksum: it was mistyped');
-
-const SHA256 = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/i, 'must be the SHA-256 of the whole key in 64 hex digits')
-  .transform((digest) => digest.toLowerCase());
 
 /** The keys of one customer: which there are, and how there come to be more. */
 export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange): Router {
@@ -32,8 +21,8 @@ export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange)
     .strictObject({
       name: DISPLAY_NAME.optional(),
       expires_at: expiry(() => clock.nowMs()).optional(),
-      value: VALUE.optional(),
-      sha256: SHA256.optional(),
+      value: KEY_VALUE.optional(),
+      sha256: KEY_SHA256.optional(),
     })
     .refine(({ value, sha256 }) => value === undefined || sha256 === undefined, 'must have value or sha256, not both');
 

@@ -3,7 +3,9 @@ import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
 import { InvalidCursorError, StoreUnavailableError, StoreWipedError } from '../store/store.ts';
+import { actorOf } from './actor.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
+import { peerAddressOf } from './peer-address.ts';
 import { Refusal } from './refusal.ts';
 
 /** The one place where what went wrong becomes a problem document. Only a bug and a lost store are logged. */
@@ -18,7 +20,11 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
     const requestId = answerProblem(res, problem);
     const facts = { err: error, request_id: requestId, method: req.method };
     if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
-    if (problem.code === 'store_unavailable') logger.warn(facts, 'admin request failed: the store is unavailable');
+    if (problem.code === 'store_unavailable') {
+      // A change may have been made all the same, of which the audit then says nothing.
+      const sender = { client: peerAddressOf(res), actor: actorOf(res).name };
+      logger.warn({ ...facts, ...sender }, 'admin request failed: the store is unavailable');
+    }
   };
 }
 
@@ -45,12 +51,17 @@ function problemOf(error: unknown): Problem {
   return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }
 
+/** The bound that the body parser held to. */
+function mostBytes(error: Error): number {
+  return 'limit' in error && typeof error.limit === 'number' ? error.limit : MOST_BODY_BYTES;
+}
+
 /** Express's router and body parser mark what the client did wrong with a status below 500. */
 function parserProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error) || !('status' in error)) return undefined;
   switch (error.status) {
     case 413:
-      return { code: 'body_too_large', detail: `The body is larger than ${MOST_BODY_BYTES} bytes.` };
+      return { code: 'body_too_large', detail: `The body is larger than ${mostBytes(error)} bytes.` };
     case 415:
       return { code: 'unsupported_media_type', detail: 'Send the body as UTF-8, without Content-Encoding.' };
     case 400:

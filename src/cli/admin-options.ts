@@ -1,5 +1,5 @@
 /** What the commands over the admin API take alike. Loaded for every command line, so it imports next to nothing. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../customer-id.ts';
 
@@ -47,15 +47,23 @@ export function yesOption(): Option {
   return new Option('--yes', 'do not ask before what cannot be undone');
 }
 
+export function customerArgument(name = '<customer>'): Argument {
+  return new Argument(name, 'the id of the customer').argParser(parseCustomerId);
+}
+
+export function keyArgument(description = 'the id of the key'): Argument {
+  return new Argument('<key_id>', description).argParser(parseKeyId);
+}
+
 /** @throws InvalidArgumentError as all the parsers here. */
-export function parseCustomerId(text: string): string {
+function parseCustomerId(text: string): string {
   if (isCustomerId(text)) return text;
   throw new InvalidArgumentError(
     'A customer id has 1 to 128 letters, digits and . _ : @ -, and begins with a letter or digit.',
   );
 }
 
-export function parseKeyId(text: string): string {
+function parseKeyId(text: string): string {
   // No URL can have these as a segment. Other ids may have been chosen by whoever writes the store directly.
   if (text !== '' && text !== '.' && text !== '..') return text;
   throw new InvalidArgumentError('This cannot be the id of a key.');

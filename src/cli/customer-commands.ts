@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import {
   addAdminOptions,
+  customerArgument,
   type DocumentOptions,
   type EndingOptions,
   integerParser,
   jsonOption,
-  parseCustomerId,
   yesOption,
 } from './admin-options.ts';
 import type { NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
@@ -24,14 +24,14 @@ export function addCustomerCommands(program: Command): void {
   customers
     .command('show')
     .description('show one customer and the limit that holds for it')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) => (await load()).showCustomer(customer, options));
 
   customers
     .command('create')
     .description('create a customer')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .requiredOption('--plan <plan>', 'a plan of the configuration')
     .option('--name <name>', 'what people call the customer')
     .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
@@ -41,7 +41,7 @@ export function addCustomerCommands(program: Command): void {
   customers
     .command('update')
     .description('change a customer; what is not named stays as it is')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .option('--plan <plan>', 'a plan of the configuration')
     .option('--name <name>', 'what people call the customer')
     .option('--no-name', 'take its name away')
@@ -57,7 +57,7 @@ export function addCustomerCommands(program: Command): void {
   customers
     .command('delete')
     .description('delete a customer with its keys and its usage')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .addOption(yesOption())
     .action(async (customer: string, options: EndingOptions) => (await load()).deleteCustomer(customer, options));
 

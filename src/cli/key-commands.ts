@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import {
   addAdminOptions,
+  customerArgument,
   type DocumentOptions,
   type EndingOptions,
   integerParser,
   jsonOption,
-  parseCustomerId,
-  parseKeyId,
+  keyArgument,
   yesOption,
 } from './admin-options.ts';
 import type { NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
@@ -23,7 +23,7 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('list')
     .description('list the keys of one customer, or all keys')
-    .argument('[customer]', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument('[customer]'))
     .addOption(jsonOption())
     .action(async (customer: string | undefined, options: DocumentOptions) =>
       (await load()).listKeys(customer, options),
@@ -32,14 +32,14 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('show')
     .description('show one key; never its value')
-    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .addArgument(keyArgument())
     .addOption(jsonOption())
     .action(async (keyId: string, options: DocumentOptions) => (await load()).showKey(keyId, options));
 
   keys
     .command('create')
     .description('create a key; its value is printed this once, alone on standard output')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .option('--name <name>', 'what people call the key')
     .option(...EXPIRES_AT)
     .addOption(jsonOption())
@@ -56,7 +56,7 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('update')
     .description('change the name or the expiry of a key; what is not named stays as it is')
-    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .addArgument(keyArgument())
     .option('--name <name>', 'what people call the key')
     .option('--no-name', 'take its name away')
     .option(...EXPIRES_AT)
@@ -67,7 +67,7 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('rotate')
     .description('replace a key; the new value is printed this once, alone on standard output')
-    .argument('<key_id>', 'the id of the key to replace', parseKeyId)
+    .addArgument(keyArgument('the id of the key to replace'))
     .option(
       '--grace-seconds <seconds>',
       'how long the old key works on, within its own expiry (a day unless given)',
@@ -79,7 +79,7 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('revoke')
     .description('end a key at once and for good')
-    .argument('<key_id>', 'the id of the key', parseKeyId)
+    .addArgument(keyArgument())
     .addOption(yesOption())
     .action(async (keyId: string, options: EndingOptions) => (await load()).revokeKey(keyId, options));
 

@@ -1,7 +1,7 @@
 /** The CSV file that keys are imported from: its columns, and everything that can be known to be wrong before it is sent. */
 import { z } from 'zod';
-import { CUSTOMER_ID, DISPLAY_NAME, expiry } from '../admin/members.ts';
-import { failsChecksum, isPossibleKey, sha256Hex } from '../keys/api-key.ts';
+import { CUSTOMER_ID, DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from '../admin/members.ts';
+import { sha256Hex } from '../keys/api-key.ts';
 import { CsvError, type CsvRecord, parseCsv } from './csv.ts';
 
 /** One key to import, as the admin API takes it; exactly one of `value` and `sha256` is there. */
@@ -78,10 +78,7 @@ function readLine(
   const given = header.map((name, index) => [name, fields[index]] as const).filter(([, text]) => text !== '');
   const checked = schema.safeParse({ customer: '', ...Object.fromEntries(given) });
   if (checked.success) return { key: { line, ...checked.data }, faults: [] };
-  const { issues } = checked.error;
-  // One a member: what is not a time at all need not be told that it is not in the future either.
-  const first = issues.filter(({ path }, index) => issues.findIndex((other) => other.path[0] === path[0]) === index);
-  return { faults: first.map(({ path, message }) => ({ line, what: `${path.join('.')}: ${message}` })) };
+  return { faults: checked.error.issues.map(({ path, message }) => ({ line, what: `${path.join('.')}: ${message}` })) };
 }
 
 /** What the admin API asks of each member, so that a file which passes here is not refused half-way there. */
@@ -89,15 +86,8 @@ function lineSchema(nowMs: number) {
   return z
     .strictObject({
       customer: CUSTOMER_ID,
-      value: z
-        .string()
-        .refine(isPossibleKey, 'must have 8 to 512 letters, digits and - . _ ~ + /, and = at the end only')
-        .refine((value) => !failsChecksum(value), 'has the form of a generated key, but its checksum is wrong')
-        .optional(),
-      sha256: z
-        .string()
-        .regex(/^[0-9A-Fa-f]{64}$/, 'must be 64 hex digits')
-        .optional(),
+      value: KEY_VALUE.optional(),
+      sha256: KEY_SHA256.optional(),
       name: DISPLAY_NAME.optional(),
       expires_at: expiry(() => nowMs).optional(),
     })
@@ -111,7 +101,7 @@ function lineSchema(nowMs: number) {
 function repetitions(keys: readonly KeyLine[]): LineFault[] {
   const firstLines = new Map<string, number>();
   return keys.flatMap(({ line, value, sha256 }) => {
-    const digest = value === undefined ? (sha256 ?? '').toLowerCase() : sha256Hex(value);
+    const digest = value === undefined ? (sha256 ?? '') : sha256Hex(value);
     const first = firstLines.get(digest);
     if (first !== undefined) return [{ line, what: `it has the same key as line ${first}` }];
     firstLines.set(digest, line);

@@ -1,28 +1,18 @@
-import { systemClock } from '../clock.ts';
-import { processEnvironment } from '../config/environment.ts';
-import { loadConfig } from '../config/load.ts';
-import { openStore } from '../store/open-store.ts';
-import type { ReindexReport } from '../store/store.ts';
+import type { ReindexReport, Store } from '../store/store.ts';
+import { withConfiguredStore } from './configured-store.ts';
+import { EXIT } from './exit-status.ts';
 
 /** Puts the indexes of keys in order after other programs wrote keys, and prints what was done. */
 export async function reindexStore(file: string): Promise<number> {
-  const config = await loadConfig(file, processEnvironment());
-  const store = await openStore(config.store, {
-    clock: systemClock,
-    observer: { called() {}, up() {} },
-    warn: (message) => process.stderr.write(`${message}\n`),
-  });
-  try {
-    const report = await store.records.reindex();
-    process.stdout.write(
-      store.status().kind === 'embedded'
-        ? 'The embedded store keeps its indexes itself: there is nothing to do.\n'
-        : describe(report),
-    );
-    return 0;
-  } finally {
-    await store.close();
-  }
+  process.stdout.write(await withConfiguredStore(file, reindex));
+  return EXIT.success;
+}
+
+async function reindex(store: Store): Promise<string> {
+  const report = await store.records.reindex();
+  return store.status().kind === 'embedded'
+    ? 'The embedded store keeps its indexes itself: there is nothing to do.\n'
+    : describe(report);
 }
 
 function describe({ keys, entriesAdded, entriesDropped, unusable }: ReindexReport): string {

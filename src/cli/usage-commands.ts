@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import {
   addAdminOptions,
+  customerArgument,
   type DocumentOptions,
   type EndingOptions,
   integerParser,
   jsonOption,
-  parseCustomerId,
   yesOption,
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
@@ -17,7 +17,7 @@ export function addUsageCommands(program: Command): void {
   usage
     .command('show')
     .description("show a customer's usage of the last hour")
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) =>
       (await import('./usage.ts')).showUsage(customer, options),
@@ -26,7 +26,7 @@ export function addUsageCommands(program: Command): void {
   usage
     .command('reset')
     .description("forget a customer's usage, so that its whole quota is free again")
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .addOption(yesOption())
     .action(async (customer: string, options: EndingOptions) =>
       (await import('./usage.ts')).resetUsage(customer, options),
@@ -35,7 +35,7 @@ export function addUsageCommands(program: Command): void {
   const explain = program
     .command('explain')
     .description('show the limit that holds for a customer, and which line or record gave it')
-    .argument('<customer>', 'the id of the customer', parseCustomerId)
+    .addArgument(customerArgument())
     .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) =>
       (await import('./explain.ts')).explain(customer, options),

@@ -4,6 +4,7 @@
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
+import type { FailedAttempts } from '../failed-attempts.ts';
 import type { Authenticator, KnownKey } from '../keys/authenticator.ts';
 import type { Problem } from '../problems/document.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
@@ -16,7 +17,6 @@ import { type BrowserKeys, isSentByBrowser } from './browser-use.ts';
 import { identifyCaller, type TrustedProxies } from './client-address.ts';
 import { type Challenges, readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
-import type { FailedKeys } from './failed-keys.ts';
 import { type GuardLimits, guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
@@ -32,7 +32,7 @@ export interface PublicAppParts {
   readonly authenticator: Authenticator;
   /** Told of every request with a good key; must be cheap. */
   readonly keyUses: { note(keyId: string): void };
-  readonly failedKeys: FailedKeys;
+  readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
   /** The configured names: others are not used as labels. */
   readonly plans: ReadonlyMap<string, unknown>;

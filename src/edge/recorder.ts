@@ -6,10 +6,10 @@ import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { StoreUnavailableError } from '../store/store.ts';
+import { Throttle } from '../throttle.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
-import { Throttle } from './throttle.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
 const CLIENT_CLOSED_REQUEST = 499;

@@ -78,6 +78,7 @@ overBothStores((start) => {
       ],
       ['a limit of null', { id: 'a', plan: 'starter', requests_per_hour: null }, 'requests_per_hour: must be'],
       ['a name with a control character', { id: 'a', plan: 'starter', name: 'a\u0007' }, 'name: must not'],
+      ['a name with half a character', { id: 'a', plan: 'starter', name: 'a\ud83d' }, 'name: must not'],
       [
         'a name with a key in it',
         { id: 'a', plan: 'starter', name: `ci ${createApiKey()}` },

@@ -118,7 +118,7 @@ describe('its scopes', () => {
       body: { code: 'forbidden', detail: 'The JWT lacks the scope tollgate:write.' },
     });
     expect(logs.map((line) => JSON.parse(line))).toMatchObject([
-      { level: 'warn', client: '127.0.0.1', actor: 'jwt:ops@example', method, msg: 'admin call forbidden' },
+      { level: 'warn', client: '127.0.0.1', actor: 'jwt:ops@example', reason: 'jwt_scope', method },
     ]);
   });
 
@@ -238,6 +238,17 @@ describe('refused JWTs', () => {
     expect(tooMany).toMatchObject({ status: 429, body: { code: 'too_many_failures' } });
     expect(Number(tooMany.headers.get('retry-after'))).toBeGreaterThanOrEqual(60);
     expect((await present(await sign(KEY, claims()))).status).toBe(200);
+  });
+
+  it('are told so too when what they lack is the scope, each subject by itself, which may still do what it can', async () => {
+    const { present, claims, logs } = await start();
+    const reader = await sign(KEY, claims());
+    for (let i = 0; i < 30; i++) expect((await present(reader, 'POST')).status).toBe(403);
+    for (let i = 0; i < 10; i++) expect((await present(reader, 'POST')).status).toBe(429);
+    expect(logs).toHaveLength(31);
+    expect((await present(reader)).status).toBe(200);
+    expect((await present(await sign(KEY, claims({ sub: 'other' })), 'POST')).status).toBe(403);
+    expect((await present(await sign(KEY, claims({ aud: 'other' })))).status).toBe(401);
   });
 });
 

@@ -139,7 +139,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
 describe('a failure', () => {
   const failing = (error: Error) => startAdmin({ records: { findKeyById: () => Promise.reject(error) } as never });
 
-  it('of the store is 503 and never 404', async () => {
+  it('of the store is 503 and never 404, and the log says whose call it was', async () => {
     const broken = await failing(new StoreUnavailableError('connection lost'));
     try {
       const { status, headers, body } = await broken.call('GET', '/admin/v1/keys/key_1');
@@ -147,6 +147,8 @@ describe('a failure', () => {
       expect(headers.get('retry-after')).toBe('1');
       expect(headers.get('cache-control')).toBe('no-store');
       expect(body.code).toBe('store_unavailable');
+      const line = { level: 'warn', client: '127.0.0.1', actor: 'token', method: 'GET', request_id: body.request_id };
+      expect(broken.logs.map((text) => JSON.parse(text))).toEqual([expect.objectContaining(line)]);
     } finally {
       await broken.close();
     }

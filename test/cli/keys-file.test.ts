@@ -25,7 +25,7 @@ it('takes values and digests, each with a name and an expiry or without', () => 
   expect(keys).toEqual([
     { line: 2, customer: 'acme', value: VALUE, name: 'Acme, old', expires_at: '2030-01-31T00:00:00.000Z' },
     { line: 3, customer: 'globex', value: generated },
-    { line: 4, customer: 'acme', sha256: 'AB'.repeat(32), name: 'ci' },
+    { line: 4, customer: 'acme', sha256: 'ab'.repeat(32), name: 'ci' },
   ]);
 });
 
@@ -60,13 +60,14 @@ describe('a line', () => {
     ['what is no customer id', `../acme,${VALUE},,,`, /customer: must be 1 to 128/],
     ['neither value nor digest', 'acme,,,ci,', /value, sha256: exactly one/],
     ['both value and digest', `acme,${VALUE},${DIGEST},,`, /value, sha256: exactly one/],
-    ['a value of 7 characters', 'acme,1234567,,,', /value: must have 8 to 512/],
-    ['a value that no header can carry', 'acme,1234567 9,,,', /value: must have 8 to 512/],
+    ['a value of 7 characters', 'acme,1234567,,,', /value: must be 8 to 512/],
+    ['a value that no header can carry', 'acme,1234567 9,,,', /value: must be 8 to 512/],
     ['a mistyped generated key', `acme,${mistyped},,,`, /value: .*checksum/],
-    ['a digest that is cut off', `acme,,${DIGEST.slice(1)},,`, /sha256: must be 64 hex digits/],
+    ['a digest that is cut off', `acme,,${DIGEST.slice(1)},,`, /sha256: must be the SHA-256 of the whole key in 64/],
     ['a name with a control character', `acme,${VALUE},,"a\nb",`, /name: must not have control characters/],
     ['a name of 201 characters', `acme,${VALUE},,${'a'.repeat(201)},`, /name: must have at most 200/],
     ['an expiry in the past', `acme,${VALUE},,,2026-03-01T11:59:59Z`, /expires_at: must be in the future/],
+    ['an expiry that is no time', `acme,${VALUE},,,soon`, /expires_at: must be an ISO 8601 time in UTC/],
     ['an expiry without a time', `acme,${VALUE},,,2030-01-31`, /expires_at: must be an ISO 8601 time in UTC/],
   ])('with %s is a fault that repeats nothing of the key', (_what, line, fault) => {
     const { keys, faults } = read(`customer,value,sha256,name,expires_at\n\n${line}\n`);

@@ -4,10 +4,10 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { TrustedProxies } from '../../src/edge/client-address.ts';
 import { createChallenges } from '../../src/edge/credentials.ts';
-import { FailedKeys } from '../../src/edge/failed-keys.ts';
 import { createPublicApp, OWN_ANSWER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
+import { FailedAttempts } from '../../src/failed-attempts.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
 import { createAccessLog } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -98,7 +98,7 @@ export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promi
       close: () => {},
     },
     keyUses: { note: () => {} },
-    failedKeys: new FailedKeys(clock, 300),
+    failedKeys: new FailedAttempts(clock, 300),
     browserKeys: 'warn',
     plans: PLANS,
     quota: new CustomerQuota({

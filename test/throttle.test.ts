@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Throttle } from '../../src/edge/throttle.ts';
+import { Throttle } from '../src/throttle.ts';
 
 it('each id is due at first, and again when the time has passed since it was', () => {
   let nowMs = 0;

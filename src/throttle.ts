@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
+import type { Clock } from './clock.ts';
+import { LruMap } from './lru-map.ts';
 
 /** Lets pass what is worth saying once in a while for each id. Of more than `ids` of them some come more often. */
 export class Throttle {

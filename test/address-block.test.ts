@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressBlock } from '../../src/edge/address-block.ts';
+import { addressBlock } from '../src/address-block.ts';
 
 describe('an address is counted', () => {
   it.each([

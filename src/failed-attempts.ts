@@ -1,17 +1,18 @@
 /**
- * Failed keys by the address that they come from, on this instance, in windows of a minute that begin with a failure.
+ * Failed attempts to be let in by the address that they come from, on this instance, in windows of a minute that begin
+ * with a failure.
  *
- * Only failures are counted, and they are counted after the key was looked up: so nothing here can keep out a key that
- * is good, known or never seen before, whoever shares its address. docs/decisions/0006-failed-keys-are-looked-up.md says
- * what that costs.
+ * Only failures are counted, and they are counted after what was presented was looked at: so nothing here can keep out
+ * whoever has the right to come in, known or never seen before, whoever shares the address.
+ * docs/decisions/0006-failed-keys-are-looked-up.md says what that costs.
  *
  * The number of addresses is bounded, because whoever has an IPv6 /32 has four billion blocks of them. Those that failed
  * last are kept; one that is crowded out begins anew.
  */
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
-import { secondsUntil } from '../quota/admission.ts';
 import { addressBlock } from './address-block.ts';
+import type { Clock } from './clock.ts';
+import { LruMap } from './lru-map.ts';
+import { secondsUntil } from './quota/admission.ts';
 
 const WINDOW_MS = 60_000;
 /** Those in memory, of about 200 bytes each. */
@@ -22,7 +23,7 @@ interface Window {
   failures: number;
 }
 
-export class FailedKeys {
+export class FailedAttempts {
   readonly #clock: Clock;
   readonly #perMinute: number;
   readonly #windows = new LruMap<string, Window>(ADDRESSES);
@@ -33,7 +34,10 @@ export class FailedKeys {
     this.#perMinute = perMinute;
   }
 
-  /** Counts a failure. Beyond `perMinute` of them: the whole seconds, at least 1, until the address may fail again. */
+  /**
+   * Counts a failure of an address, or of what else is told apart by a name. Beyond `perMinute` of them: the whole
+   * seconds, at least 1, until it may fail again.
+   */
   count(address: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
     const block = addressBlock(address);

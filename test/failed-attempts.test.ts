@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import { FailedKeys } from '../../src/edge/failed-keys.ts';
+import { FailedAttempts } from '../src/failed-attempts.ts';
 
 const PER_MINUTE = 3;
 const ADDRESS = '203.0.113.9';
 const ADDRESSES_IN_MEMORY = 10_000;
 
-function openFailedKeys() {
+function openFailedAttempts() {
   let nowMs = 1_000_000;
-  const failedKeys = new FailedKeys({ nowMs: () => 0, monotonicMs: () => nowMs }, PER_MINUTE);
+  const attempts = new FailedAttempts({ nowMs: () => 0, monotonicMs: () => nowMs }, PER_MINUTE);
   return {
-    count: (address: string, times = 1) => Array.from({ length: times }, () => failedKeys.count(address)),
+    count: (address: string, times = 1) => Array.from({ length: times }, () => attempts.count(address)),
     pass: (ms: number) => {
       nowMs += ms;
     },
@@ -17,14 +17,14 @@ function openFailedKeys() {
 }
 
 it('as many failures as are allowed are answered, and the next is told to wait for the end of the minute', () => {
-  const { count, pass } = openFailedKeys();
+  const { count, pass } = openFailedAttempts();
   expect(count(ADDRESS)).toEqual([undefined]);
   pass(20_000);
   expect(count(ADDRESS, 4)).toEqual([undefined, undefined, 41, 41]);
 });
 
 it('the minute begins with the first failure; who waits as told may fail as often again', () => {
-  const { count, pass } = openFailedKeys();
+  const { count, pass } = openFailedAttempts();
   count(ADDRESS);
   pass(59_999);
   expect(count(ADDRESS, 3)).toEqual([undefined, undefined, 1]);
@@ -33,14 +33,14 @@ it('the minute begins with the first failure; who waits as told may fail as ofte
 });
 
 it('to go on failing makes the wait no longer', () => {
-  const { count, pass } = openFailedKeys();
+  const { count, pass } = openFailedAttempts();
   count(ADDRESS, 1000);
   pass(60_000);
   expect(count(ADDRESS)).toEqual([undefined]);
 });
 
 it('the addresses of an IPv6 /64 fail together, others apart', () => {
-  const { count } = openFailedKeys();
+  const { count } = openFailedAttempts();
   count('2001:db8::1', PER_MINUTE);
   expect(count('2001:DB8:0:0:ffff::2')).toEqual([61]);
   expect(count('2001:db8:0:1::1')).toEqual([undefined]);
@@ -50,7 +50,7 @@ it('the addresses of an IPv6 /64 fail together, others apart', () => {
 });
 
 it('a flood of addresses is held in a bounded memory, of those that failed last', () => {
-  const { count } = openFailedKeys();
+  const { count } = openFailedAttempts();
   const other = (i: number) => `2001:db8:${(i >> 8).toString(16)}:${(i & 0xff).toString(16)}::1`;
   count(ADDRESS, PER_MINUTE);
   for (let i = 0; i < ADDRESSES_IN_MEMORY - 1; i++) count(other(i));
