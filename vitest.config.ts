@@ -1,8 +1,10 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // What takes its time: npm run test:faults.
+    exclude: [...configDefaults.exclude, 'test/faults/**'],
     globalSetup: ['test/support/find-redis.ts'],
     // Bounds for a busy machine: what is slow is not thereby wrong.
     testTimeout: 60_000,

@@ -263,7 +263,7 @@ interface QuotaParts {
 
 function openQuota(config: Config, { store, instances, clock }: QuotaParts, opened: AsyncDisposableStack) {
   const scheduler = systemScheduler;
-  const common = { windows: store.windows, storeIsUp: () => store.isUp(), clock, scheduler };
+  const common = { windows: store.windows, storeIsUp: (customer: string) => store.isUp(customer), clock, scheduler };
   const hourly = new LeasedQuota({
     ...common,
     timeoutMs: config.store.timeoutMs,

@@ -84,8 +84,12 @@ export interface AdminJwtConfig {
 }
 
 export interface StoreConfig {
-  /** `redis://…` or `rediss://…`, or `sqlite:` and an absolute path. A secret: it may carry a password. */
+  /** As src/store-address.ts has it, a file's path absolute. A secret: it may carry a password. */
   readonly url: string;
+  /** PEM. Only with TLS. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  /** Only with sentinels, where they want to know. */
+  readonly sentinel?: { readonly username?: string; readonly password?: string };
   readonly keyPrefix: string;
   readonly timeoutMs: number;
   /** How quotas are decided while the store is away. */

@@ -3,9 +3,11 @@
  * reports what is wrong with the values and with their combination. Values may come from the environment, so none is
  * repeated here.
  */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { parseStoreUrl, type StoreAddress } from '../store-address.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseStoreUrl } from './formats.ts';
+import { isLoopback, isRoutePrefix, isWildcard, isWithin } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import { configSchema } from './schema.ts';
 import type { Secrets } from './secrets.ts';
@@ -134,18 +136,23 @@ function checkUsagePath(subject: Subject): void {
   if (route) report(['usage_path'], `is the path of routes[${route[0]}] too; give it one of its own`);
 }
 
-function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): void {
+function checkSecrets(subject: Subject, secrets: Secrets): void {
+  const { document, valid, report } = subject;
   const { adminToken, assertionSigningKey, storeUrl, upstreamAuthorization: authorization } = secrets;
   if (adminToken.kind === 'value' && !/^[\x21-\x7e]+$/.test(adminToken.value)) {
     report(adminToken.path, 'must be printable ASCII without spaces, or no request could carry it');
   }
   const store = document.at(['store']);
   if (storeUrl.kind === 'none' && (store === undefined || isMapping(store))) {
-    report(['store', 'url'], 'is required, as url or url_file: redis://host[:port][/db], rediss://… or sqlite:FILE');
+    report(
+      ['store', 'url'],
+      'is required, as url or url_file: redis://…, redis+sentinel://…, redis+cluster://… or sqlite:FILE',
+    );
   }
   if (storeUrl.kind === 'value') {
     const address = parseStoreUrl(storeUrl.value);
     if (address.kind === 'invalid') report(storeUrl.path, address.fault);
+    else checkStoreAccess(subject, address, secrets);
   }
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
     report(authorization.path, 'must be printable ASCII without spaces around it, as a header value is');
@@ -165,6 +172,47 @@ function checkSecrets({ document, valid, report }: Subject, secrets: Secrets): v
   }
 }
 
+function checkStoreAccess({ document, report }: Subject, address: StoreAddress, secrets: Secrets): void {
+  const { storeCa: ca, storeCertificate: cert, storeKey: key } = secrets;
+  if (isMapping(document.at(['store', 'sentinel'])) && address.kind !== 'sentinel') {
+    report(['store', 'sentinel'], 'is used with redis+sentinel:// in store.url only; remove it or set that');
+  }
+  if (!isMapping(document.at(['store', 'tls']))) return;
+  if (!('tls' in address && address.tls)) {
+    report(['store', 'tls'], 'is used with rediss://, rediss+sentinel:// or rediss+cluster:// in store.url only');
+    return;
+  }
+  for (const [given, missing, name] of [
+    [cert, key, 'key_file'],
+    [key, cert, 'cert_file'],
+  ] as const) {
+    if (given.kind === 'value' && missing.kind === 'none') {
+      report(given.path, `is given without ${name}; a client's certificate needs both`);
+    }
+  }
+  if (ca.kind === 'value' && !isCertificate(ca.value)) report(ca.path, 'must have certificates in PEM');
+  if (cert.kind !== 'value' || key.kind !== 'value') return;
+  if (!isCertificate(cert.value)) report(cert.path, 'must have a certificate in PEM');
+  else if (!isKeyOf(cert.value, key.value))
+    report(key.path, 'must have the private key of cert_file, in PEM, unencrypted');
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function isKeyOf(certificate: string, pem: string): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(pem));
+  } catch {
+    return false;
+  }
+}
+
 function checkSeed(subject: Subject, { storeUrl }: Secrets): void {
   const { document, valid, report } = subject;
   if (!isMapping(document.at(['seed']))) return;
@@ -173,7 +221,8 @@ function checkSeed(subject: Subject, { storeUrl }: Secrets): void {
     if (typeof host !== 'string' || isLoopback(host)) continue;
     report(['seed'], `has public keys, so ${section}.host must be a loopback address such as 127.0.0.1`);
   }
-  if (storeUrl.kind === 'value' && parseStoreUrl(storeUrl.value).kind === 'redis') {
+  const store = storeUrl.kind === 'value' ? parseStoreUrl(storeUrl.value).kind : 'invalid';
+  if (store !== 'sqlite' && store !== 'invalid') {
     report(['seed'], 'has public keys, so store.url must be sqlite:FILE');
   }
   const customers = document.at(['seed', 'customers']);

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { parseStoreUrl } from '../store-address.ts';
 import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose } from './disclose.ts';
 import { isMapping, readDocument } from './document.ts';
-import { isRoutePrefix, parseOrigin, parseStoreUrl } from './formats.ts';
+import { isRoutePrefix, parseOrigin } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { limitOrigins } from './limit-origins.ts';
 import { ConfigError, systemReason } from './problems.ts';
@@ -141,10 +142,21 @@ function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityCon
 }
 
 function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
-  const address = parseStoreUrl(textOf(secrets.storeUrl) ?? '');
+  const given = textOf(secrets.storeUrl) ?? '';
+  const address = parseStoreUrl(given);
   if (address.kind === 'invalid') throw new Error('the store URL was not checked');
-  const url = address.kind === 'redis' ? address.url : `sqlite:${resolve(folder, address.file)}`;
-  return { url, keyPrefix: store.key_prefix, timeoutMs: store.timeout_ms, onError: store.on_error };
+  const url = address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given;
+  const [ca, cert, key] = [secrets.storeCa, secrets.storeCertificate, secrets.storeKey].map(textOf);
+  const username = store.sentinel?.username;
+  const password = textOf(secrets.sentinelPassword);
+  return {
+    url,
+    ...(store.tls && { tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) } }),
+    ...(store.sentinel && { sentinel: { ...(username && { username }), ...(password && { password }) } }),
+    keyPrefix: store.key_prefix,
+    timeoutMs: store.timeout_ms,
+    onError: store.on_error,
+  };
 }
 
 function upstreamTarget(text: string | undefined): UpstreamTarget {
@@ -192,7 +204,7 @@ function seedCustomer({ id, name, plan, requests_per_hour: requestsPerHour, key 
 }
 
 /** Members of this name hold secrets, wherever they stand. */
-const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'key', 'signingKeys']);
+const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'password', 'key', 'signingKeys']);
 
 function withoutSecrets(key: string, value: unknown): unknown {
   if (SECRET_MEMBERS.has(key)) return 'set';

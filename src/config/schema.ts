@@ -50,8 +50,29 @@ const store = leaf.mapping({
   url: leaf
     .secret('URL')
     .optional()
-    .describe('Required, here or by url_file: redis://…, rediss://…, or sqlite:FILE for the embedded store.'),
+    .describe(
+      'Required, here or by url_file: redis://host:port/db, redis+sentinel://host:port,…/master-name/db, redis+cluster://host:port,…, each with user:password@ before the first host if need be, rediss… for TLS; or sqlite:FILE for the embedded store.',
+    ),
   url_file: leaf.fileName().optional().describe('File to read the URL from instead.'),
+  tls: leaf
+    .mapping({
+      ca_file: leaf
+        .fileName()
+        .optional()
+        .describe("Certificates (PEM) of the authorities that sign the store's; left out, those that Node.js knows."),
+      cert_file: leaf.fileName().optional().describe('Certificate (PEM) that the gateway shows to the store.'),
+      key_file: leaf.fileName().optional().describe('Its private key (PEM).'),
+    })
+    .optional()
+    .describe('For rediss://, rediss+sentinel:// and rediss+cluster://, where the defaults do not fit.'),
+  sentinel: leaf
+    .mapping({
+      username: leaf.stringOrUri().optional().describe('User of the sentinels; left out: the default user.'),
+      password: leaf.secret('secret').optional().describe('Password of the sentinels, where they have one.'),
+      password_file: leaf.fileName().optional().describe('File to read the password from instead.'),
+    })
+    .optional()
+    .describe('How the sentinels let the gateway in; what stands in the URL is for Redis itself.'),
   key_prefix: leaf.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
   timeout_ms: leaf.durationMs().default(100).describe('How long a request waits for the store at most.'),
   on_error: leaf

@@ -13,6 +13,12 @@ export type Secret =
 export interface Secrets {
   readonly adminToken: Secret;
   readonly storeUrl: Secret;
+  /** PEM: the authorities that sign the store's certificates. */
+  readonly storeCa: Secret;
+  /** PEM: the certificate that the gateway shows to the store, and its key. */
+  readonly storeCertificate: Secret;
+  readonly storeKey: Secret;
+  readonly sentinelPassword: Secret;
   readonly upstreamAuthorization: Secret;
   readonly assertionSigningKey: Secret;
 }
@@ -27,6 +33,11 @@ export async function readSecrets(
   const secrets = {
     adminToken: await read('admin', 'token'),
     storeUrl: await read('store', 'url'),
+    // In files only, as the schema has it.
+    storeCa: await read('store', 'tls', 'ca'),
+    storeCertificate: await read('store', 'tls', 'cert'),
+    storeKey: await read('store', 'tls', 'key'),
+    sentinelPassword: await read('store', 'sentinel', 'password'),
     upstreamAuthorization: await read('upstream', 'authorization'),
     // In a file only: the schema knows no `signing_key`.
     assertionSigningKey: await read('identity', 'assertion', 'signing_key'),

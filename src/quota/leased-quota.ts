@@ -58,7 +58,7 @@ export interface QuotaWithoutStore {
 export interface LeasedQuotaOptions {
   readonly windows: WindowStore;
   /** Whether calls are worth making now; cheap. */
-  readonly storeIsUp: () => boolean;
+  readonly storeIsUp: (customer: string) => boolean;
   readonly withoutStore: QuotaWithoutStore;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
@@ -84,7 +84,7 @@ export class LeasedQuota implements HourlyQuota {
     const fromLease = this.#admitFromLease(account, now, 'lease');
     if (fromLease) return fromLease;
     if (account.refusal && now.monotonicMs < account.refusal.until) return this.#refused(account.refusal, 'lease');
-    if (!this.#storeAnswers()) return this.#options.withoutStore.admit(account);
+    if (!this.#storeAnswers(customer)) return this.#options.withoutStore.admit(account);
     return new Promise((resolve, reject) => {
       account.waiters.push({ until: now.monotonicMs + this.#options.timeoutMs, resolve, reject });
       this.#reserve(account);
@@ -92,7 +92,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   async usage(customer: string, limit: number): Promise<Usage> {
-    if (!this.#storeAnswers()) throw new StoreUnavailableError('the store is away');
+    if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
     const giveBacks = this.#accounts.get(customer)?.takeGiveBacks() ?? [];
     const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, giveBacks };
     const grant = await this.#withinTimeout(this.#options.windows.reserve(request));
@@ -161,8 +161,8 @@ export class LeasedQuota implements HourlyQuota {
     return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
   }
 
-  #storeAnswers(): boolean {
-    return this.#overdueCalls === 0 && this.#options.storeIsUp();
+  #storeAnswers(customer: string): boolean {
+    return this.#overdueCalls === 0 && this.#options.storeIsUp(customer);
   }
 
   /** Check and hand-over in one turn. */
@@ -229,7 +229,7 @@ export class LeasedQuota implements HourlyQuota {
   #refill(account: Account): void {
     account.refillAtUnits = -1;
     account.refillAfter = Number.POSITIVE_INFINITY;
-    if (this.#storeAnswers()) this.#reserve(account);
+    if (this.#storeAnswers(account.customer)) this.#reserve(account);
   }
 
   #received(account: Account, call: Call, grant: Grant): void {

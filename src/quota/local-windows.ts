@@ -38,7 +38,7 @@ interface LocalWindow {
 
 export interface LocalWindowsOptions {
   readonly windows: Pick<WindowStore, 'report'>;
-  readonly storeIsUp: () => boolean;
+  readonly storeIsUp: (customer: string) => boolean;
   readonly instances: () => number;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
@@ -149,8 +149,7 @@ export class LocalWindows implements QuotaWithoutStore {
   /** One customer after the other: the store has just come back. */
   async #reportAll(): Promise<void> {
     for (const window of [...this.#windows.values()].filter(hasUnreported)) {
-      if (!this.#options.storeIsUp()) return;
-      await this.#report(window);
+      if (this.#options.storeIsUp(window.account.customer)) await this.#report(window);
     }
   }
 

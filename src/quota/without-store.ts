@@ -10,7 +10,7 @@ export type OnStoreError = 'local' | 'deny' | 'allow';
 export interface WithoutStoreOptions {
   readonly onError: OnStoreError;
   readonly windows: WindowStore;
-  readonly storeIsUp: () => boolean;
+  readonly storeIsUp: (customer: string) => boolean;
   /** The most instances that ran within the last hour, this one included. */
   readonly instances: () => number;
   readonly clock: Clock;

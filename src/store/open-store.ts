@@ -1,14 +1,18 @@
 /** Which store a URL means. */
 import type { Clock } from '../clock.ts';
+import { parseStoreUrl } from '../store-address.ts';
 import { openEmbeddedStore } from './embedded/embedded-store.ts';
 import { openRedisStore } from './redis/redis-store.ts';
+import type { RedisTls, SentinelAccess } from './redis/server-options.ts';
 import type { Store, StoreObserver } from './store.ts';
 
 export interface StoreSettings {
-  /** `redis://…`, `rediss://…` or `sqlite:FILE`. */
+  /** As src/store-address.ts has it. */
   readonly url: string;
   readonly keyPrefix: string;
   readonly timeoutMs: number;
+  readonly tls?: RedisTls;
+  readonly sentinel?: SentinelAccess;
 }
 
 export interface StoreSurroundings {
@@ -20,18 +24,16 @@ export interface StoreSurroundings {
 /**
  * Opens the store that `url` names. A Redis that is away is no error.
  * @throws StoreUnavailableError when the embedded store's file cannot be opened or is in use.
- * @throws Error for a URL of another scheme.
+ * @throws Error for a URL that breaks the rules.
  */
 export async function openStore(settings: StoreSettings, surroundings: StoreSurroundings): Promise<Store> {
-  const [, scheme = '', rest = ''] = /^([a-z+]+):(.*)$/s.exec(settings.url) ?? [];
-  switch (scheme) {
-    case 'redis':
-    case 'rediss':
-      return openRedisStore({ ...settings, ...surroundings });
+  const address = parseStoreUrl(settings.url);
+  switch (address.kind) {
     case 'sqlite':
-      return openEmbeddedStore({ file: rest, ...surroundings });
+      return openEmbeddedStore({ file: address.file, ...surroundings });
+    case 'invalid':
+      throw new Error(`store.url ${address.fault}`);
     default:
-      // The URL itself stays out of the message: it may hold a password.
-      throw new Error('store.url must begin with redis://, rediss:// or sqlite:');
+      return openRedisStore({ ...settings, ...surroundings });
   }
 }

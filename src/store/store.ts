@@ -221,6 +221,15 @@ export interface WindowStore {
   report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }>;
 }
 
+/** What many windows hold, for reports: reads in small steps, and changes nothing. */
+export interface UsageReader {
+  /**
+   * Units counted in the last hour, in the order given; of those below `from`, some number below `from`. Rejects with
+   * {@link StoreUnavailableError}.
+   */
+  usedOf(windows: readonly { readonly customer: string; readonly from: number }[]): Promise<readonly number[]>;
+}
+
 /** Units that may have reached the upstream until `ageMs` before the report; negative: until so long after it. */
 export interface AdmittedUnits {
   readonly ageMs: number;
@@ -245,6 +254,7 @@ export interface Store {
   readonly keyUses: KeyUseStore;
   readonly audit: AuditStore;
   readonly windows: WindowStore;
+  readonly usages: UsageReader;
   readonly invalidations: Invalidations;
   /**
    * Says that this instance runs. Resolves to the number of instances that said so within the last hour, this one
@@ -256,8 +266,11 @@ export interface Store {
    * {@link StoreUnavailableError}.
    */
   initialise(): Promise<void>;
-  /** Whether calls are worth making now. Cheap: asked for every request that needs the store. */
-  isUp(): boolean;
+  /**
+   * Whether calls are worth making now; for a customer: those about its window. Cheap: asked for every request that needs
+   * the store.
+   */
+  isUp(customer?: string): boolean;
   status(): StoreStatus;
   close(): Promise<void>;
 }
@@ -281,6 +294,7 @@ export type StoreOp =
   | 'reindex'
   | 'note_uses'
   | 'read_uses'
+  | 'read_usages'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

@@ -263,7 +263,19 @@ function waitUntilMoreFree(
   return -1;
 }
 
-function dropTimeMs(bucket: number, { windowMs, bucketMs }: WindowShape): number {
+/** Units of the buckets that have not been dropped. */
+export function unitsCounted(
+  buckets: Iterable<readonly [bucket: number, units: number]>,
+  shape: WindowShape,
+  nowMs: number,
+): number {
+  let counted = 0;
+  for (const [bucket, units] of buckets) if (dropTimeMs(bucket, shape) > nowMs) counted += units;
+  return counted;
+}
+
+/** Store time at which a bucket's units are free again. */
+export function dropTimeMs(bucket: number, { windowMs, bucketMs }: WindowShape): number {
   return (bucket + 1) * bucketMs + windowMs;
 }
 

@@ -161,18 +161,47 @@ const ONE_PROBLEM_FILES: readonly (readonly [yaml: string, problem: string])[] =
   ],
   [
     'upstream: { urls: [sample] }',
-    'gateway.yaml:1: store.url: is required, as url or url_file: redis://host[:port][/db], rediss://… or sqlite:FILE',
+    'gateway.yaml:1: store.url: is required, as url or url_file: redis://…, redis+sentinel://…, redis+cluster://… or sqlite:FILE',
   ],
 ];
 
-const STORE_RULE = 'must be redis://host[:port][/db], rediss://host[:port][/db] or sqlite:FILE';
+const STORE_RULE =
+  'must be redis://host[:port][/db], redis+sentinel://host[:port],…/master-name[/db], redis+cluster://host[:port],… (with TLS: rediss…) or sqlite:FILE';
+const PORT_RULE = 'must have ports from 1 to 65535';
+const HOST_RULE = 'must have an IP address (IPv6 in brackets) or a host name before each port';
+const ONE_HOST_RULE = 'must name one host; for several write redis+sentinel:// or redis+cluster://';
+const MASTER_RULE = "must name the sentinels' master after their addresses: /master-name or /master-name/0";
+const DATABASE_RULE = 'must end after the host and port, or with the number of a database: /0';
 
 const STORE_URLS: readonly (readonly [url: string, fault: string])[] = [
   ['http://host', STORE_RULE],
   ['redis:host', STORE_RULE],
-  ['redis+sentinel://a,b/master', `${STORE_RULE}; Redis Sentinel is not supported by this version`],
-  ['redis+cluster://a,b', `${STORE_RULE}; Redis Cluster is not supported by this version`],
-  ['redis://host/db', 'must end after the host and port, or with the number of a database: /0'],
+  ['redis://', STORE_RULE],
+  ['redis://:pw@', STORE_RULE],
+  ['redis+x://host', STORE_RULE],
+  ['sqlite+cluster://host', STORE_RULE],
+  ['redis://h1,h2', ONE_HOST_RULE],
+  ['redis://h1:6379,h2:6379/0', ONE_HOST_RULE],
+  ['redis://host:0', PORT_RULE],
+  ['redis://host:65536', PORT_RULE],
+  ['redis://host:', STORE_RULE],
+  ['redis://host:port', STORE_RULE],
+  ['redis://10.0.0', HOST_RULE],
+  ['redis://-host', HOST_RULE],
+  ['redis://[10.0.0.1]', HOST_RULE],
+  ['redis://::1', STORE_RULE],
+  ['redis://ho st', 'must have no white space and no backslash'],
+  ['redis://host/db', DATABASE_RULE],
+  ['redis://host/0/1', DATABASE_RULE],
+  ['redis://user@host', 'must have a password after the user name: user:password@'],
+  ['redis+sentinel://a,b', MASTER_RULE],
+  ['redis+sentinel://a,b/', MASTER_RULE],
+  ['redis+sentinel://a,b/the master', 'must have no white space and no backslash'],
+  ['redis+sentinel://a,b/master/db', MASTER_RULE],
+  ['redis+sentinel://a,,b/master', STORE_RULE],
+  ['redis+sentinel://a,a:26379/master', 'must name each host and port once'],
+  ['redis+cluster://a,b/1', 'must end after the hosts and ports: a cluster has no databases'],
+  ['redis+cluster://a,b:0', PORT_RULE],
   ['redis://host?commandTimeout=0', 'must have no query and no fragment'],
   ['redis://u:50%@host', 'must have user and password percent-encoded: "%" is written %25'],
   ['sqlite:', 'must name a file: sqlite:FILE, relative to the folder of the configuration'],

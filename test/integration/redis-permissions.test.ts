@@ -6,6 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
+import { startRedisCluster } from '../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
@@ -19,7 +20,7 @@ function documentedRules(): string[] {
 }
 
 /** Every call of the admin API that is not made above. */
-async function callEverything({ records, keyUses, audit }: Store): Promise<void> {
+async function callEverything({ records, keyUses, audit, usages }: Store): Promise<void> {
   const hash = (digit: string) => digit.repeat(64);
   await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
   await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
@@ -33,6 +34,7 @@ async function callEverything({ records, keyUses, audit }: Store): Promise<void>
   await audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
   await audit.list(undefined, 10);
   await records.listCustomers(undefined, 10);
+  await usages.usedOf([{ customer: 'globex', from: 0 }]);
   await records.listKeys(undefined, 10);
   await records.listCustomerKeys('globex');
   await records.discardKey('k2');
@@ -83,4 +85,29 @@ it('the permissions that the documentation lists are enough for everything', asy
   await store.initialise();
   const denied = await redis.command('ACL', 'LOG');
   expect(denied).toEqual([]);
+});
+
+it('the permissions that the documentation lists are enough in a cluster', async () => {
+  await using opened = new AsyncDisposableStack();
+  const cluster = await startRedisCluster();
+  opened.defer(() => cluster.stop());
+  for (const node of cluster.nodes) {
+    await node.command('ACL', 'SETUSER', 'gateway', 'on', '>some-password', 'resetkeys', ...documentedRules());
+  }
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn };
+  const url = cluster.url.replace('//', '//gateway:some-password@');
+  const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
+  opened.defer(() => store.close());
+  await callEverything(store);
+  await store.records.createKey('e'.repeat(64), { id: 'k5', customer: 'acme' });
+  const reserve = { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: 2000, giveBacks: [] };
+  await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
+  await store.announce('instance');
+  await store.records.reindex();
+  await store.initialise();
+  expect(store.status()).toMatchObject({ up: true, invalidation: 'connected', wiped: false });
+  expect(warnings).toEqual([]);
+  for (const node of cluster.nodes) expect(await node.command('ACL', 'LOG')).toEqual([]);
 });

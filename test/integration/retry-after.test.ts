@@ -18,7 +18,7 @@ async function openQuota(): Promise<LeasedQuota> {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const connection = new RedisConnection({
-    url: redis.url,
+    server: { host: '127.0.0.1', port: redis.port },
     name: 'windows',
     socketTimeoutMs: 20_000,
     clock: systemClock,

@@ -7,6 +7,7 @@ import {
   customerRecordName,
   everyName,
   installedName,
+  installedPartName,
   instancesName,
   KEY_IDS,
   KEY_RECORDS,
@@ -25,6 +26,7 @@ test.each(['tollgate', 'a:b', 'with {braces}'])('a pushed name says what changed
     expect(parseTrackedName(prefix, customerRecordName(prefix, id))).toEqual({ kind: 'customer', id });
   }
   expect(parseTrackedName(prefix, installedName(prefix))).toEqual({ kind: 'installed' });
+  expect(parseTrackedName(prefix, installedPartName(prefix, '7'))).toEqual({ kind: 'installed' });
 });
 
 test.each([

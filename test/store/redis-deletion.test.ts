@@ -1,25 +1,18 @@
 /** A customer that is deleted leaves no key behind that works and cannot be found, whatever happens on the way. */
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Store, StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { RecordingObserver, request } from './contract.ts';
+import { request } from './contract.ts';
+import { openWithPrefix } from './open-with-prefix.ts';
 
 let redis: RedisServer;
-let storeNumber = 0;
 beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(() => redis.stop());
 
-async function open(prefix = `test-${++storeNumber}`): Promise<{ store: Store; prefix: string }> {
-  const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
-  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
-  onTestFinished(() => store.close());
-  return { store, prefix };
-}
+const open = (prefix?: string) => openWithPrefix(redis, prefix);
 
 const sha256Of = (number: number) => String(number).padStart(64, '0');
 

@@ -20,7 +20,7 @@ beforeEach(() => redis.command('FLUSHALL'));
 
 async function openIndex(): Promise<KeyIndex> {
   const connection = new RedisConnection({
-    url: redis.url,
+    server: { host: '127.0.0.1', port: redis.port },
     name: 'tollgate-walks',
     socketTimeoutMs: 2000,
     clock: systemClock,

@@ -1,29 +1,19 @@
 /** Last uses and the audit log in Redis: their names, their bounds, and what somebody else put there. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { AuditEntry, Store } from '../../src/store/store.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AuditEntry } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { RecordingObserver } from './contract.ts';
+import { openWithPrefix } from './open-with-prefix.ts';
 
 const ENTRY: AuditEntry = { at: '2026-03-01T12:00:00.000Z', actor: 'token', from: '::1', action: 'key.create' };
 const FIELDS = ['at', ENTRY.at, 'actor', ENTRY.actor, 'from', ENTRY.from, 'action', ENTRY.action];
 
 let redis: RedisServer;
-let storeNumber = 0;
 beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(() => redis.stop());
 
-async function open(): Promise<{ store: Store; prefix: string }> {
-  storeNumber += 1;
-  const prefix = `test-${storeNumber}`;
-  const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
-  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
-  onTestFinished(() => store.close());
-  return { store, prefix };
-}
+const open = () => openWithPrefix(redis);
 
 test('lie under the documented names', async () => {
   const { store, prefix } = await open();

@@ -1,30 +1,20 @@
 /** Records that other programs wrote, or damaged, or left half-written. */
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { type Store, StoreUnavailableError } from '../../src/store/store.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { RecordingObserver, request } from './contract.ts';
+import { request } from './contract.ts';
+import { openWithPrefix } from './open-with-prefix.ts';
 
 const SHA256 = 'a'.repeat(64);
 
 let redis: RedisServer;
-let storeNumber = 0;
 beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(() => redis.stop());
 
-async function open(): Promise<{ store: Store; prefix: string; observer: RecordingObserver }> {
-  storeNumber += 1;
-  const prefix = `test-${storeNumber}`;
-  const observer = new RecordingObserver();
-  const surroundings = { clock: systemClock, observer, warn: () => undefined };
-  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
-  onTestFinished(() => store.close());
-  return { store, prefix, observer };
-}
+const open = () => openWithPrefix(redis);
 
 test('records lie under the public names, with the public fields', async () => {
   const { store, prefix } = await open();
@@ -246,7 +236,8 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
 test('a window whose head is damaged is a failure, and is left as it is', async () => {
   const { store, prefix } = await open();
   await redis.command('HSET', `${prefix}:window:{acme}`, 'head', 'garbage');
-  const giveBacks = [{ epoch: 'garbage', bucket: 1, units: 1, session: 1 }];
+  const { session } = await store.windows.reserve(request({ customer: 'globex' }));
+  const giveBacks = [{ epoch: 'garbage', bucket: 1, units: 1, session }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', giveBacks)).rejects.toThrow('the head of this window');
   await expect(store.windows.report('acme', [])).rejects.toThrow('the head of this window');

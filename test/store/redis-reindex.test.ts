@@ -1,24 +1,15 @@
 /** The indexes of keys that other programs wrote, moved or deleted. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { RecordingObserver } from './contract.ts';
+import { openWithPrefix } from './open-with-prefix.ts';
 
 let redis: RedisServer;
-let storeNumber = 0;
 beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(() => redis.stop());
 
-async function open(prefix = `test-${++storeNumber}`): Promise<{ store: Store; prefix: string }> {
-  const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
-  const store = await openRedisStore({ url: redis.url, keyPrefix: prefix, timeoutMs: 2000, ...surroundings });
-  onTestFinished(() => store.close());
-  return { store, prefix };
-}
+const open = (prefix?: string) => openWithPrefix(redis, prefix);
 
 const sha256Of = (number: number) => String(number).padStart(64, '0');
 const DONE = { entriesAdded: 0, entriesDropped: 0, unusable: [] };

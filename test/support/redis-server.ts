@@ -11,6 +11,12 @@ import { inject } from 'vitest';
 
 const PORT_ATTEMPTS = 10;
 
+/** None of them outlives the tests. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const server of running) server.kill('SIGKILL');
+});
+
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
@@ -32,26 +38,32 @@ export interface RedisServer {
 export interface RedisServerOptions {
   /** A port that is known to be free; else one is found. */
   readonly port?: number;
+  /** The highest that will do; a member of a cluster takes the one 10,000 above as well. */
+  readonly highestPort?: number;
   /** More of the server's command line. */
   readonly args?: readonly string[];
+  /** For the tests' own connection, where `args` set one. */
+  readonly password?: string;
 }
 
 /** Starts a server and waits until it takes connections. Stop it in the test that started it. */
-export async function startRedis({ port: wantedPort, args = [] }: RedisServerOptions = {}): Promise<RedisServer> {
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const { port: wantedPort, highestPort, args = [] } = options;
   const program = inject('redisServer');
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
   const launch = (port: number) => launchServer(program, folder, port, args);
-  const started = await launchOnFreePort(launch, wantedPort);
+  const started = await launchOnFreePort(launch, wantedPort, highestPort);
   const { port } = started;
   let server: ChildProcess | undefined = started.server;
   const url = `redis://127.0.0.1:${port}`;
-  let client = connect(url);
+  const ownUrl = options.password === undefined ? url : url.replace('//', `//:${options.password}@`);
+  let client = connect(ownUrl);
 
   const kill = async () => {
     client.disconnect();
-    const running = server;
+    const ending = server;
     server = undefined;
-    if (running !== undefined) await end(running);
+    if (ending !== undefined) await end(ending);
   };
   return {
     url,
@@ -71,7 +83,7 @@ export async function startRedis({ port: wantedPort, args = [] }: RedisServerOpt
       await kill();
       server = await launch(port);
       if (server === undefined) throw new Error(`port ${port} was taken while the server was away`);
-      client = connect(url);
+      client = connect(ownUrl);
     },
     stop: async () => {
       await kill();
@@ -81,23 +93,24 @@ export async function startRedis({ port: wantedPort, args = [] }: RedisServerOpt
 }
 
 /** A port that nothing listens on at this moment. */
-export async function freePort(): Promise<number> {
+export async function freePort(highest = 65_535): Promise<number> {
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
   const address = listener.address();
   listener.close();
   await once(listener, 'close');
   if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  return address.port <= highest ? address.port : freePort(highest);
 }
 
 /** Between finding a free port and taking it somebody else may take it: then another one is tried. */
-async function launchOnFreePort(
+export async function launchOnFreePort(
   launch: (port: number) => Promise<ChildProcess | undefined>,
   wantedPort: number | undefined,
+  highestPort = 65_535,
 ): Promise<{ port: number; server: ChildProcess }> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt += 1) {
-    const port = wantedPort ?? (await freePort());
+    const port = wantedPort ?? (await freePort(highestPort));
     const server = await launch(port);
     if (server !== undefined) return { port, server };
   }
@@ -112,19 +125,27 @@ async function launchServer(
   args: readonly string[],
 ): Promise<ChildProcess | undefined> {
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
-  const server = spawn(program, [...settings, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const killWithTests = () => server.kill('SIGKILL');
-  process.once('exit', killWithTests);
-  server.once('exit', () => process.off('exit', killWithTests));
+  return launchUntil('Ready to accept connections', program, [...settings, ...args]);
+}
+
+/** The process once it has printed this; undefined when it ended instead. */
+export async function launchUntil(
+  printed: string,
+  program: string,
+  args: readonly string[],
+): Promise<ChildProcess | undefined> {
+  const server = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  running.add(server);
+  server.once('exit', () => running.delete(server));
   const lines = createInterface({ input: server.stdout });
   const isReady = await new Promise<boolean>((resolve) => {
-    lines.on('line', (line) => line.includes('Ready to accept connections') && resolve(true));
+    lines.on('line', (line) => line.includes(printed) && resolve(true));
     lines.once('close', () => resolve(false));
   });
   return isReady ? server : undefined;
 }
 
-async function end(server: ChildProcess): Promise<void> {
+export async function end(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const exited = once(server, 'exit');
   server.kill('SIGKILL');

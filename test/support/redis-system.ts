@@ -63,14 +63,14 @@ export const INSTANCES_NAME = `${PREFIX}:instances`;
 
 /** Writes fields of a customer's record, as a dashboard would. */
 export async function writeCustomer(
-  redis: RedisServer,
+  redis: Pick<RedisServer, 'command'>,
   customer: string,
   fields: Record<string, string | number>,
 ): Promise<void> {
   await redis.command('HSET', customerName(customer), ...Object.entries(fields).flat());
 }
 
-export async function writeKey(redis: RedisServer, key: string, customer: string): Promise<void> {
+export async function writeKey(redis: Pick<RedisServer, 'command'>, key: string, customer: string): Promise<void> {
   await redis.command('HSET', keyName(key), 'id', `id-of-${key}`, 'customer', customer);
 }
 

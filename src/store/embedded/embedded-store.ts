@@ -13,7 +13,7 @@ import { openDatabase } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
 import type { RunOperation } from './operation.ts';
 import { embeddedRecords } from './records.ts';
-import { embeddedWindows } from './windows.ts';
+import { embeddedUsages, embeddedWindows } from './windows.ts';
 
 const EPOCH_BYTES = 6;
 
@@ -60,6 +60,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     keyUses: embeddedKeyUses(database, run),
     audit: embeddedAudit(database, run),
     windows: embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
+    usages: embeddedUsages({ database, run, clock }),
     // Nobody else writes to the file, so what is changed here is all that changes.
     invalidations: { connected: true, subscribe: listeners.subscribe },
     announce: () => run('announce', () => 1),

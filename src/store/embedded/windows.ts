@@ -1,7 +1,7 @@
 /** The hourly windows in SQLite: the pure arithmetic over two tables, one transaction a call. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../clock.ts';
-import type { GiveBack, WindowStore } from '../store.ts';
+import type { GiveBack, UsageReader, WindowStore } from '../store.ts';
 import {
   charge,
   checkAdmitted,
@@ -9,6 +9,7 @@ import {
   HOURLY,
   refund,
   reserve,
+  unitsCounted,
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
@@ -63,6 +64,24 @@ export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWind
         inTransaction(database, () => charge(hashOf(customer), HOURLY, clock.nowMs(), admitted, newEpoch())),
       );
     },
+  };
+}
+
+export function embeddedUsages({
+  database,
+  run,
+  clock,
+}: Pick<EmbeddedWindowsOptions, 'database' | 'run' | 'clock'>): UsageReader {
+  const selectBuckets = database.prepare('SELECT bucket, units FROM bucket WHERE customer = ?');
+  return {
+    usedOf: (asked) =>
+      run('read_usages', () => {
+        const nowMs = clock.nowMs();
+        return asked.map(({ customer }) => {
+          const buckets = selectBuckets.all(customer).map((row) => [Number(row.bucket), Number(row.units)] as const);
+          return unitsCounted(buckets, HOURLY, nowMs);
+        });
+      }),
   };
 }
 

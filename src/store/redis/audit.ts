@@ -1,13 +1,13 @@
 /** The audit log: one stream, whose ids are the entries' ids. */
 import { AUDIT_ENTRIES, AUDIT_FIELDS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditStore, InvalidCursorError } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
 import { auditName } from './key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;
 const ID_PARTS = 2n ** 64n;
 
-export function redisAudit(connection: RedisConnection, keyPrefix: string): AuditStore {
+export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditStore {
   const name = auditName(keyPrefix);
   return {
     async append(entry) {

@@ -10,9 +10,12 @@
  *
  * A connection that carries nothing may be dead without either end knowing. So an idle one is sent a PING now and then.
  */
-import { Redis, ReplyError } from 'ioredis';
+import { once } from 'node:events';
+import { ReplyError } from 'ioredis';
 import { type Clock, systemScheduler } from '../../clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../store.ts';
+import type { RedisChannel, WalkPlan } from './channel.ts';
+import { type ClientOptions, RedisClient } from './client.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const CONNECT_TIMEOUT_MS = 1000;
@@ -20,10 +23,12 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
 const PROBE_INTERVAL_MS = 200;
 const HEARTBEAT_MS = 5000;
+/** What a member of a cluster answers when another one is to be asked: nothing has run. */
+const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
 
 export interface RedisConnectionOptions {
-  /** `redis://` or `rediss://`. */
-  readonly url: string;
+  /** Which server, and how it lets us in. */
+  readonly server: ClientOptions;
   /** Shown in Redis' CLIENT LIST. */
   readonly name: string;
   /** Calls that take longer reject, and so do those after them; without it they end with the connection. */
@@ -36,13 +41,23 @@ export interface RedisConnectionOptions {
   readonly observer: StoreObserver;
   /** Called whenever `usable` may have changed, and with the reason whenever something failed. */
   readonly onChange: (failure?: string) => void;
+  /** Called when the server turns out to take no writes: another one is the master by now. */
+  readonly onReadOnly?: () => void;
+  /** A replica will do, too. Default: no. */
+  readonly anyRole?: boolean;
+  /** A number that no connection was given before. Default: those of this connection alone. */
+  readonly newSession?: () => number;
 }
 
-export class RedisConnection {
+export class RedisConnection implements RedisChannel {
+  readonly isCluster = false;
+  readonly servers: readonly RedisChannel[] = [this];
   readonly #options: RedisConnectionOptions;
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #database: number;
-  #session = 1;
+  readonly #newSession: () => number;
+  #session: number;
+  #attempts = 0;
   /** In the database that the URL names. */
   #selected = false;
   #selecting: Promise<void> | undefined;
@@ -55,22 +70,28 @@ export class RedisConnection {
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
-    this.#database = Number(new URL(options.url).pathname.slice(1));
-    this.#redis = new Redis(options.url, {
+    this.#newSession = options.newSession ?? counter();
+    this.#session = this.#newSession();
+    this.#database = options.server.db ?? 0;
+    this.#redis = new RedisClient({
+      ...options.server,
       lazyConnect: true,
       protocol: 2,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      retryStrategy: retryDelayMs,
+      // Without a number ioredis would give up for good once the last of the sentinels has been asked.
+      sentinelRetryStrategy: retryDelayMs,
+      // Not by the count of ioredis, which starts anew with a server that lets us in and is then of no use.
+      retryStrategy: () => retryDelayMs(++this.#attempts),
       connectionName: options.name,
       // Who subscribes does something else first on each new connection.
       autoResubscribe: false,
       disableClientInfo: true,
     });
     this.#redis.on('ready', () => {
-      this.#selecting = this.#selectDatabase();
+      this.#selecting = this.#begin();
     });
     this.#redis.on('connect', () => this.#expectHandshake());
     this.#redis.on('close', () => this.#lost());
@@ -81,13 +102,29 @@ export class RedisConnection {
   }
 
   /** The client, for defining commands before the first call. */
-  get client(): Redis {
+  get client(): RedisClient {
     return this.#redis;
   }
 
   /** A number that changes with every loss of the connection. */
   get session(): number {
     return this.#session;
+  }
+
+  get sessions(): string | undefined {
+    return this.connected ? String(this.#session) : undefined;
+  }
+
+  sessionOf(): number {
+    return this.#session;
+  }
+
+  planWalk(): Promise<WalkPlan> {
+    return Promise.resolve({ servers: this.servers, layout: '' });
+  }
+
+  isUsable(): boolean {
+    return this.usable;
   }
 
   get connected(): boolean {
@@ -100,31 +137,47 @@ export class RedisConnection {
 
   /** Connects; settles with the first attempt, whatever came of it. */
   async open(): Promise<void> {
-    await this.#redis.connect().catch(() => undefined);
+    const connecting = this.#redis.connect().catch(() => undefined);
+    // While no sentinel knows a master, connecting goes on for ever.
+    await (this.#options.server.sentinels === undefined ? connecting : Promise.race([connecting, this.#noSentinel()]));
     await this.#selecting;
   }
 
-  /**
-   * Runs one operation and tells the observer. What cannot be sent is refused at once and is no call.
-   * @throws StoreUnavailableError for whatever `operation` rejects with.
-   */
-  async run<T>(op: StoreOp, operation: (redis: Redis) => Promise<T>): Promise<T> {
-    const { clock, observer, commandTimeoutMs } = this.#options;
-    if (!this.connected) throw this.#notConnected();
-    if (this.#unanswered && commandTimeoutMs !== undefined) {
-      throw new StoreUnavailableError('Redis did not answer in time, and has not answered since');
-    }
+  /** What cannot be sent is refused at once and is no call. */
+  async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
+    const { clock, observer } = this.#options;
+    this.#refuseUnlessUsable();
     const startedMs = clock.monotonicMs();
     const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
     try {
-      const result = await this.#inTime(operation(this.#redis));
-      this.#answered();
+      const result = await this.attempt(operation);
       observer.called(op, seconds(), false);
       return result;
     } catch (error) {
       observer.called(op, seconds(), true);
       throw this.#unavailable(error);
     }
+  }
+
+  /**
+   * Part of an operation that is observed elsewhere. Rejects with StoreUnavailableError when it cannot be sent, and else
+   * with what `work` rejects with.
+   */
+  async attempt<T>(work: (redis: RedisClient) => Promise<T>): Promise<T> {
+    this.#refuseUnlessUsable();
+    try {
+      const result = await this.#inTime(work(this.#redis));
+      this.#answered();
+      return result;
+    } catch (error) {
+      this.#failed(error);
+      throw error;
+    }
+  }
+
+  /** Connects anew, perhaps to another server. */
+  reconnect(reason: string): void {
+    if (this.connected) this.#giveUp(reason);
   }
 
   /** Ends the connection after the replies that are still due. Calls reject from now on. */
@@ -136,21 +189,51 @@ export class RedisConnection {
     this.#redis.disconnect();
   }
 
-  /** ioredis goes on in database 0 when another one is refused: good keys would be unknown there. */
-  async #selectDatabase(): Promise<void> {
-    try {
-      if (this.#database !== 0) await this.#redis.select(this.#database);
-    } catch (error) {
-      withoutArguments(error);
-      this.#lossReason = `database ${this.#database} is refused: ${describe(error)}`;
+  async #noSentinel(): Promise<void> {
+    await once(this.#redis, 'error').catch(() => undefined);
+    this.#options.onChange(this.#lossReason);
+  }
+
+  async #begin(): Promise<void> {
+    const session = this.#session;
+    const fault = (await this.#selectDatabase()) ?? (await this.#roleFault());
+    if (session !== this.#session) return;
+    if (fault !== undefined) {
+      this.#lossReason = fault;
       // Said at once: whoever opened the connection asks why before the socket has closed.
-      this.#options.onChange(this.#lossReason);
-      this.#giveUp(this.#lossReason);
+      this.#options.onChange(fault);
+      this.#giveUp(fault);
       return;
     }
     this.#selected = true;
     this.#lossReason = undefined;
+    this.#attempts = 0;
     this.#answered();
+  }
+
+  /** ioredis goes on in database 0 when another one is refused: good keys would be unknown there. */
+  async #selectDatabase(): Promise<string | undefined> {
+    try {
+      if (this.#database !== 0) await this.#redis.select(this.#database);
+      return undefined;
+    } catch (error) {
+      withoutArguments(error);
+      return `database ${this.#database} is refused: ${describe(error)}`;
+    }
+  }
+
+  /** A replica answers reads with what the master may have changed since. Where INFO is forbidden, nobody can tell. */
+  async #roleFault(): Promise<string | undefined> {
+    if (this.#options.anyRole) return undefined;
+    const info = await this.#redis.info('replication').catch(() => '');
+    return /^role:slave/m.test(info) ? 'this Redis is a replica, which takes no writes' : undefined;
+  }
+
+  #refuseUnlessUsable(): void {
+    if (!this.connected) throw this.#notConnected();
+    if (this.#unanswered && this.#options.commandTimeoutMs !== undefined) {
+      throw new StoreUnavailableError('Redis did not answer in time, and has not answered since');
+    }
   }
 
   #notConnected(cause?: unknown): StoreUnavailableError {
@@ -159,17 +242,23 @@ export class RedisConnection {
   }
 
   #unavailable(error: unknown): StoreUnavailableError {
+    if (error instanceof StoreUnavailableError) return error;
+    if (!isReply(error) && !this.connected) return this.#notConnected(error);
+    return new StoreUnavailableError(`Redis: ${describe(error)}`, { cause: error });
+  }
+
+  #failed(error: unknown): void {
     withoutArguments(error);
-    const isReply = error instanceof ReplyError || error instanceof UnexpectedReplyError;
-    if (!isReply && !this.connected) return this.#notConnected(error);
     const failure = describe(error);
-    if (isReply) {
+    if (isReply(error) && REDIRECTION.test(failure)) {
+      this.#answered();
+    } else if (isReply(error)) {
       this.#unanswered = false;
       this.#options.onChange(failure);
-    } else {
+      if (failure.startsWith('READONLY')) this.#options.onReadOnly?.();
+    } else if (this.connected) {
       this.#notAnswered(failure);
     }
-    return new StoreUnavailableError(`Redis: ${failure}`, { cause: error });
   }
 
   #answered(): void {
@@ -189,7 +278,7 @@ export class RedisConnection {
   }
 
   #lost(): void {
-    this.#session += 1;
+    this.#session = this.#newSession();
     this.#selected = false;
     this.#unanswered = false;
     this.#lossReason ??= 'the connection was closed';
@@ -248,12 +337,21 @@ function retryDelayMs(attempt: number): number {
   return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
 }
 
-function describe(error: unknown): string {
+function counter(): () => number {
+  let last = 0;
+  return () => ++last;
+}
+
+function isReply(error: unknown): boolean {
+  return error instanceof ReplyError || error instanceof UnexpectedReplyError;
+}
+
+export function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(describe).join('; ');
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
 /** ioredis hangs a command's arguments on its error: digests of keys and a password of AUTH must not reach a log. */
-function withoutArguments(error: unknown): void {
+export function withoutArguments(error: unknown): void {
   if (error instanceof Error && 'command' in error) delete error.command;
 }

@@ -7,9 +7,9 @@
  * created meanwhile goes too.
  */
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import type { StoreOp } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { RedisClient } from './client.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 import {
   customerKeysName,
@@ -31,16 +31,16 @@ interface DeletionCommands {
 
 /** Built before the first command is sent on the connection. */
 export class Deletion {
-  readonly #connection: RedisConnection;
-  readonly #redis: Redis & DeletionCommands;
+  readonly #connection: RedisChannel;
+  readonly #redis: RedisClient & DeletionCommands;
   readonly #index: KeyIndex;
   readonly #prefix: string;
 
-  constructor(connection: RedisConnection, index: KeyIndex, keyPrefix: string) {
+  constructor(connection: RedisChannel, index: KeyIndex, keyPrefix: string) {
     connection.client.defineCommand('tollgateDeleteKey', { numberOfKeys: 1, lua: DELETE_KEY_LUA });
     connection.client.defineCommand('tollgateDeleteCustomer', { numberOfKeys: 3, lua: DELETE_CUSTOMER_LUA });
     this.#connection = connection;
-    this.#redis = connection.client as Redis & DeletionCommands;
+    this.#redis = connection.client as RedisClient & DeletionCommands;
     this.#index = index;
     this.#prefix = keyPrefix;
   }

@@ -8,11 +8,11 @@
  * The library registers its script on the client under one fixed name, so a client carries one instance, and instances
  * are built before the first command is sent.
  */
-import type { Redis } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { AdmittedUnits, GiveBack, Grant, ReserveRequest, WindowStore } from '../store.ts';
 import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../window-arithmetic.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { RedisClient } from './client.ts';
 import { windowName } from './key-names.ts';
 import {
   CHARGE_LUA,
@@ -37,7 +37,7 @@ interface ConsumeOptions {
 
 export interface HourlyWindowOptions {
   /** Has no command timeout: a grant that arrives late must still arrive, so that it can be given back. */
-  readonly connection: RedisConnection;
+  readonly connection: RedisChannel;
   readonly keyPrefix: string;
   /** A new random name for a window; no white space. */
   readonly newEpoch: () => string;
@@ -46,7 +46,7 @@ export interface HourlyWindowOptions {
 }
 
 export class HourlyWindow extends RateLimiterRedis implements WindowStore {
-  readonly #connection: RedisConnection;
+  readonly #connection: RedisChannel;
   readonly #commands: WindowCommands;
   readonly #prefix: string;
   readonly #newEpoch: () => string;
@@ -63,7 +63,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     });
     connection.client.defineCommand('tollgateRefund', { numberOfKeys: 1, lua: REFUND_LUA });
     connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
-    this.#commands = connection.client as Redis & WindowCommands;
+    this.#commands = connection.client as RedisClient & WindowCommands;
     this.#connection = connection;
     this.#prefix = keyPrefix;
     this.#newEpoch = newEpoch;
@@ -79,9 +79,9 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   }
 
   async refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number> {
-    const ours = this.#ofThisSession(giveBacks);
-    if (ours.length === 0) return 0;
     const key = windowName(this.#prefix, customer);
+    const ours = this.#ofThisSession(key, giveBacks);
+    if (ours.length === 0) return 0;
     return this.#connection.run('refund', async () =>
       parseUnits(await this.#commands.tollgateRefund(key, ...refundArguments(ours)), 'refund'),
     );
@@ -104,8 +104,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     _forceExpire: boolean,
     { reservation }: ConsumeOptions,
   ): Promise<Grant> {
-    const session = this.#connection.session;
-    const giveBacks = this.#ofThisSession(reservation.giveBacks);
+    const session = this.#connection.sessionOf(key);
+    const giveBacks = this.#ofThisSession(key, reservation.giveBacks);
     const args = reserveArguments({ ...reservation, giveBacks }, this.#shape, this.#newEpoch());
     return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
   }
@@ -130,8 +130,9 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   }
 
   /** After a reconnect nobody knows whether an earlier give-back ran, and one that ran twice would admit too many. */
-  #ofThisSession(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
-    return giveBacks.filter(({ session }) => session === this.#connection.session);
+  #ofThisSession(key: string, giveBacks: readonly GiveBack[]): readonly GiveBack[] {
+    const current = this.#connection.sessionOf(key);
+    return giveBacks.filter(({ session }) => session === current);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The instances that share a store: each says now and then that it runs, and is counted for an hour. */
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { RedisClient } from './client.ts';
 import { instancesName } from './key-names.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
@@ -16,9 +16,9 @@ interface InstanceCommands {
  * How an instance announces itself; resolves to the number of instances. Made before the first command is sent on the
  * connection.
  */
-export function redisInstances(connection: RedisConnection, keyPrefix: string): (instance: string) => Promise<number> {
+export function redisInstances(connection: RedisChannel, keyPrefix: string): (instance: string) => Promise<number> {
   connection.client.defineCommand('tollgateAnnounce', { numberOfKeys: 1, lua: ANNOUNCE_LUA });
-  const commands = connection.client as Redis & InstanceCommands;
+  const commands = connection.client as RedisClient & InstanceCommands;
   return (instance) =>
     connection.run('announce', async () => {
       const count = await commands.tollgateAnnounce(instancesName(keyPrefix), instance, COUNTED_MS);

@@ -8,10 +8,10 @@
  * createKey writes its entries again after the record. Whichever of the two is later sees the other.
  */
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { KEY_FIELDS } from '../record-fields.ts';
 import type { KeyRecord, StoreOp } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { RedisClient } from './client.ts';
 import { customerKeysName, keyIdName, keyRecordName } from './key-names.ts';
 import { keyRecordFromReply, pieces, pipelined } from './replies.ts';
 
@@ -34,14 +34,14 @@ export interface IndexedKey {
 
 /** Built before the first command is sent on the connection. */
 export class KeyIndex {
-  readonly #connection: RedisConnection;
-  readonly #redis: Redis & EntryCommands;
+  readonly #connection: RedisChannel;
+  readonly #redis: RedisClient & EntryCommands;
   readonly #prefix: string;
 
-  constructor(connection: RedisConnection, keyPrefix: string) {
+  constructor(connection: RedisChannel, keyPrefix: string) {
     connection.client.defineCommand('tollgateChangeEntry', { numberOfKeys: 1, lua: CHANGE_ENTRY_LUA });
     this.#connection = connection;
-    this.#redis = connection.client as Redis & EntryCommands;
+    this.#redis = connection.client as RedisClient & EntryCommands;
     this.#prefix = keyPrefix;
   }
 

@@ -30,6 +30,9 @@ export const auditName = (prefix: string): string => `${prefix}:audit`;
 /** String: the random id of this installation. */
 export const installedName = (prefix: string): string => `${prefix}:installed`;
 
+/** String: the same id once more, in the part of a cluster's slots that the tag hashes to. */
+export const installedPartName = (prefix: string, tag: string): string => `${installedName(prefix)}:{${tag}}`;
+
 /** For SCAN MATCH: every name that begins so; the beginning is taken letter by letter. */
 export const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
 
@@ -66,7 +69,7 @@ export type TrackedName =
  * and a window after it was reset.
  */
 export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
-  if (name === installedName(prefix)) return { kind: 'installed' };
+  if (name === installedName(prefix) || name.startsWith(`${installedName(prefix)}:{`)) return { kind: 'installed' };
   const sha256 = KEY_RECORDS.parse(prefix, name);
   if (sha256 !== undefined) return { kind: 'key', sha256 };
   const id = CUSTOMER_RECORDS.parse(prefix, name);

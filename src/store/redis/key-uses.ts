@@ -1,13 +1,13 @@
 /** When keys were last used: one sorted set, which nobody tracks. */
 import type { KeyUseStore } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
 import { keyUsesName } from './key-names.ts';
 import { pieces } from './replies.ts';
 
 /** The last instant that a Date can hold. */
 const LATEST_MS = 8.64e15;
 
-export function redisKeyUses(connection: RedisConnection, keyPrefix: string): KeyUseStore {
+export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUseStore {
   const name = keyUsesName(keyPrefix);
   return {
     async noteUses(uses) {

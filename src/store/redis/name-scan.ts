@@ -6,18 +6,25 @@
  * buckets only: the next page may find more or fewer names in the buckets that were cut, so it cannot know where to go
  * on. A page therefore takes what a step of SCAN gave as a whole, or leaves it to the next page and stays short. Only a
  * single bucket that is larger than a page is cut: at a digest, and its names are given in the order of their digests.
+ *
+ * In a cluster the masters are walked one after the other. SCAN's cursor means something to the server that gave it only,
+ * and a name may move from a master not walked yet to one that was. So when masters or their slots have changed before the
+ * end of a page, the walk begins again with the next one.
  */
 import { hash } from 'node:crypto';
-import { InvalidCursorError, type StoreOp } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../store.ts';
+import type { RedisChannel, WalkPlan } from './channel.ts';
 
 /** Names that Redis may look at in one step, in which it does nothing else: below a millisecond. */
 const MAX_COUNT = 1000;
 const MAX_ROUNDS = 32;
-const CURSOR = /^(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
+/** In a cluster the layout and the number of the master come first. */
+const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
 const START = '0';
+
+const FIRST: Position = { server: 0, scan: START };
 
 export interface NamePage {
   /** Without duplicates. */
@@ -26,6 +33,8 @@ export interface NamePage {
 }
 
 interface Position {
+  /** Of the server, in the channel's order. */
+  readonly server: number;
   /** SCAN's own cursor. */
   readonly scan: string;
   /** Set when the bucket there was given up to this digest. */
@@ -34,24 +43,40 @@ interface Position {
 
 /** @throws InvalidCursorError */
 export async function scanPage(
-  connection: RedisConnection,
+  connection: RedisChannel,
   op: StoreOp,
   pattern: string,
   cursor: string | undefined,
   limit: number,
 ): Promise<NamePage> {
-  let position = parseCursor(cursor);
+  const start = checkedCursor(cursor);
+  const plan = await connection.planWalk(op);
+  const page = await scanPlanned(plan, op, pattern, positionIn(plan, start), limit);
+  const { layout } = await connection.planWalk(op);
+  return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
+}
+
+async function scanPlanned(
+  { layout, servers }: WalkPlan,
+  op: StoreOp,
+  pattern: string,
+  start: Position,
+  limit: number,
+): Promise<NamePage> {
+  let position = start;
   let count = position.after === undefined ? Math.min(limit, MAX_COUNT) : 1;
   const names = new Set<string>();
   for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
-    const { scan } = position;
-    const [next, found] = await connection.run(op, (redis) => redis.scan(scan, 'MATCH', pattern, 'COUNT', count));
+    const { server, scan } = position;
+    const [next, found] = await serverAt(servers, server).run(op, (redis) =>
+      redis.scan(scan, 'MATCH', pattern, 'COUNT', count),
+    );
     const fresh = after(position, found);
     const room = limit - names.size;
     if (fresh.length <= room) {
       for (const name of fresh) names.add(name);
-      if (next === START) return { names: [...names], next: undefined };
-      position = { scan: next };
+      if (next === START && server + 1 >= servers.length) return { names: [...names], next: undefined };
+      position = next === START ? { server: server + 1, scan: START } : { server, scan: next };
       count = nextCount(count, fresh.length, room - fresh.length);
     } else if (names.size > 0) {
       break;
@@ -59,29 +84,42 @@ export async function scanPage(
       count = Math.ceil(count / 2);
     } else {
       const given = fresh.toSorted(byDigest).slice(0, room);
-      return { names: given, next: cursorOf({ scan: position.scan, after: digest(given.at(-1) ?? '') }) };
+      return { names: given, next: cursorOf({ ...position, after: digest(given.at(-1) ?? '') }, layout) };
     }
   }
-  return { names: [...names], next: cursorOf(position) };
+  return { names: [...names], next: cursorOf(position, layout) };
 }
 
 /** All names, or those of Redis keys of one type, some of them perhaps twice, in pieces without an order. */
 export async function* scanAll(
-  connection: RedisConnection,
+  connection: RedisChannel,
   op: StoreOp,
   pattern: string,
   type?: 'set',
 ): AsyncGenerator<string[]> {
-  let cursor = START;
+  let walked: string;
   do {
-    const [next, names] = await connection.run(op, (redis) =>
-      type === undefined
-        ? redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT)
-        : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type),
-    );
-    yield [...new Set(names)];
-    cursor = next;
-  } while (cursor !== START);
+    const { layout, servers } = await connection.planWalk(op);
+    walked = layout;
+    for (const server of servers) {
+      let cursor = START;
+      do {
+        const [next, names] = await server.run(op, (redis) =>
+          type === undefined
+            ? redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT)
+            : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type),
+        );
+        yield [...new Set(names)];
+        cursor = next;
+      } while (cursor !== START);
+    }
+  } while (walked !== (await connection.planWalk(op)).layout);
+}
+
+function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel {
+  const server = servers[index];
+  if (server === undefined) throw new StoreUnavailableError('not connected to Redis: no master is known');
+  return server;
 }
 
 /** Half of what would fill the page if the rest were like this step; more and more while nothing is found. */
@@ -105,13 +143,24 @@ function byDigest(a: string, b: string): number {
   return digest(a) < digest(b) ? -1 : 1;
 }
 
-function cursorOf({ scan: cursor, after: last }: Position): string {
-  return last === undefined ? cursor : `${cursor}.${last}`;
+function cursorOf({ server, scan: cursor, after: last }: Position, layout: string): string {
+  const inServer = last === undefined ? cursor : `${cursor}.${last}`;
+  return layout === '' ? inServer : `${layout}-${server}-${inServer}`;
 }
 
-function parseCursor(cursor: string | undefined): Position {
-  if (cursor === undefined) return { scan: START };
-  const [, scanCursor = '', last] = CURSOR.exec(cursor) ?? [];
-  if (scanCursor === '' || BigInt(scanCursor) >= CURSORS) throw new InvalidCursorError();
-  return { scan: scanCursor, ...(last !== undefined && { after: last }) };
+interface Cursor {
+  readonly layout: string;
+  readonly position: Position;
+}
+
+function checkedCursor(cursor: string | undefined): Cursor | undefined {
+  if (cursor === undefined) return undefined;
+  const [, layout = '', server = '0', scan = '', last] = CURSOR.exec(cursor) ?? [];
+  if (scan === '' || BigInt(scan) >= CURSORS) throw new InvalidCursorError();
+  return { layout, position: { server: Number(server), scan, ...(last !== undefined && { after: last }) } };
+}
+
+function positionIn({ layout, servers }: WalkPlan, cursor: Cursor | undefined): Position {
+  const fits = cursor?.layout === layout && cursor.position.server < servers.length;
+  return fits ? cursor.position : FIRST;
 }

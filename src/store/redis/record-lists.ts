@@ -5,22 +5,22 @@
 import { isCustomerId } from '../../customer-id.ts';
 import { byCreation, CUSTOMER_FIELDS } from '../record-fields.ts';
 import { type CustomerRecord, type KeyRecord, type Page, type StoreOp, StoreWipedError } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
 import type { Installed } from './installed.ts';
 import type { KeyIndex } from './key-index.ts';
-import { CUSTOMER_RECORDS, customerRecordName, installedName, isSha256, KEY_RECORDS } from './key-names.ts';
+import { CUSTOMER_RECORDS, customerRecordName, isSha256, KEY_RECORDS } from './key-names.ts';
 import { scanPage } from './name-scan.ts';
 import { customerRecordFromReply, pipelined } from './replies.ts';
 
 export interface RecordListsOptions {
-  readonly connection: RedisConnection;
+  readonly connection: RedisChannel;
   readonly index: KeyIndex;
   readonly installed: Installed;
   readonly keyPrefix: string;
 }
 
 export class RecordLists {
-  readonly #connection: RedisConnection;
+  readonly #connection: RedisChannel;
   readonly #index: KeyIndex;
   readonly #installed: Installed;
   readonly #prefix: string;
@@ -70,7 +70,6 @@ export class RecordLists {
 
   /** Asked after the last read, so that what was lost before it is not taken for what never was. */
   async #refuseWhenWiped(op: StoreOp): Promise<void> {
-    const id = await this.#connection.run(op, (redis) => redis.get(installedName(this.#prefix)));
-    if (this.#installed.see(id)) throw new StoreWipedError();
+    if (await this.#connection.run(op, (redis) => this.#installed.look(redis))) throw new StoreWipedError();
   }
 }

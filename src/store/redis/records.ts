@@ -4,7 +4,6 @@
  * lost its data say "no record": see installed.ts.
  */
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import {
   CUSTOMER_FIELDS,
   customerChangeFields,
@@ -29,18 +28,12 @@ import {
   type StoreOp,
   StoreWipedError,
 } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { RedisClient } from './client.ts';
 import { Deletion } from './deletion.ts';
 import type { Installed } from './installed.ts';
 import { KeyIndex } from './key-index.ts';
-import {
-  customerKeysName,
-  customerRecordName,
-  installedName,
-  keyIdName,
-  keyRecordName,
-  windowName,
-} from './key-names.ts';
+import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from './key-names.ts';
 import { RecordLists } from './record-lists.ts';
 import { Reindexing } from './reindex.ts';
 import { customerRecordFromReply, keyRecordFromReply, named } from './replies.ts';
@@ -75,9 +68,9 @@ interface RecordCommands {
 
 export interface RedisRecordsOptions {
   /** On which single records are read and written. What is read there is tracked. */
-  readonly connection: RedisConnection;
+  readonly connection: RedisChannel;
   /** For what walks over many: nobody's request waits behind it, and nothing of it is tracked. */
-  readonly walks: RedisConnection;
+  readonly walks: RedisChannel;
   readonly installed: Installed;
   readonly keyPrefix: string;
 }
@@ -85,14 +78,14 @@ export interface RedisRecordsOptions {
 interface Reading<R> {
   readonly record: R | undefined;
   /** What `installed` held right after the record was read; undefined when only that could not be read. */
-  readonly installed: string | null | undefined;
+  readonly installed: { readonly name: string; readonly id: string | null } | undefined;
 }
 
 /** Built before the first command is sent on the connections. */
 export class RedisRecords implements RecordStore {
-  readonly #connection: RedisConnection;
-  readonly #walks: RedisConnection;
-  readonly #redis: Redis & RecordCommands;
+  readonly #connection: RedisChannel;
+  readonly #walks: RedisChannel;
+  readonly #redis: RedisClient & RecordCommands;
   readonly #installed: Installed;
   readonly #index: KeyIndex;
   readonly #lists: RecordLists;
@@ -108,7 +101,7 @@ export class RedisRecords implements RecordStore {
     client.defineCommand('tollgateRetireKey', { numberOfKeys: 1, lua: RETIRE_LUA });
     this.#connection = connection;
     this.#walks = walks;
-    this.#redis = client as Redis & RecordCommands;
+    this.#redis = client as RedisClient & RecordCommands;
     this.#installed = installed;
     this.#prefix = keyPrefix;
     this.#index = new KeyIndex(walks, keyPrefix);
@@ -164,7 +157,8 @@ export class RedisRecords implements RecordStore {
     const reading = await this.#connection.run('read_key_id', async () => {
       const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
       const record = sha256 === null ? undefined : await this.#readKey(sha256);
-      return this.#withInstalled(record?.id === keyId ? record : undefined);
+      const lookedFor = sha256 === null ? keyIdName(this.#prefix, keyId) : keyRecordName(this.#prefix, sha256);
+      return this.#withInstalled(lookedFor, record?.id === keyId ? record : undefined);
     });
     return this.#unlessWiped(reading);
   }
@@ -180,7 +174,7 @@ export class RedisRecords implements RecordStore {
     const reading = await this.#connection.run('reset_usage', async () => {
       const names = [windowName(this.#prefix, customer), customerRecordName(this.#prefix, customer)] as const;
       const values = await this.#redis.tollgateResetUsage(...names, resetAt, ...CUSTOMER_FIELDS);
-      return this.#withInstalled(customerRecordFromReply(customer, values));
+      return this.#withInstalled(names[1], customerRecordFromReply(customer, values));
     });
     return this.#unlessWiped(reading);
   }
@@ -191,7 +185,7 @@ export class RedisRecords implements RecordStore {
       const changes = fieldsAndValues(customerChangeFields(change));
       const count = changes.length / 2;
       const values = await this.#redis.tollgateUpdateRecord(name, 'plan', '', count, ...changes, ...CUSTOMER_FIELDS);
-      return this.#withInstalled(customerRecordFromReply(id, values));
+      return this.#withInstalled(name, customerRecordFromReply(id, values));
     });
     return this.#unlessWiped(reading);
   }
@@ -238,7 +232,9 @@ export class RedisRecords implements RecordStore {
     const keys = await this.#deletion.deleteCustomer(id);
     if (keys !== undefined) return keys;
     return this.#unlessWiped(
-      await this.#connection.run('delete_customer', () => this.#withInstalled<number>(undefined)),
+      await this.#connection.run('delete_customer', () =>
+        this.#withInstalled<number>(customerRecordName(this.#prefix, id), undefined),
+      ),
     );
   }
 
@@ -258,7 +254,9 @@ export class RedisRecords implements RecordStore {
   ): Promise<R | undefined> {
     const reading = await this.#connection.run(op, async () => {
       const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
-      return this.#withInstalled(sha256 === null ? undefined : await change(keyRecordName(this.#prefix, sha256)));
+      if (sha256 === null) return this.#withInstalled<R>(keyIdName(this.#prefix, keyId), undefined);
+      const name = keyRecordName(this.#prefix, sha256);
+      return this.#withInstalled(name, await change(name));
     });
     return this.#unlessWiped(reading);
   }
@@ -274,23 +272,24 @@ export class RedisRecords implements RecordStore {
     recordFrom: (fields: Fields<Name>) => R | undefined,
   ): Promise<R | undefined> {
     const reading = await this.#connection.run(op, async (): Promise<Reading<R>> => {
-      const replies = await this.#redis
-        .pipeline()
-        .hmget(name, ...fields)
-        .get(installedName(this.#prefix))
-        .exec();
-      const [[recordError, values] = [], [installedError, installed] = []] = replies ?? [];
+      const near = this.#installed.nameNear(name);
+      const [[recordError, values] = [], [installedError, installed] = []] = await this.#redis.batch([
+        ['hmget', name, ...fields],
+        ['get', near],
+      ]);
       if (recordError) throw recordError;
       const record = recordFrom(named(fields, values));
       if (record === undefined && installedError) throw installedError;
-      return { record, installed: installedError ? undefined : installedFrom(installed) };
+      return { record, installed: installedError ? undefined : { name: near, id: installedFrom(installed) } };
     });
     return this.#unlessWiped(reading);
   }
 
-  async #withInstalled<R>(record: R | undefined): Promise<Reading<R>> {
+  /** `lookedFor`: the name under which there was no record. */
+  async #withInstalled<R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> {
     if (record !== undefined) return { record, installed: undefined };
-    return { record, installed: await this.#redis.get(installedName(this.#prefix)) };
+    const name = this.#installed.nameNear(lookedFor);
+    return { record, installed: { name, id: await this.#redis.get(name) } };
   }
 
   #unlessWiped<R>({ record, installed }: Reading<R>): R | undefined {

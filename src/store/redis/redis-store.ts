@@ -7,31 +7,52 @@
  * request waits behind them, and of what they read Redis need not tell.
  *
  * The store is up while the first two are usable. Without the third it works on, and changes are noticed later.
+ *
+ * Behind Sentinel a connection leads to whoever is the master when it is made. In a cluster there are four to each master:
+ * see cluster.ts.
  */
 import { randomBytes } from 'node:crypto';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
-import type { AuditStore, Invalidations, KeyUseStore, Store, StoreObserver, StoreStatus } from '../store.ts';
+import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../../store-address.ts';
+import type {
+  AuditStore,
+  Invalidations,
+  KeyUseStore,
+  Store,
+  StoreObserver,
+  StoreStatus,
+  UsageReader,
+} from '../store.ts';
 import { redisAudit } from './audit.ts';
+import type { RedisChannel } from './channel.ts';
+import { RedisCluster, type Role } from './cluster.ts';
 import { RedisConnection } from './connection.ts';
 import { HourlyWindow } from './hourly-window.ts';
 import { Installed } from './installed.ts';
 import { redisInstances } from './instances.ts';
 import { InvalidationPush } from './invalidation-push.ts';
+import { windowName } from './key-names.ts';
 import { redisKeyUses } from './key-uses.ts';
 import { RedisRecords } from './records.ts';
 import { checkServer } from './server-check.ts';
+import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
+import { redisUsages } from './usages.ts';
 
 /** A silent connection is given up after this many times `timeoutMs`; a late grant has until then to arrive. */
 const RECORDS_SOCKET_TIMEOUTS = 3;
 const WINDOWS_SOCKET_TIMEOUTS = 10;
 /** One step of a walk may take so many times `timeoutMs`. */
 const WALKS_TIMEOUTS = 10;
+/** A server that is no master any more is left at most so often. */
+const RECONNECT_MS = 1000;
+/** Refusals of a server that starts, or of a cluster that is not complete. */
+const PASSING = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
 const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
-export interface RedisStoreOptions {
-  /** `redis://` or `rediss://`, with the credentials. */
+export interface RedisStoreOptions extends RedisSecurity {
+  /** Of Redis, as src/store-address.ts has it. */
   readonly url: string;
   readonly keyPrefix: string;
   /** How long a record may take to be read or written. */
@@ -56,95 +77,74 @@ class RedisStore implements Store {
   readonly keyUses: KeyUseStore;
   readonly audit: AuditStore;
   readonly windows: HourlyWindow;
+  readonly usages: UsageReader;
   readonly announce: (instance: string) => Promise<number>;
-  readonly #recordsConnection: RedisConnection;
-  readonly #windowsConnection: RedisConnection;
-  readonly #pushConnection: RedisConnection;
-  readonly #walksConnection: RedisConnection;
+  readonly #links: Links;
   readonly #installed: Installed;
-  readonly #push: InvalidationPush;
+  readonly #keyPrefix: string;
+  readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #warn: (message: string) => void;
   #up: boolean | undefined;
   #reached = false;
   #lastError: string | undefined;
+  #reconnectedMs = Number.NEGATIVE_INFINITY;
   readonly #refusals = new Set<string>();
   #state: 'opening' | 'open' | 'closed' = 'opening';
 
-  constructor({ url, keyPrefix, timeoutMs, heartbeatMs, clock, observer, warn }: RedisStoreOptions) {
-    const common = { url, clock, observer, ...(heartbeatMs !== undefined && { heartbeatMs }) };
-    const withDeadline = { commandTimeoutMs: timeoutMs, socketTimeoutMs: RECORDS_SOCKET_TIMEOUTS * timeoutMs };
-    const onChange = (failure?: string) => this.#refresh(failure);
-    this.#recordsConnection = new RedisConnection({ ...common, ...withDeadline, name: 'tollgate-records', onChange });
-    this.#windowsConnection = new RedisConnection({
-      ...common,
-      name: 'tollgate-windows',
-      socketTimeoutMs: WINDOWS_SOCKET_TIMEOUTS * timeoutMs,
-      onChange,
-    });
-    this.#pushConnection = new RedisConnection({
-      ...common,
-      ...withDeadline,
-      name: 'tollgate-push',
-      onChange: () => this.#push.tend(),
-    });
-    this.#walksConnection = new RedisConnection({
-      ...common,
-      name: 'tollgate-walks',
-      commandTimeoutMs: WALKS_TIMEOUTS * timeoutMs,
-      socketTimeoutMs: WALKS_TIMEOUTS * timeoutMs,
-      onChange,
-    });
+  constructor(options: RedisStoreOptions) {
+    const { keyPrefix, clock, observer, warn } = options;
+    this.#keyPrefix = keyPrefix;
+    this.#clock = clock;
     this.#observer = observer;
     this.#warn = warn;
+    this.#links = openLinks(options, {
+      onChange: (failure) => this.#refresh(failure),
+      onReadOnly: () => this.#reconnect(),
+      onInstalled: () => void this.#installed.lookAgain(),
+      onPushRefused: (error) => this.#warnOfRefusal('changes to keys and customers are not pushed', error),
+    });
+    const { records, windows, walks } = this.#links;
     this.#installed = new Installed({
-      connection: this.#recordsConnection,
+      connection: records,
       keyPrefix,
       newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
       warn,
       onFailure: (error) => this.#warnOfRefusal('it cannot be noticed when the store loses its data', error),
     });
-    this.#push = new InvalidationPush({
-      records: this.#recordsConnection,
-      subscriber: this.#pushConnection,
-      keyPrefix,
-      onInstalled: () => void this.#installed.lookAgain(),
-      onFailure: (error) => this.#warnOfRefusal('changes to keys and customers are not pushed', error),
-    });
-    this.records = new RedisRecords({
-      connection: this.#recordsConnection,
-      walks: this.#walksConnection,
-      installed: this.#installed,
-      keyPrefix,
-    });
-    this.keyUses = redisKeyUses(this.#walksConnection, keyPrefix);
-    this.audit = redisAudit(this.#walksConnection, keyPrefix);
+    this.records = new RedisRecords({ connection: records, walks, installed: this.#installed, keyPrefix });
+    this.keyUses = redisKeyUses(walks, keyPrefix);
+    this.audit = redisAudit(walks, keyPrefix);
+    this.usages = redisUsages(walks, keyPrefix);
     // Not on the records connection: what is read there is tracked, and every announcement would be pushed to everyone.
-    this.announce = redisInstances(this.#windowsConnection, keyPrefix);
+    this.announce = redisInstances(windows, keyPrefix);
     this.windows = new HourlyWindow({
-      connection: this.#windowsConnection,
+      connection: windows,
       keyPrefix,
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
     });
   }
 
   get invalidations(): Invalidations {
-    return this.#push;
+    return this.#links.push;
   }
 
   async open(): Promise<void> {
-    await Promise.all(this.#connections.map((connection) => connection.open()));
-    await Promise.all([this.#push.settled(), this.#installed.settled()]);
+    await this.#links.open();
+    await Promise.all([this.#links.push.settled(), this.#installed.settled()]);
     this.#state = 'open';
     this.#refresh();
   }
 
   initialise(): Promise<void> {
-    return this.#recordsConnection.run('initialise', () => this.#installed.initialise());
+    return this.#links.records.run('initialise', () => this.#installed.initialise());
   }
 
-  isUp(): boolean {
-    return this.#state === 'open' && this.#recordsConnection.usable && this.#windowsConnection.usable;
+  isUp(customer?: string): boolean {
+    const { records, windows } = this.#links;
+    if (this.#state !== 'open') return false;
+    if (customer !== undefined) return windows.isUsable(windowName(this.#keyPrefix, customer));
+    return records.isUsable() && windows.isUsable();
   }
 
   status(): StoreStatus {
@@ -153,7 +153,7 @@ class RedisStore implements Store {
       up: this.#up === true,
       reached: this.#reached,
       ...(this.#lastError !== undefined && { lastError: this.#lastError }),
-      invalidation: this.#push.connected ? 'connected' : 'disconnected',
+      invalidation: this.#links.push.connected ? 'connected' : 'disconnected',
       wiped: this.#installed.wiped,
     };
   }
@@ -161,18 +161,14 @@ class RedisStore implements Store {
   async close(): Promise<void> {
     this.#state = 'closed';
     this.#up = false;
-    this.#push.close();
+    this.#links.push.close();
     this.#installed.close();
-    await Promise.all(this.#connections.map((connection) => connection.close()));
-  }
-
-  get #connections(): RedisConnection[] {
-    return [this.#recordsConnection, this.#windowsConnection, this.#pushConnection, this.#walksConnection];
+    await this.#links.close();
   }
 
   /** While opening and after closing nobody is told: neither is a change that an operator should see. */
   #refresh(failure?: string): void {
-    this.#push.tend();
+    this.#links.push.tend();
     this.#installed.tend();
     if (this.#state === 'closed') return;
     this.#lastError = failure ?? this.#lastError;
@@ -183,15 +179,121 @@ class RedisStore implements Store {
     this.#observer.up(up, up ? undefined : this.#lastError);
     if (up && !this.#reached) {
       this.#reached = true;
-      void checkServer(this.#recordsConnection.client).then((warnings) => warnings.forEach(this.#warn));
+      void this.#checkServers();
     }
+  }
+
+  async #checkServers(): Promise<void> {
+    const found = await Promise.all(this.#links.records.servers.map(({ client }) => checkServer(client)));
+    for (const warning of new Set(found.flat())) this.#warn(warning);
+  }
+
+  /** All at once: a connection that only reads would not notice that its server has become a replica. */
+  #reconnect(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#reconnectedMs < RECONNECT_MS) return;
+    this.#reconnectedMs = nowMs;
+    this.#links.reconnect('the server takes no writes any more');
   }
 
   /** What was not answered is tried again and needs no word; what Redis refuses, an operator must allow. */
   #warnOfRefusal(consequence: string, error: unknown): void {
     const isRefusal = error instanceof Error && error instanceof ReplyError;
-    if (!isRefusal || this.#refusals.has(consequence)) return;
+    if (!isRefusal || PASSING.test(error.message) || this.#refusals.has(consequence)) return;
     this.#refusals.add(consequence);
     this.#warn(`Redis refuses a command, so ${consequence}: ${error.message}`);
   }
+}
+
+/** The connections of a store, to one server or to many. */
+interface Links {
+  readonly records: RedisChannel;
+  readonly windows: RedisChannel;
+  readonly walks: RedisChannel;
+  readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
+  /** Settles after the first attempt, whatever came of it. */
+  open(): Promise<unknown>;
+  /** Connects anew to whoever is the master now. */
+  reconnect(reason: string): void;
+  close(): Promise<unknown>;
+}
+
+interface LinkEvents {
+  readonly onChange: (failure?: string) => void;
+  readonly onReadOnly: () => void;
+  readonly onInstalled: () => void;
+  readonly onPushRefused: (error: unknown) => void;
+}
+
+function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
+  const address = redisAddress(options.url);
+  const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
+  let sessions = 0;
+  const common = {
+    clock,
+    observer,
+    newSession: () => ++sessions,
+    ...(heartbeatMs !== undefined && { heartbeatMs }),
+    onChange: events.onChange,
+  };
+  const withDeadline = { commandTimeoutMs: timeoutMs, socketTimeoutMs: RECORDS_SOCKET_TIMEOUTS * timeoutMs };
+  const walksTimeoutMs = WALKS_TIMEOUTS * timeoutMs;
+  const timeouts = {
+    records: withDeadline,
+    windows: { socketTimeoutMs: WINDOWS_SOCKET_TIMEOUTS * timeoutMs },
+    push: withDeadline,
+    walks: { commandTimeoutMs: walksTimeoutMs, socketTimeoutMs: walksTimeoutMs },
+    members: { ...withDeadline, anyRole: true },
+  };
+  const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
+    new InvalidationPush({
+      records,
+      subscriber,
+      keyPrefix,
+      onInstalled: events.onInstalled,
+      onFailure: events.onPushRefused,
+    });
+
+  if (address.kind === 'cluster') {
+    const connection = (role: Role, member: HostAndPort) =>
+      new RedisConnection({
+        ...common,
+        ...timeouts[role],
+        name: `tollgate-${role}`,
+        server: memberOptions(member, address, options),
+      });
+    const { seeds } = address;
+    const timeoutsMs = { records: timeoutMs, walks: walksTimeoutMs };
+    const { onChange } = events;
+    const cluster = new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
+    // A member that is no master any more says who is.
+    return Object.assign(cluster, { reconnect: () => undefined });
+  }
+
+  const server = serverOptions(address, options);
+  const { onReadOnly } = events;
+  const connection = (role: Exclude<Role, 'members'>) =>
+    new RedisConnection({ ...common, ...timeouts[role], onReadOnly, name: `tollgate-${role}`, server });
+  const [records, windows] = [connection('records'), connection('windows')];
+  const [subscriber, walks] = [connection('push'), connection('walks')];
+  const all = [records, windows, subscriber, walks];
+  return {
+    records,
+    windows,
+    walks,
+    push: newPush(records, subscriber),
+    open: () => Promise.all(all.map((each) => each.open())),
+    reconnect: (reason) => {
+      for (const each of all) each.reconnect(reason);
+    },
+    close: () => Promise.all(all.map((each) => each.close())),
+  };
+}
+
+function redisAddress(url: string): RedisAddress {
+  const address = parseStoreUrl(url);
+  // The URL itself stays out of the message: it may hold a password.
+  if (address.kind === 'invalid') throw new Error(`store.url ${address.fault}`);
+  if (address.kind === 'sqlite') throw new Error('store.url is none of Redis');
+  return address;
 }

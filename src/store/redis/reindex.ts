@@ -3,7 +3,8 @@
  * that are no more included. Each step is short, so gateways are served in between.
  */
 import type { KeyRecord, ReindexReport } from '../store.ts';
-import type { RedisConnection } from './connection.ts';
+import type { RedisChannel } from './channel.ts';
+import type { Command } from './client.ts';
 import type { KeyIndex } from './key-index.ts';
 import {
   CUSTOMER_KEYS,
@@ -17,7 +18,7 @@ import {
   type NameFamily,
 } from './key-names.ts';
 import { scanAll } from './name-scan.ts';
-import { type Command, pipelined } from './replies.ts';
+import { pipelined } from './replies.ts';
 
 const OP = 'reindex';
 const SCAN_COUNT = 1000;
@@ -33,7 +34,7 @@ interface FoundKey {
 }
 
 export class Reindexing {
-  readonly #connection: RedisConnection;
+  readonly #connection: RedisChannel;
   readonly #index: KeyIndex;
   readonly #prefix: string;
   readonly #unusable: string[] = [];
@@ -41,7 +42,7 @@ export class Reindexing {
   #entriesAdded = 0;
   #entriesDropped = 0;
 
-  constructor(connection: RedisConnection, index: KeyIndex, keyPrefix: string) {
+  constructor(connection: RedisChannel, index: KeyIndex, keyPrefix: string) {
     this.#connection = connection;
     this.#index = index;
     this.#prefix = keyPrefix;

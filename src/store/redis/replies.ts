@@ -1,22 +1,19 @@
 /** Replies of Redis, checked for the form that they must have. */
-import { type Redis, ReplyError } from 'ioredis';
+import { ReplyError } from 'ioredis';
 import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../record-fields.ts';
 import type { CustomerRecord, KeyRecord } from '../store.ts';
+import type { Command, RedisClient } from './client.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 /** So many commands are sent at once at most. */
 const PIPELINE_COMMANDS = 1000;
 
-export type Command = readonly [name: string, ...args: (string | number)[]];
-
 /**
  * What the commands are answered, in their order. Undefined for a Redis key of a wrong type: what other programs put there
  * is none of ours. Rejects with any other error.
  */
-export async function pipelined(redis: Redis, commands: readonly Command[]): Promise<unknown[]> {
-  if (commands.length === 0) return [];
-  const replies = await redis.pipeline(commands.map((command) => [...command])).exec();
-  if (replies?.length !== commands.length) throw new UnexpectedReplyError('a pipeline');
+export async function pipelined(redis: RedisClient, commands: readonly Command[]): Promise<unknown[]> {
+  const replies = await redis.batch(commands);
   return replies.map(([error, reply]) => {
     if (error === null) return reply;
     if (error instanceof ReplyError && error.message.startsWith('WRONGTYPE')) return undefined;

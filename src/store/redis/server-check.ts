@@ -2,13 +2,13 @@
  * What an operator should know about the Redis server, as sentences. Managed servers often forbid CONFIG, and some answer
  * INFO in part; what cannot be read is not judged.
  */
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './client.ts';
 
 const OLDEST_VERSION = [6, 2] as const;
 /** A busy window is a hash of 361 buckets and a head. */
 const WINDOW_FIELDS = 400;
 
-export async function checkServer(redis: Redis): Promise<string[]> {
+export async function checkServer(redis: RedisClient): Promise<string[]> {
   const info = await redis.info().catch(() => '');
   const infoField = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
   const config = await redis.config('GET', 'hash-max-*-entries').catch(() => undefined);

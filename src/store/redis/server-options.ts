@@ -1,0 +1,60 @@
+/** How ioredis is told which server to connect to. */
+import type { HostAndPort, RedisAccess, RedisAddress } from '../../store-address.ts';
+import type { ClientOptions } from './client.ts';
+
+/** A sentinel that does not answer within this is passed over. */
+const SENTINEL_TIMEOUT_MS = 1000;
+
+/** PEM. */
+export interface RedisTls {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export interface SentinelAccess {
+  readonly username?: string;
+  readonly password?: string;
+}
+
+export interface RedisSecurity {
+  readonly tls?: RedisTls;
+  readonly sentinel?: SentinelAccess;
+}
+
+/** One server, or whichever of several is the master at the time of each connecting. */
+export function serverOptions(
+  address: Exclude<RedisAddress, { kind: 'cluster' }>,
+  security: RedisSecurity = {},
+): ClientOptions {
+  if (address.kind === 'redis') return { ...memberOptions(address, address, security), db: address.database };
+  const { sentinels, master, database } = address;
+  const { username, password } = security.sentinel ?? {};
+  return {
+    ...accessOptions(address, security),
+    sentinels: sentinels.map(({ host, port }) => ({ host, port })),
+    name: master,
+    db: database,
+    ...(username !== undefined && { sentinelUsername: username }),
+    ...(password !== undefined && { sentinelPassword: password }),
+    ...(address.tls && { sentinelTLS: { ...security.tls }, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
+  };
+}
+
+/** One member of a cluster. */
+export function memberOptions(
+  { host, port }: HostAndPort,
+  access: RedisAccess,
+  security: RedisSecurity = {},
+): ClientOptions {
+  return { host, port, ...accessOptions(access, security) };
+}
+
+function accessOptions({ tls, username, password }: RedisAccess, security: RedisSecurity): ClientOptions {
+  return {
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: { ...security.tls } }),
+  };
+}

@@ -1,0 +1,33 @@
+/** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
+import { afterAll, beforeAll } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { StoreObserver } from '../../src/store/store.ts';
+import { startRedisCluster } from '../support/redis-cluster.ts';
+import { startSentinelSystem } from '../support/redis-sentinel.ts';
+import { storeContract } from './contract.ts';
+
+interface Servers {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const started: { cluster?: Servers; sentinel?: Servers } = {};
+let storeNumber = 0;
+beforeAll(async () => {
+  started.cluster = await startRedisCluster();
+  started.sentinel = await startSentinelSystem();
+});
+afterAll(async () => {
+  await started.cluster?.stop();
+  await started.sentinel?.stop();
+});
+
+function open(servers: Servers | undefined, observer: StoreObserver) {
+  storeNumber += 1;
+  const settings = { url: servers?.url ?? '', keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
+  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+}
+
+storeContract('the store on Redis Cluster', (observer) => open(started.cluster, observer));
+storeContract('the store behind Sentinel', (observer) => open(started.sentinel, observer));
