@@ -41,6 +41,7 @@ import { seed } from './seed.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store, StoreObserver } from './store/store.ts';
 import { createForwarder } from './upstream/forwarder.ts';
+import type { UpstreamObserver } from './upstream/upstreams.ts';
 import { readVersion } from './version.ts';
 
 /** Where the listeners can be reached, as URLs without a path. */
@@ -81,6 +82,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     configHash: config.hash,
     configLoadedAtMs: startedAtMs,
     storeIsWiped: () => store.status().wiped,
+    upstreams: () => forwarder.status(),
     defaultMetrics: true,
   });
   const accessLog = createAccessLog(destination, config.logging.access, clock);
@@ -94,12 +96,13 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   opened.defer(() => store.close());
   if (config.seed) await seed(config.seed.customers, store.records, new Date(startedAtMs).toISOString());
 
-  const upstreamUrl = await openUpstream(config, opened);
+  const upstreamUrls = await openUpstreams(config, opened);
   const forwarder = createForwarder({
     ...config.upstream,
-    url: upstreamUrl,
+    urls: upstreamUrls,
     maxHeaderBytes: config.limits.headerBytes,
     ownAnswerNames: OWN_ANSWER_NAMES,
+    observer: observeUpstreams(metrics, logger),
     clock,
   });
   opened.defer(() => forwarder.close());
@@ -119,7 +122,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   opened.defer(() => authenticator.close());
   const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
   opened.defer(() => keyUses.close());
-  const identity = await openIdentity(config, upstreamUrl.origin, clock);
+  const identity = await openIdentity(config, upstreamUrls[0].origin, clock);
   let draining = false;
 
   const opsApp = createOpsApp({
@@ -130,6 +133,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
         configLoaded: true,
         draining,
         store: { reached: reached && instances.announced, up, wiped },
+        upstreamUp: forwarder.status().some((upstream) => upstream.up),
       });
     },
     publicKeys: identity?.publicKeys ?? { keys: [] },
@@ -158,7 +162,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
         config: { file: config.file, hash: config.hash, loadedAtMs: startedAtMs },
         store: store.status(),
         instances: instances.count,
-        upstreams: [{ url: upstreamUrl.origin }],
+        upstreams: forwarder.status(),
       }),
       logger,
       clock,
@@ -285,12 +289,26 @@ function openLog(opened: AsyncDisposableStack, given: LogDestination | undefined
   return destination;
 }
 
-/** The backend's origin; starts the bundled one where the configuration asks for it. */
-async function openUpstream({ upstream }: Config, opened: AsyncDisposableStack): Promise<URL> {
-  if (upstream.target.kind === 'url') return new URL(upstream.target.url);
+/** The backend's origins; starts the bundled one where the configuration asks for it. */
+async function openUpstreams({ upstream }: Config, opened: AsyncDisposableStack): Promise<[URL, ...URL[]]> {
+  if (upstream.target.kind === 'urls') {
+    const [first, ...others] = upstream.target.urls;
+    return [new URL(first), ...others.map((url) => new URL(url))];
+  }
   const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
   opened.defer(() => backend.close());
-  return backend.url;
+  return [backend.url];
+}
+
+/** The retries' metric, and one log line for each upstream that goes out of service or comes back. */
+function observeUpstreams(metrics: Metrics, logger: Logger): UpstreamObserver {
+  return {
+    retry: metrics.upstreamRetry,
+    changed({ url, up, reason, fault }) {
+      if (up) logger.info({ upstream: url }, 'an upstream is back in service');
+      else logger.error({ upstream: url, reason, fault }, 'an upstream is out of service');
+    },
+  };
 }
 
 /** The store's metrics, and one log line for each change between reachable and not. */

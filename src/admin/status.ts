@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import type { StoreStatus } from '../store/store.ts';
+import type { UpstreamStatus } from '../upstream/upstream.ts';
 import { allowOnly } from './method-not-allowed.ts';
 
 /** What one instance knows of itself. Times: wall time in ms. */
@@ -11,8 +12,7 @@ export interface GatewayStatus {
   readonly store: StoreStatus;
   /** That said within the last hour that they run. */
   readonly instances: number;
-  /** Origins of the backend, without credentials. */
-  readonly upstreams: readonly { readonly url: string }[];
+  readonly upstreams: readonly UpstreamStatus[];
 }
 
 export function statusRoute(status: () => GatewayStatus): Router {
@@ -35,7 +35,12 @@ export function statusRoute(status: () => GatewayStatus): Router {
         },
         invalidation: { connected: store.invalidation === 'connected' },
         instances,
-        upstreams: upstreams.map(({ url }) => ({ url })),
+        upstreams: upstreams.map(({ url, up, reason, fault }) => ({
+          url,
+          up,
+          reason: reason ?? null,
+          fault: fault ?? null,
+        })),
       });
     })
     .all(allowOnly('GET', 'HEAD'));

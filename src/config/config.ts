@@ -6,6 +6,7 @@
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
 export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
+export const BALANCE_MODES = ['least_loaded', 'round_robin'] as const;
 export const STORE_ERROR_MODES = ['local', 'deny', 'allow'] as const;
 export const BROWSER_KEY_MODES = ['allow', 'warn', 'reject'] as const;
 export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
@@ -96,15 +97,21 @@ export interface StoreConfig {
   readonly onError: (typeof STORE_ERROR_MODES)[number];
 }
 
-/** `url` is an origin: scheme, host and, where it is not the scheme's own, port. */
-export type UpstreamTarget = { readonly kind: 'url'; readonly url: string } | { readonly kind: 'sample' };
+/** `urls` are different origins: scheme, host and, where it is not the scheme's own, port. */
+export type UpstreamTarget =
+  | { readonly kind: 'urls'; readonly urls: readonly [string, ...string[]] }
+  | { readonly kind: 'sample' };
 
 export interface UpstreamConfig {
   readonly target: UpstreamTarget;
+  readonly balance: (typeof BALANCE_MODES)[number];
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;
   readonly totalTimeoutMs: number;
+  /** To each of several. */
   readonly maxConnections: number;
+  /** Left out: none is asked. */
+  readonly healthCheck?: { readonly path: string; readonly intervalMs: number };
   readonly credentials: (typeof CREDENTIAL_MODES)[number];
   /** A whole Authorization header value; present exactly when `credentials` is `replace`. */
   readonly authorization?: string;

@@ -7,7 +7,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseStoreUrl, type StoreAddress } from '../store-address.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isRoutePrefix, isWildcard, isWithin } from './formats.ts';
+import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseOrigin } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import { configSchema } from './schema.ts';
 import type { Secrets } from './secrets.ts';
@@ -37,6 +37,7 @@ export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly
   };
   checkListeners(subject);
   checkTimeouts(subject);
+  checkUpstreams(subject);
   checkRoutes(subject);
   checkAliases(subject);
   checkUsagePath(subject);
@@ -74,6 +75,24 @@ function checkTimeouts({ document, valid, report }: Subject): void {
   atMost('upstream', 'response_timeout_ms', 'total_timeout_ms');
   // Node.js refuses to start a server otherwise.
   atMost('limits', 'headers_timeout_ms', 'request_timeout_ms');
+}
+
+function checkUpstreams({ document, valid, report }: Subject): void {
+  const urls = document.at(['upstream', 'urls']);
+  if (!Array.isArray(urls)) return;
+  const first = new Map<string, number>();
+  for (const index of urls.keys()) {
+    const path = ['upstream', 'urls', index];
+    const url = valid(path);
+    if (typeof url !== 'string') continue;
+    const origin = parseOrigin(url) ?? url;
+    const earlier = first.get(origin);
+    if (earlier !== undefined) report(path, `is the same as urls[${earlier}]; keep one`);
+    else first.set(origin, index);
+  }
+  const sample = first.get('sample');
+  if (sample === undefined || first.size === 1) return;
+  report(['upstream', 'urls', sample], 'must stand alone: the bundled backend shares no requests');
 }
 
 interface RoutePaths {

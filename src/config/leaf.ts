@@ -96,6 +96,14 @@ export const routePath = () =>
     isRoutePath,
   );
 
+/** Origin-form (RFC 9112 §3.2.1), written by whoever runs the gateway. */
+export const requestPath = () =>
+  text(
+    'path',
+    'must begin with "/" and have 1 to 1024 printable ASCII characters without spaces and "#"',
+    (value) => value.length <= 1024 && /^\/[\x21\x22\x24-\x7e]*$/.test(value),
+  );
+
 export const prefix = () =>
   text(
     'path prefix',

@@ -84,11 +84,15 @@ function assemble(
     ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
     store: storeConfig(values, secrets, folder),
     upstream: {
-      target: upstreamTarget(upstream.urls[0]),
+      target: upstreamTarget(upstream.urls),
+      balance: upstream.balance,
       connectTimeoutMs: upstream.connect_timeout_ms,
       responseTimeoutMs: upstream.response_timeout_ms,
       totalTimeoutMs: upstream.total_timeout_ms,
       maxConnections: upstream.max_connections,
+      ...(upstream.health_check && {
+        healthCheck: { path: upstream.health_check.path, intervalMs: upstream.health_check.interval_ms },
+      }),
       credentials: upstream.credentials,
       ...(authorization !== undefined && { authorization }),
       preserveHost: upstream.preserve_host,
@@ -159,11 +163,17 @@ function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): S
   };
 }
 
-function upstreamTarget(text: string | undefined): UpstreamTarget {
-  if (text === 'sample') return { kind: 'sample' };
-  const url = parseOrigin(text ?? '');
-  if (url === undefined) throw new Error('the upstream URL was not checked');
-  return { kind: 'url', url };
+function upstreamTarget(texts: readonly string[]): UpstreamTarget {
+  if (texts.includes('sample')) return { kind: 'sample' };
+  const [first, ...others] = texts.map(upstreamOrigin);
+  if (first === undefined) throw new Error('the upstream URLs were not checked');
+  return { kind: 'urls', urls: [first, ...others] };
+}
+
+function upstreamOrigin(text: string): string {
+  const url = parseOrigin(text);
+  if (url === undefined) throw new Error('an upstream URL was not checked');
+  return url;
 }
 
 /** Given aliases were checked against the routes; the default one is left out where it doesn't fit them. */

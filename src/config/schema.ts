@@ -5,6 +5,7 @@
 import type { z } from 'zod';
 import {
   ACCESS_LOG_MODES,
+  BALANCE_MODES,
   BROWSER_KEY_MODES,
   CREDENTIAL_MODES,
   LOG_LEVELS,
@@ -86,15 +87,26 @@ const store = leaf.mapping({
 const upstream = leaf.mapping({
   urls: leaf
     .listOf(leaf.upstreamUrl().describe('Scheme, host and port; sample starts the bundled backend.'))
-    .length(1, 'must have exactly one entry in this version')
-    .describe('The backend to forward to.'),
+    .min(1, 'must have at least one entry')
+    .describe('The backend to forward to; several servers of it share the requests.'),
+  balance: leaf
+    .oneOf(BALANCE_MODES)
+    .default('least_loaded')
+    .describe('Which of several gets a request: the one with the fewest under way, or each in turn.'),
   connect_timeout_ms: leaf.durationMs().default(1000).describe('Time to open a connection to the backend.'),
   response_timeout_ms: leaf.durationMs().default(30_000).describe("Time to the first byte of the backend's answer."),
   total_timeout_ms: leaf
     .durationMs()
     .default(120_000)
     .describe("Time to the last byte of the backend's answer; not below response_timeout_ms."),
-  max_connections: leaf.count().default(256).describe('Open connections to the backend at most.'),
+  max_connections: leaf.count().default(256).describe('Open connections to each server of the backend at most.'),
+  health_check: leaf
+    .mapping({
+      path: leaf.requestPath().describe('What is asked for; any 2xx within two seconds is healthy.'),
+      interval_ms: leaf.durationMs().default(5000).describe('From one check to the next.'),
+    })
+    .optional()
+    .describe('Asks each server of the backend whether it is healthy; three failures in a row take it out of service.'),
   credentials: leaf
     .oneOf(CREDENTIAL_MODES)
     .default('strip')

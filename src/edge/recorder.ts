@@ -90,7 +90,8 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
   }
 
   function explainFailure(exchange: Exchange, outcome: ForwardOutcome): void {
-    if (outcome.kind !== 'failed') return;
+    // That none is in service was said when the last one went.
+    if (outcome.kind !== 'failed' || outcome.failure === 'none_available') return;
     const { failure, headSent, cause } = outcome;
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }

@@ -119,6 +119,18 @@ export const METRIC_DEFINITIONS = {
     help: '1 while the store, which was reached before, cannot be reached or has lost its data; else 0.',
     labels: {},
   },
+  upstreamUp: {
+    name: 'tollgate_upstream_up',
+    type: 'gauge',
+    help: '1 while requests are sent to this server of the backend, 0 while it is out of service.',
+    labels: { upstream: 'the origin of an entry of `upstream.urls`' },
+  },
+  upstreamRetries: {
+    name: 'tollgate_upstream_retries_total',
+    type: 'counter',
+    help: 'Requests that could be sent a second time, because the first attempt ended before any byte of an answer.',
+    labels: { result: '`sent`, or `over_budget` (the caller got the error instead)' },
+  },
   inflightRequests: {
     name: 'tollgate_inflight_requests',
     type: 'gauge',

@@ -20,6 +20,8 @@ const AUTH_RESULTS = [
   'store_error',
 ] as const;
 export type AuthResult = (typeof AUTH_RESULTS)[number];
+const RETRY_RESULTS = ['sent', 'over_budget'] as const;
+export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
 export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
 export type QuotaOutcome = 'allowed' | 'denied' | 'shadow_denied' | 'store_error';
@@ -49,6 +51,7 @@ export interface Metrics extends StoreObserver {
   browserUse(plan: string, outcome: BrowserUseOutcome): void;
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   inflight(change: 1 | -1): void;
+  upstreamRetry(result: RetryResult): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -63,6 +66,8 @@ export interface MetricsOptions {
   readonly configLoadedAtMs: number;
   /** Whether the store has lost its data; asked at each scrape. */
   readonly storeIsWiped: () => boolean;
+  /** By origin, asked at each scrape. */
+  readonly upstreams: () => readonly { readonly url: string; readonly up: boolean }[];
   /** Process, event-loop and garbage-collection metrics as prom-client names them. */
   readonly defaultMetrics: boolean;
 }
@@ -86,6 +91,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   let inflight = 0;
   let storeUp = false;
   let storeReached = false;
+  const upstreamRetries = createCounter(define.upstreamRetries, registry);
+  upstreamGauge(define.upstreamUp, registry, options.upstreams);
+  for (const result of RETRY_RESULTS) upstreamRetries.announce(result);
   measuredGauge(define.inflightRequests, registry, () => inflight);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
   measuredGauge(define.degraded, registry, () => Number((storeReached && !storeUp) || options.storeIsWiped()));
@@ -126,6 +134,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       inflight += change;
     },
 
+    upstreamRetry(result) {
+      upstreamRetries.increment(result);
+    },
+
     called(op: StoreOp, durationSeconds: number) {
       storeCalls.increment(op);
       storeCommandDuration.observe(durationSeconds, op);
@@ -152,6 +164,22 @@ function measuredGauge({ name, help }: MetricDefinition, registry: Registry, rea
   });
 }
 
-function infoGauge({ name, help }: MetricDefinition, registry: Registry, labels: Record<string, string>): void {
-  new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] }).set(labels, 1);
+/** Has the series of those upstreams only that there are now. */
+function upstreamGauge({ name, help }: MetricDefinition, registry: Registry, read: MetricsOptions['upstreams']): void {
+  const gauge: Gauge = new Gauge({
+    name,
+    help,
+    labelNames: ['upstream'],
+    registers: [registry],
+    collect() {
+      gauge.reset();
+      for (const { url, up } of read()) gauge.set({ upstream: url }, Number(up));
+    },
+  });
+}
+
+function infoGauge({ name, help }: MetricDefinition, registry: Registry, labels: Record<string, string>): Gauge {
+  const gauge = new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] });
+  gauge.set(labels, 1);
+  return gauge;
 }

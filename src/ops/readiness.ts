@@ -4,6 +4,8 @@ export interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
   readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped'>;
+  /** Whether requests can be sent to any upstream. */
+  readonly upstreamUp: boolean;
 }
 
 export type ReadinessReason =
@@ -11,7 +13,8 @@ export type ReadinessReason =
   | 'store_never_reached'
   | 'draining'
   | 'store_unreachable'
-  | 'store_wiped';
+  | 'store_wiped'
+  | 'upstream_down';
 
 export interface Readiness {
   readonly status: 'ready' | 'degraded' | 'not_ready';
@@ -20,10 +23,11 @@ export interface Readiness {
 }
 
 /**
- * Whether traffic may be sent here. A store that was reached once and is lost makes the gateway degraded, not unready:
- * every instance would lose it at the same time, and taking all of them out of rotation would turn a blip into an outage.
+ * Whether traffic may be sent here. A store that was reached once and is lost makes the gateway degraded, not unready, and
+ * so do upstreams: every instance would lose them at the same time, and taking all of them out of rotation would turn a
+ * blip into an outage.
  */
-export function assessReadiness({ configLoaded, draining, store }: ReadinessFacts): Readiness {
+export function assessReadiness({ configLoaded, draining, store, upstreamUp }: ReadinessFacts): Readiness {
   const reasons: ReadinessReason[] = [];
   if (!configLoaded) reasons.push('configuration_not_loaded');
   if (!store.reached) reasons.push('store_never_reached');
@@ -31,5 +35,6 @@ export function assessReadiness({ configLoaded, draining, store }: ReadinessFact
   if (reasons.length > 0) return { status: 'not_ready', reasons };
   if (!store.up) reasons.push('store_unreachable');
   if (store.wiped) reasons.push('store_wiped');
+  if (!upstreamUp) reasons.push('upstream_down');
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
 }

@@ -148,7 +148,7 @@ export const PROBLEMS = {
   upstream_unavailable: {
     status: 503,
     title: 'The backend is unavailable',
-    when: 'No backend could be reached, so the request was never sent.',
+    when: 'No backend could be reached, none is in service, or none had a free connection in time, so the request was never sent.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
   },
   internal_error: {

@@ -1,4 +1,4 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemScheduler } from '../clock.ts';
 import { ConnectTimeoutError } from './failures.ts';
@@ -10,25 +10,45 @@ export interface ConnectionEvents {
   onBytes(bytes: Buffer, length: number): void;
 }
 
+/** Without the brackets of an IPv6 address. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '');
+}
+
 /** Begins a connection. When it fails, the socket emits `error` and `close`. */
 export type Connect = (events: ConnectionEvents) => Socket;
 
 /** Read at once from a connection, at most. */
 const READ_BYTES = 64 * 1024;
 
+export interface ConnectOptions {
+  /** Gives all addresses of the host's name, which are tried in turn; left out, the system is asked for each connection. */
+  readonly lookup?: LookupFunction | undefined;
+  /** PEM: who must have signed the other side's certificate (left out: the well-known ones), and what it is shown. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined;
+}
+
 /**
  * Connections to the origin of `url`. `timeoutMs` has the lookup of the host's name and TLS in it. TLS expects the name
  * in the URL, never one that a request's Host field brings in, and speaks HTTP/1.1 only.
  */
-export function createConnect(url: URL, timeoutMs: number): Connect {
+export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: ConnectOptions = {}): Connect {
   const isTls = url.protocol === 'https:';
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const address = { host, port: Number(url.port) || (isTls ? 443 : 80), noDelay: true, keepAlive: true };
+  const host = hostOf(url);
+  const port = Number(url.port) || (isTls ? 443 : 80);
+  const address = { host, port, noDelay: true, keepAlive: true, autoSelectFamily: true, ...(lookup && { lookup }) };
   let session: Buffer | undefined;
 
   function openTls({ onBytes }: ConnectionEvents): Socket {
     const servername = isIP(host) === 0 ? host : '';
-    const socket = connectTls({ ...address, servername, ALPNProtocols: ['http/1.1'], ...(session && { session }) });
+    const socket = connectTls({
+      ...address,
+      ...tls,
+      servername,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: ['http/1.1'],
+      ...(session && { session }),
+    });
     socket.on('session', (ticket: Buffer) => {
       session = ticket;
     });

@@ -17,6 +17,8 @@ export interface ConnectionPoolOptions {
   /** Of the upstream's header fields. */
   readonly maxHeaderBytes: number;
   readonly clock: Clock;
+  /** A connection was made; or was not, because of `error`. Told before those who wait hear of it. */
+  readonly onConnect?: (error: Error | undefined) => void;
 }
 
 /** A free connection is used again for so long where the upstream says nothing: servers close theirs after 5 s or more. */
@@ -47,13 +49,26 @@ export class ConnectionPool {
     this.#sweep = setInterval(() => this.#closeUnused(), SWEEP_MS).unref();
   }
 
-  /** Finds `taker` a connection: now, or when one is made or becomes free. */
-  take(taker: Taker): void {
+  /** Exchanges under way and those who wait. */
+  get load(): number {
+    return this.#all.size - this.#connecting - this.#free.length + this.#waiting.size;
+  }
+
+  /** Connections that stand. */
+  get standing(): number {
+    return this.#all.size - this.#connecting;
+  }
+
+  /**
+   * Finds `taker` a connection: now, or when one is made or becomes free. `isWaryOfKept`: none that nobody has heard of
+   * for a while, because one of them turned out to be closed.
+   */
+  take(taker: Taker, isWaryOfKept = false): void {
     if (this.#isClosed) {
       taker.onNoConnection(new PoolClosedError());
       return;
     }
-    const connection = this.#takeFree();
+    const connection = isWaryOfKept ? undefined : this.#takeFree();
     if (connection === undefined) {
       this.#waiting.add(taker);
       this.#connectIfNeeded();
@@ -66,6 +81,21 @@ export class ConnectionPool {
   withdraw(taker: Taker): void {
     this.#waiting.delete(taker);
     this.#tellIfIdle();
+  }
+
+  /** Begins a connection for nobody, to learn whether it can be made. */
+  probe(): void {
+    if (!this.#isClosed) this.#connect();
+  }
+
+  /** Closes the connections to addresses that are not `isKnown` any more, once they are free. */
+  retire(isKnown: (address: string) => boolean): void {
+    for (const connection of [...this.#all]) {
+      const { remoteAddress } = connection;
+      if (remoteAddress === undefined || isKnown(remoteAddress)) continue;
+      connection.isRetired = true;
+      if (this.#free.includes(connection)) connection.destroy();
+    }
   }
 
   /** Resolves when nobody waits and all connections have come back; takers that come later get none. */
@@ -101,6 +131,7 @@ export class ConnectionPool {
       onConnected: () => {
         made();
         connection.opened();
+        this.#options.onConnect?.(undefined);
         this.#offer(connection, DEFAULT_KEEP_MS);
       },
       onBytes: (bytes, length) => connection.receive(bytes, length),
@@ -117,6 +148,7 @@ export class ConnectionPool {
         if (at >= 0) this.#free.splice(at, 1);
         if (!isMade) {
           made();
+          if (!this.#isClosed) this.#options.onConnect?.(failure);
           this.#disappoint(failure);
         }
         this.#connectIfNeeded();
@@ -141,7 +173,7 @@ export class ConnectionPool {
     const named =
       keepAliveSeconds === undefined || Number.isNaN(keepAliveSeconds) ? undefined : keepAliveSeconds * 1000;
     const keepMs = named === undefined ? DEFAULT_KEEP_MS : Math.min(named - KEEP_MARGIN_MS, LONGEST_KEEP_MS);
-    if (keepMs > 0) this.#offer(connection, keepMs);
+    if (keepMs > 0 && !connection.isRetired) this.#offer(connection, keepMs);
     else connection.destroy();
   }
 

@@ -2,6 +2,8 @@ import type { ProblemCode } from '../problems/table.ts';
 
 /** Why a request got no complete answer from the upstream. */
 export type UpstreamFailure =
+  /** None of the upstreams is in service; nothing was tried. */
+  | 'none_available'
   /** No connection could be made: refused, unreachable, unknown host, TLS. */
   | 'refused'
   | 'connect_timeout'
@@ -30,6 +32,15 @@ export class ConnectionEndedError extends Error {
   }
 }
 
+/** There is no upstream to try: all are out of service. */
+export class NoneAvailableError extends Error {
+  override readonly name = 'NoneAvailableError';
+
+  constructor() {
+    super('no upstream is in service');
+  }
+}
+
 export class ConnectTimeoutError extends Error {
   override readonly name = 'ConnectTimeoutError';
   readonly code = 'ETIMEDOUT';
@@ -46,6 +57,7 @@ export class PoolClosedError extends Error {
 }
 
 const PROBLEMS_OF_FAILURES = {
+  none_available: 'upstream_unavailable',
   refused: 'upstream_unavailable',
   connect_timeout: 'upstream_unavailable',
   dispatch_timeout: 'upstream_unavailable',

@@ -1,27 +1,41 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import type { Clock } from '../clock.ts';
+import { type Clock, type Scheduler, systemScheduler } from '../clock.ts';
+import { type Lookup, lookupAddresses } from './addresses.ts';
+import type { Balance } from './balancer.ts';
 import { CallerWatch } from './caller-connection.ts';
-import { createConnect } from './connect.ts';
-import { ConnectionPool } from './connection-pool.ts';
+import { type ConnectOptions, createConnect } from './connect.ts';
 import { Deadlines } from './deadlines.ts';
+import type { HealthCheckConfig } from './health-checks.ts';
 import { type ForwardRequest, Relay, type RelayContext } from './relay.ts';
+import type { UpstreamStatus } from './upstream.ts';
+import { type UpstreamObserver, Upstreams } from './upstreams.ts';
 
 export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
 export interface ForwarderOptions {
-  /** The upstream's origin. */
-  readonly url: URL;
+  /** The upstreams' origins, none twice. */
+  readonly urls: readonly [URL, ...URL[]];
+  readonly balance: Balance;
+  readonly healthCheck?: HealthCheckConfig | undefined;
   readonly connectTimeoutMs: number;
   /** From the request's begin to the head of the answer. */
   readonly responseTimeoutMs: number;
   /** From the call to the answer's last byte in the caller's hands. */
   readonly totalTimeoutMs: number;
+  /** To each upstream. */
   readonly maxConnections: number;
   /** Of the upstream's header fields. */
   readonly maxHeaderBytes: number;
   /** Fields of the answer, in lower case, that only the gateway gives: the upstream's own are dropped. */
   readonly ownAnswerNames: ReadonlySet<string>;
+  /** As {@link createConnect} takes it. */
+  readonly tls?: ConnectOptions['tls'];
+  readonly observer: UpstreamObserver;
+  /** Left out: by the system. */
+  readonly lookup?: Lookup;
+  /** For health checks, probes and lookups; left out: Node.js's timers. */
+  readonly scheduler?: Scheduler;
   readonly clock: Clock;
 }
 
@@ -31,6 +45,8 @@ export interface Forwarder {
    * before this returns. `req.url` is overwritten.
    */
   forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;
+  /** How each upstream is doing, in the order of the URLs. */
+  status(): UpstreamStatus[];
   /** Resolves when the exchanges under way are over and the connections are closed; later requests are refused. */
   close(): Promise<void>;
 }
@@ -39,16 +55,15 @@ export interface Forwarder {
 const RELAY = Symbol('relay');
 
 export function createForwarder(options: ForwarderOptions): Forwarder {
-  const { url, responseTimeoutMs, totalTimeoutMs, ownAnswerNames, clock } = options;
-  const pool = new ConnectionPool({
-    connect: createConnect(url, options.connectTimeoutMs),
-    maxConnections: options.maxConnections,
-    maxHeaderBytes: options.maxHeaderBytes,
-    clock,
+  const { urls, responseTimeoutMs, totalTimeoutMs, ownAnswerNames, clock } = options;
+  const upstreams = new Upstreams({
+    ...options,
+    connectTo: (url, lookup) => createConnect(url, options.connectTimeoutMs, { lookup, tls: options.tls }),
+    lookup: options.lookup ?? lookupAddresses,
+    scheduler: options.scheduler ?? systemScheduler,
   });
   const context: RelayContext = {
-    pool,
-    authority: url.host,
+    upstreams,
     deadlines: new Deadlines(clock),
     callers: new CallerWatch(),
     ownAnswerNames,
@@ -64,7 +79,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   const middleware = createProxyMiddleware({
-    target: url,
+    target: urls[0], // the relay chooses among all of them
     pathRewrite: (_path, req) => relayOf(req).approvedPath,
     // Its own transport and its plugins would follow their own ideas of timeouts, headers and errors.
     ejectPlugins: true,
@@ -87,8 +102,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       middleware(req, res, giveUp).catch(giveUp);
     },
     close() {
-      closing ??= pool.close();
+      closing ??= upstreams.close();
       return closing;
     },
+    status: () => upstreams.status(),
   };
 }

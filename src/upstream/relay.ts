@@ -2,11 +2,13 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Clock } from '../clock.ts';
 import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './answer-head.ts';
 import { type CallerWatch, cutConnection } from './caller-connection.ts';
-import type { ConnectionPool, Taker } from './connection-pool.ts';
+import type { Taker } from './connection-pool.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
-import { classifyError, InvalidAnswerError, type UpstreamFailure } from './failures.ts';
+import { classifyError, InvalidAnswerError, NoneAvailableError, type UpstreamFailure } from './failures.ts';
 import { requestHead } from './request-head.ts';
+import type { Upstream } from './upstream.ts';
 import type { Exchange, UpstreamConnection } from './upstream-connection.ts';
+import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardRequest {
   /** Origin-form path and query for the upstream, approved by the guard; sent as it is. */
@@ -38,6 +40,8 @@ interface ForwardFacts {
   readonly status: number | undefined;
   /** From the request's begin to the answer's last byte, or to the end of the exchange; 0 when it never began. */
   readonly upstreamMs: number;
+  /** Authority of the upstream that was asked last, or would have been; undefined when none was in service. */
+  readonly upstream: string | undefined;
   /** Content of the answer that was taken from the upstream. */
   readonly contentBytes: number;
 }
@@ -58,9 +62,7 @@ export type ForwardOutcome =
 
 /** What all exchanges of one forwarder share. */
 export interface RelayContext {
-  readonly pool: Pick<ConnectionPool, 'take' | 'withdraw'>;
-  /** The upstream's own, for Host. */
-  readonly authority: string;
+  readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly callers: Pick<CallerWatch, 'watch' | 'unwatch'>;
   readonly ownAnswerNames: ReadonlySet<string>;
@@ -81,6 +83,9 @@ export interface RelayContext {
  */
 type Phase = 'idle' | 'waiting' | 'begun' | 'relaying' | 'received' | 'over';
 
+/** Made once: a flood of requests that nobody can take should cost little. */
+const NONE_AVAILABLE = new NoneAvailableError();
+
 /** Content up to here that came whole with its head is sent as text, in one write with it; beyond, text costs more. */
 const MOST_TEXT_BYTES = 16 * 1024;
 
@@ -94,8 +99,12 @@ export class Relay implements Exchange, Taker, Timed {
   deadlineMs = Infinity;
   #phase: Phase = 'idle';
   #path = '';
+  #upstream: Upstream | undefined;
   #connection: UpstreamConnection | undefined;
   #begun = false;
+  #isRetry = false;
+  /** Of a first attempt that had begun. */
+  #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
   #begunAtMs = 0;
   #upstreamMs: number | undefined;
   #status: number | undefined;
@@ -126,7 +135,10 @@ export class Relay implements Exchange, Taker, Timed {
     this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
     this.#context.callers.watch(this.#req.socket, this);
     this.#context.deadlines.watch(this);
-    this.#context.pool.take(this);
+    this.#context.upstreams.countRequest();
+    const upstream = this.#context.upstreams.choose();
+    if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
+    else this.#seek(upstream, false);
   }
 
   /** Ends the exchange because of a bug, and leaves neither side hanging. */
@@ -140,25 +152,24 @@ export class Relay implements Exchange, Taker, Timed {
 
   onConnection(connection: UpstreamConnection): boolean {
     if (this.#phase !== 'waiting') return false;
-    const { clock, authority, responseTimeoutMs } = this.#context;
+    const { clock, responseTimeoutMs } = this.#context;
     const nowMs = clock.monotonicMs();
-    const isLate = nowMs >= Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
-    if (isLate || clock.nowMs() >= this.#request.beginBeforeWallMs) {
+    if (!this.#mayBegin(nowMs)) {
       this.#fail('dispatch_timeout', new Error('a connection came too late'));
       return false;
     }
     const { method = 'GET' } = this.#req;
     let head: string;
     try {
-      head = requestHead(method, this.#path, authority, this.#request.headers);
+      head = requestHead(method, this.#path, this.#upstream?.authority ?? '', this.#request.headers);
     } catch (error) {
       this.giveUp(error);
       return false;
     }
     this.#phase = 'begun';
     this.#connection = connection;
+    if (!this.#begun) this.#begunAtMs = nowMs;
     this.#begun = true;
-    this.#begunAtMs = nowMs;
     this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
     connection.send(head, method === 'HEAD', this);
     return true;
@@ -204,11 +215,18 @@ export class Relay implements Exchange, Taker, Timed {
   }
 
   onError(error: unknown): void {
+    const connection = this.#connection;
     this.#connection = undefined;
     if (this.#phase === 'over') return;
-    const failure = classifyError(error, this.#begun);
-    if (failure === undefined || !(error instanceof Error)) this.giveUp(error);
-    else this.#fail(failure, error);
+    const failure = classifyError(error, connection !== undefined);
+    if (failure === undefined || !(error instanceof Error)) {
+      this.giveUp(error);
+      return;
+    }
+    // An upstream may close a kept connection at any time (RFC 9112 §9.5): that is no fault of it.
+    const wasClosing = failure === 'reset' && connection?.isReused === true && !connection.hasAnswered;
+    if (connection !== undefined && !wasClosing) this.#upstream?.failed(error.message);
+    if (!this.#retry(failure, error, connection)) this.#fail(failure, error);
   }
 
   onCallerGone(): void {
@@ -224,6 +242,7 @@ export class Relay implements Exchange, Taker, Timed {
         break;
       case 'begun': {
         const total = this.#context.clock.monotonicMs() >= this.#totalDeadlineMs;
+        if (!total) this.#upstream?.failed('the head of an answer was late');
         this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the answer is late'));
         break;
       }
@@ -241,6 +260,7 @@ export class Relay implements Exchange, Taker, Timed {
     this.#connection = undefined;
     this.#phase = 'received';
     this.#upstreamMs = this.#sinceBegun();
+    this.#upstream?.answered(this.#status ?? 0);
     const res = this.#res;
     if (rest === undefined) res.end();
     else res.end(rest, 'latin1');
@@ -268,7 +288,41 @@ export class Relay implements Exchange, Taker, Timed {
     const headSent = this.#res.headersSent;
     if (headSent) cutConnection(this.#res);
     this.#dropConnection();
-    this.#settle({ kind: 'failed', failure, headSent, cause, ...this.#facts() });
+    // That a second attempt never began is not what became of the request: the first one did, and was counted.
+    const told = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
+    this.#settle({ kind: 'failed', ...told, headSent, ...this.#facts() });
+  }
+
+  /** `isWaryOfKept`: see {@link Upstream.take}. */
+  #seek(upstream: Upstream, isWaryOfKept: boolean): void {
+    this.#upstream = upstream;
+    upstream.take(this, isWaryOfKept);
+  }
+
+  /** Whether the backend may still see the request: it has been counted for a moment that must not be over. */
+  #mayBegin(nowMs: number): boolean {
+    const { beginBefore, beginBeforeWallMs } = this.#request;
+    return nowMs < beginBefore && nowMs < this.#totalDeadlineMs && this.#context.clock.nowMs() < beginBeforeWallMs;
+  }
+
+  /**
+   * Sends the request once more, if no byte of an answer has come: it is a GET or HEAD, which may be repeated (RFC 9110
+   * §9.2.2). To another upstream if there is one; to the same one only after it ended a connection, for the next one
+   * may stand. False: it is not to be, or cannot be.
+   */
+  #retry(failure: UpstreamFailure, cause: Error, connection: UpstreamConnection | undefined): boolean {
+    const { clock, upstreams } = this.#context;
+    if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'begun')) return false;
+    if (connection?.hasAnswered === true) return false;
+    const other = upstreams.chooseOther(this.#upstream);
+    const next = other ?? (connection === undefined ? undefined : upstreams.choose());
+    if (next === undefined || !this.#mayBegin(clock.monotonicMs()) || !upstreams.mayRetry()) return false;
+    this.#isRetry = true;
+    if (connection !== undefined) this.#firstFailure = { failure, cause };
+    this.#phase = 'waiting';
+    this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
+    this.#seek(next, other === undefined);
+    return true;
   }
 
   #settle(outcome: ForwardOutcome): void {
@@ -281,7 +335,7 @@ export class Relay implements Exchange, Taker, Timed {
   }
 
   #close(): void {
-    if (this.#phase === 'waiting') this.#context.pool.withdraw(this);
+    if (this.#phase === 'waiting') this.#upstream?.withdraw(this);
     if (this.#phase !== 'idle') {
       this.#context.deadlines.unwatch(this);
       this.#context.callers.unwatch(this.#req.socket, this);
@@ -306,6 +360,7 @@ export class Relay implements Exchange, Taker, Timed {
       begun: this.#begun,
       status: this.#status,
       upstreamMs: this.#upstreamMs ?? this.#sinceBegun(),
+      upstream: this.#upstream?.authority,
       contentBytes: this.#contentBytes,
     };
   }

@@ -29,9 +29,13 @@ export class UpstreamConnection {
   #exchange: Exchange | undefined;
   #isPaused = false;
   #isGone = false;
+  #isReused = false;
+  #hasAnswered = false;
   #error: Error | undefined;
   /** While it is free: monotonic ms after which it is not used any more. The pool's. */
   usableUntilMs = 0;
+  /** It is not to be used again. The pool's. */
+  isRetired = false;
 
   /** `socket`: being made, or made. Its bytes come by {@link receive}. */
   constructor(socket: Socket, mostHeaderBytes: number, owner: ConnectionOwner) {
@@ -49,6 +53,21 @@ export class UpstreamConnection {
     this.#socket.on('end', () => this.#ended());
   }
 
+  /** Of the upstream; undefined unless the connection stands. */
+  get remoteAddress(): string | undefined {
+    return this.#socket.remoteAddress;
+  }
+
+  /** Whether the exchange is not its first one, so that the upstream may have been closing it as the request came. */
+  get isReused(): boolean {
+    return this.#isReused;
+  }
+
+  /** Whether any byte has come since the last request was sent. */
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
+  }
+
   /** How long the upstream said, with its last answer, that it keeps the connection. */
   get keepAliveSeconds(): number | undefined {
     return this.#parser.keepAliveSeconds;
@@ -57,6 +76,8 @@ export class UpstreamConnection {
   /** `head`: the request, which has no content, as Latin-1. */
   send(head: string, isHead: boolean, exchange: Exchange): void {
     this.#exchange = exchange;
+    this.#isReused = this.#hasAnswered;
+    this.#hasAnswered = false;
     this.#parser.expect(exchange, isHead);
     this.#socket.write(head, 'latin1');
   }
@@ -68,6 +89,7 @@ export class UpstreamConnection {
       this.destroy();
       return;
     }
+    this.#hasAnswered = true;
     try {
       this.#parser.receive(bytes, length);
     } catch (error) {

@@ -132,7 +132,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     store: { kind: 'embedded', up: true, reached: true, wiped: false, last_error: null },
     invalidation: { connected: true },
     instances: 3,
-    upstreams: [{ url: 'http://conversations:3000' }],
+    upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],
   });
 });
 

@@ -108,7 +108,9 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
       config: { file: 'gateway.yaml', hash: 'abc123', loadedAtMs: Date.parse('2026-03-01T11:30:00Z') },
       store: store.status(),
       instances: 3,
-      upstreams: [{ url: 'http://conversations:3000' }],
+      upstreams: [
+        { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
+      ],
     }),
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
     clock,

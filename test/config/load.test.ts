@@ -26,7 +26,8 @@ describe('the shipped files', () => {
       admin: { host: '127.0.0.1', port: 8082 },
       store: { url: 'redis://redis:6379/1', keyPrefix: 'tollgate', timeoutMs: 100 },
       upstream: {
-        target: { kind: 'url', url: 'http://backend:3000' },
+        target: { kind: 'urls', urls: ['http://backend:3000'] },
+        balance: 'least_loaded',
         connectTimeoutMs: 1000,
         responseTimeoutMs: 30_000,
         totalTimeoutMs: 120_000,
@@ -292,7 +293,18 @@ describe('the result', () => {
 
   test('the upstream is an origin', async () => {
     const config = await load('store: { url: "sqlite:a" }\nupstream: { urls: ["HTTP://Backend:80/"] }');
-    expect(config.upstream.target).toEqual({ kind: 'url', url: 'http://backend' });
+    expect(config.upstream.target).toEqual({ kind: 'urls', urls: ['http://backend'] });
+  });
+
+  test('several upstreams are kept in their order, with how they are balanced and checked', async () => {
+    const { upstream } = await load(
+      'store: { url: "sqlite:a" }\nupstream: { urls: ["https://b", "http://a:1"], balance: round_robin, health_check: { path: /healthz } }',
+    );
+    expect(upstream).toMatchObject({
+      target: { kind: 'urls', urls: ['https://b', 'http://a:1'] },
+      balance: 'round_robin',
+      healthCheck: { path: '/healthz', intervalMs: 5000 },
+    });
   });
 
   test('one port on different addresses, and port 0 twice, are fine', async () => {

@@ -243,8 +243,15 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
   });
 
   test.each([
-    ['urls: []', 'urls: must have exactly one entry in this version'],
-    ['urls: [sample, sample]', 'urls: must have exactly one entry in this version'],
+    ['urls: []', 'urls: must have at least one entry'],
+    ['urls: [sample, sample]', 'urls[1]: is the same as urls[0]; keep one'],
+    ['urls: [http://b:80, HTTP://B/]', 'urls[1]: is the same as urls[0]; keep one'],
+    ['urls: [http://b, sample]', 'urls[1]: must stand alone: the bundled backend shares no requests'],
+    ['urls: [sample]\n  balance: random', 'balance: must be one of least_loaded, round_robin, got "random"'],
+    [
+      'urls: [sample]\n  health_check: { path: healthz }',
+      'health_check.path: must begin with "/" and have 1 to 1024 printable ASCII characters without spaces and "#", got "healthz"',
+    ],
     ['urls: sample', 'urls: must be a list, got a single value'],
     ['urls: [sample]\n  total_timeout_ms: 29999', 'total_timeout_ms: must not be below response_timeout_ms'],
     [

@@ -49,13 +49,15 @@ export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promi
   const backend = await startBackend();
   onTestFinished(() => backend.close());
   const forwarder = createForwarder({
-    url: new URL(backend.url),
+    urls: [new URL(backend.url)],
+    balance: 'least_loaded',
     connectTimeoutMs: 5000,
     responseTimeoutMs: 5000,
     totalTimeoutMs: 5000,
     maxConnections: 8,
     maxHeaderBytes: 16_384,
     ownAnswerNames: OWN_ANSWER_NAMES,
+    observer: { changed() {}, retry() {} },
     clock,
   });
   onTestFinished(() => forwarder.close());
@@ -85,6 +87,7 @@ export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promi
     configHash: 'abc123',
     configLoadedAtMs: 0,
     storeIsWiped: () => false,
+    upstreams: () => [],
     defaultMetrics: false,
   });
   const app = createPublicApp({

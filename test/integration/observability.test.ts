@@ -118,7 +118,8 @@ describe.each(STORES)('metrics over $name', (store) => {
       'plan="enterprise",policy="hourly",outcome="allowed"': 1,
       'plan="enterprise",policy="hourly",outcome="denied"': 2,
     });
-    expect(backend.seen).toHaveLength(7);
+    // What was reset is tried once more.
+    expect(backend.seen).toHaveLength(8);
     expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 0 });
   });
 

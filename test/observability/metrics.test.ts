@@ -10,6 +10,7 @@ function openMetrics(defaultMetrics = false): Metrics {
     configHash: 'abc123',
     configLoadedAtMs: 1_700_000_000_500,
     storeIsWiped: () => false,
+    upstreams: () => [],
     defaultMetrics,
   });
 }
@@ -204,6 +205,7 @@ it('two sets of metrics share nothing unless they are given one registry', async
     configHash: 'x',
     configLoadedAtMs: 0,
     storeIsWiped: () => false,
+    upstreams: () => [],
     defaultMetrics: false,
   });
   expect(registry.getSingleMetric('tollgate_http_requests_total')).toBeDefined();

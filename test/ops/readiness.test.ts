@@ -1,7 +1,12 @@
 import { expect, it } from 'vitest';
 import { assessReadiness } from '../../src/ops/readiness.ts';
 
-const READY = { configLoaded: true, draining: false, store: { reached: true, up: true, wiped: false } };
+const READY = {
+  configLoaded: true,
+  draining: false,
+  store: { reached: true, up: true, wiped: false },
+  upstreamUp: true,
+};
 
 it.each([
   ['everything is there', READY, 'ready', []],
@@ -17,6 +22,7 @@ it.each([
     'degraded',
     ['store_wiped'],
   ],
+  ['no upstream is in service', { ...READY, upstreamUp: false }, 'degraded', ['upstream_down']],
   [
     'the store was never reached',
     { ...READY, store: { reached: false, up: false, wiped: false } },

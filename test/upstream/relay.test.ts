@@ -2,20 +2,32 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemScheduler } from '../../src/clock.ts';
 import type { CallerWatcher } from '../../src/upstream/caller-connection.ts';
-import { ConnectionPool } from '../../src/upstream/connection-pool.ts';
 import type { Timed } from '../../src/upstream/deadlines.ts';
 import { type ForwardOutcome, Relay } from '../../src/upstream/relay.ts';
+import { type RetryResult, Upstreams } from '../../src/upstream/upstreams.ts';
 import { holdConnections } from './support/held-connections.ts';
 
 /** A relay whose connection is still being made: moments that real connections pass too fast to be met. */
-function connecting() {
+function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   let nowMs = 0;
   const clock = { nowMs: () => 0, monotonicMs: () => nowMs };
   const req = new IncomingMessage(new Socket());
   req.method = 'GET';
   const { connect, begun } = holdConnections();
-  const pool = new ConnectionPool({ connect, maxConnections: 1, maxHeaderBytes: 16_384, clock });
+  const retries: RetryResult[] = [];
+  const upstreams = new Upstreams({
+    urls,
+    balance: 'least_loaded',
+    connectTo: () => connect,
+    maxConnections: 1,
+    maxHeaderBytes: 16_384,
+    observer: { changed() {}, retry: (result) => void retries.push(result) },
+    lookup: () => Promise.reject(new Error('there is no name to look up')),
+    clock,
+    scheduler: systemScheduler,
+  });
   const callers = new Set<CallerWatcher>();
   const deadlines = new Set<Timed>();
   const { promise: outcome, resolve: settled, reject: broken } = Promise.withResolvers<ForwardOutcome>();
@@ -33,8 +45,7 @@ function connecting() {
       broken,
     },
     {
-      pool,
-      authority: 'upstream.test',
+      upstreams,
       deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
       callers: {
         watch: (_socket, watcher) => void callers.add(watcher),
@@ -52,7 +63,9 @@ function connecting() {
   return {
     relay,
     outcome,
-    pool,
+    upstreams,
+    retries,
+    begun,
     connection,
     watchers: () => callers.size + deadlines.size,
     leave() {
@@ -64,12 +77,12 @@ function connecting() {
   };
 }
 
-test('a connection that stands after the caller has left is not used, and the pool does not close before', async () => {
-  const { outcome, pool, connection, leave } = connecting();
+test('a connection that stands after the caller has left is not used, and the upstreams do not close before', async () => {
+  const { outcome, upstreams, connection, leave } = connecting();
   leave();
   expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
   let closed = false;
-  const closing = pool.close().then(() => {
+  const closing = upstreams.close().then(() => {
     closed = true;
   });
   await setImmediate();
@@ -91,7 +104,7 @@ test('a request begins up to the last moment', async () => {
   const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);
   connection.stand();
-  expect(connection.sent).toBe('GET / HTTP/1.1\r\nHost: upstream.test\r\n\r\n');
+  expect(connection.sent).toBe('GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n');
   leave();
   expect(await outcome).toMatchObject({ kind: 'client_gone', begun: true });
   expect(connection.destroyed).toBe(true);
@@ -106,11 +119,11 @@ test('a bug before the request began rejects and lets the connection go unused',
 });
 
 test('a connection that fails after its request was given up is nobody’s failure', async () => {
-  const { outcome, pool, connection, leave } = connecting();
+  const { outcome, upstreams, connection, leave } = connecting();
   leave();
   connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
   expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
-  await pool.close();
+  await upstreams.close();
 });
 
 test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
@@ -136,4 +149,18 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
   end(connected);
   await connected.outcome.catch(() => {});
   expect(connected.watchers()).toBe(0);
+});
+
+test.each([
+  [999_999, 2, ['sent']],
+  [1_000_000, 1, []],
+])('refused at %i ms of 1,000,000 to begin within, %i connections are tried', async (ms, attempts, retried) => {
+  const urls = [new URL('http://192.0.2.1'), new URL('http://192.0.2.2')];
+  const { outcome, connection, setTime, begun, retries } = connecting(urls);
+  setTime(ms);
+  connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+  await new Promise((resolve) => connection.once('close', resolve));
+  begun[1]?.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'refused', begun: false });
+  expect([begun.length, retries]).toEqual([attempts, retried]);
 });

@@ -11,6 +11,10 @@ import {
   type ForwardRequest,
 } from '../../../src/upstream/forwarder.ts';
 
+function localUrl(port: number): URL {
+  return new URL(`http://127.0.0.1:${port}`);
+}
+
 export interface Gateway {
   readonly port: number;
   readonly forwarder: Forwarder;
@@ -24,17 +28,23 @@ export interface GatewayOptions extends Partial<ForwarderOptions> {
   beforeForwarding?: (req: IncomingMessage) => Promise<void>;
 }
 
-/** A server that does nothing but forward, to an upstream on this machine. Closed when the test ends. */
-export async function startGateway(upstreamPort: number, options: GatewayOptions = {}): Promise<Gateway> {
+/** A server that does nothing but forward, to upstreams on this machine. Closed when the test ends. */
+export async function startGateway(
+  upstreamPort: number | readonly [number, ...number[]],
+  options: GatewayOptions = {},
+): Promise<Gateway> {
   const { request = () => ({}), beforeForwarding, ...forwarderOptions } = options;
+  const [first, ...others] = typeof upstreamPort === 'number' ? [upstreamPort] : upstreamPort;
   const forwarder = createForwarder({
-    url: new URL(`http://127.0.0.1:${upstreamPort}`),
+    urls: [localUrl(first), ...others.map(localUrl)],
+    balance: 'round_robin',
     connectTimeoutMs: 5_000,
     responseTimeoutMs: 10_000,
     totalTimeoutMs: 15_000,
     maxConnections: 8,
     maxHeaderBytes: 16_384,
     ownAnswerNames: new Set(['x-request-id']),
+    observer: { changed() {}, retry() {} },
     clock: systemClock,
     ...forwarderOptions,
   });

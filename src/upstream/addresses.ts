@@ -1,0 +1,103 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup as systemLookup } from 'node:dns/promises';
+import type { LookupFunction } from 'node:net';
+import type { Scheduled, Scheduler } from '../clock.ts';
+
+/** All addresses of a name, the preferred ones first. */
+export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+/** By the system's resolver, /etc/hosts included. */
+export const lookupAddresses: Lookup = (hostname) => systemLookup(hostname, { all: true });
+
+const LOOKUP_INTERVAL_MS = 5_000;
+/** Some name servers give a few of many addresses at a time: one that is left out once has not vanished. */
+const LOOKUPS_TO_VANISH = 3;
+
+export interface AddressesOptions {
+  readonly hostname: string;
+  readonly lookup: Lookup;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+  /** Addresses are gone for good; `isKnown` tells which are not. */
+  vanished(isKnown: (address: string) => boolean): void;
+}
+
+/**
+ * The addresses of one name, looked up now and then and not per connection. While lookups fail, the last addresses
+ * hold: a name server that is away is no reason to lose an upstream that is there.
+ */
+export class Addresses {
+  readonly #options: AddressesOptions;
+  #current: readonly LookupAddress[] = [];
+  /** Every address that has not vanished, and how often in a row it was left out. */
+  readonly #leftOut = new Map<string, number>();
+  #underWay: Promise<void> | undefined;
+  #turn = 0;
+  #timer: Scheduled | undefined;
+  #isClosed = false;
+
+  constructor(options: AddressesOptions) {
+    this.#options = options;
+    this.#schedule();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+  }
+
+  /** For `net.connect`, which has to be told to try several: connections are spread over all addresses. */
+  readonly lookup: LookupFunction = (_hostname, _options, callback) => {
+    if (this.#current.length > 0) {
+      process.nextTick(callback, null, this.#inTurn());
+      return;
+    }
+    this.#refresh().then(
+      () => callback(null, this.#inTurn()),
+      (error) => callback(error, []),
+    );
+  };
+
+  #schedule(): void {
+    this.#timer = this.#options.scheduler.after(LOOKUP_INTERVAL_MS, () => {
+      const goOn = (): void => {
+        if (!this.#isClosed) this.#schedule();
+      };
+      this.#refresh().then(goOn, goOn);
+    });
+  }
+
+  /** One lookup at a time, for whoever asks. */
+  #refresh(): Promise<void> {
+    this.#underWay ??= this.#options
+      .lookup(this.#options.hostname)
+      .then((addresses) => this.#learn(addresses))
+      .finally(() => {
+        this.#underWay = undefined;
+      });
+    return this.#underWay;
+  }
+
+  #learn(addresses: readonly LookupAddress[]): void {
+    if (addresses.length === 0) return;
+    this.#current = addresses;
+    let hasVanished = false;
+    for (const [address, times] of this.#leftOut) {
+      this.#leftOut.set(address, times + 1);
+      if (times + 1 < LOOKUPS_TO_VANISH) continue;
+      if (addresses.some((each) => each.address === address)) continue;
+      this.#leftOut.delete(address);
+      hasVanished = true;
+    }
+    for (const { address } of addresses) this.#leftOut.set(address, 0);
+    if (hasVanished && !this.#isClosed) this.#options.vanished((address) => this.#leftOut.has(address));
+  }
+
+  /** Each time another one first, but of the family that the resolver prefers (RFC 6724). */
+  #inTurn(): LookupAddress[] {
+    const family = this.#current[0]?.family;
+    const preferred = this.#current.filter((each) => each.family === family);
+    const others = this.#current.filter((each) => each.family !== family);
+    const first = this.#turn++ % preferred.length;
+    return [...preferred.slice(first), ...preferred.slice(0, first), ...others];
+  }
+}

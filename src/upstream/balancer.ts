@@ -1,0 +1,51 @@
+/** What is balanced: read anew for each choice. */
+export interface Balanced {
+  readonly isUp: boolean;
+  /** Exchanges under way and in the queue. */
+  readonly load: number;
+}
+
+export type Balance = 'least_loaded' | 'round_robin';
+
+/** One that is up and not `except`; undefined if there is none. */
+export type Choose<Member> = (except?: Member) => Member | undefined;
+
+/** Chooses among `members`, whose order doesn't matter. Called for every request: no allocation, one short loop. */
+export function createBalancer<Member extends Balanced>(balance: Balance, members: readonly Member[]): Choose<Member> {
+  const [only] = members;
+  if (members.length === 1 && only !== undefined) {
+    return (except) => (only.isUp && only !== except ? only : undefined);
+  }
+  return balance === 'least_loaded' ? leastLoaded(members) : roundRobin(members);
+}
+
+/** Among equals it is each one's turn: they would all get the first one otherwise, as long as there is little to do. */
+function leastLoaded<Member extends Balanced>(members: readonly Member[]): Choose<Member> {
+  let first = 0;
+  return (except) => {
+    first = first + 1 < members.length ? first + 1 : 0;
+    let chosen: Member | undefined;
+    let lowest = Number.POSITIVE_INFINITY;
+    for (let i = 0, at = first; i < members.length; i++, at = at + 1 < members.length ? at + 1 : 0) {
+      const member = members[at];
+      if (member === undefined || !member.isUp || member === except) continue;
+      const { load } = member;
+      if (load >= lowest) continue;
+      chosen = member;
+      lowest = load;
+    }
+    return chosen;
+  };
+}
+
+function roundRobin<Member extends Balanced>(members: readonly Member[]): Choose<Member> {
+  let next = 0;
+  return (except) => {
+    for (let i = 0; i < members.length; i++) {
+      const member = members[next];
+      next = next + 1 < members.length ? next + 1 : 0;
+      if (member?.isUp && member !== except) return member;
+    }
+    return undefined;
+  };
+}

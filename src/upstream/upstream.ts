@@ -1,0 +1,156 @@
+import { isIP, type LookupFunction } from 'node:net';
+import type { Clock, Scheduler } from '../clock.ts';
+import { Addresses, type Lookup } from './addresses.ts';
+import type { Balanced } from './balancer.ts';
+import { type Connect, hostOf } from './connect.ts';
+import { ConnectionPool, type Taker } from './connection-pool.ts';
+import { Ejection, type EjectionReason } from './ejection.ts';
+import { type HealthCheckConfig, HealthChecks } from './health-checks.ts';
+
+/** How an upstream is doing, for whoever runs the gateway. */
+export interface UpstreamStatus {
+  /** The origin. */
+  readonly url: string;
+  /** Whether requests are sent to it. */
+  readonly up: boolean;
+  /** Why they are not. */
+  readonly reason: EjectionReason | 'health_check' | undefined;
+  /** What was seen last of the kind that `reason` is about; may name addresses. */
+  readonly fault: string | undefined;
+}
+
+export interface UpstreamOptions {
+  readonly url: URL;
+  /** How connections are made. `lookup`: left out where there is no name to look up. */
+  connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
+  readonly maxConnections: number;
+  readonly maxHeaderBytes: number;
+  /** Left out: it is judged by requests and connections only. */
+  readonly healthCheck?: HealthCheckConfig | undefined;
+  readonly lookup: Lookup;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  /** Whether the others can do without it. */
+  canBeSpared(): boolean;
+  /** {@link Upstream.isUp} has changed. */
+  changed(upstream: Upstream): void;
+}
+
+/** Answers that say that the upstream cannot do its work (RFC 9110 §15.6); they are passed on all the same. */
+function isGatewayFailure(status: number): boolean {
+  return status >= 502 && status <= 504;
+}
+
+/** One server of the backend: its connections, and what is held against it. */
+export class Upstream implements Balanced {
+  readonly url: string;
+  /** For Host. */
+  readonly authority: string;
+  readonly #pool: ConnectionPool;
+  readonly #ejection: Ejection;
+  readonly #checks: HealthChecks | undefined;
+  readonly #addresses: Addresses | undefined;
+  #isUp = true;
+  #fault: string | undefined;
+
+  constructor(options: UpstreamOptions) {
+    const { url, healthCheck, lookup, maxHeaderBytes, scheduler } = options;
+    this.url = url.origin;
+    this.authority = url.host;
+    const hostname = hostOf(url);
+    if (isIP(hostname) === 0) {
+      const vanished = (isKnown: (address: string) => boolean): void => this.#pool.retire(isKnown);
+      this.#addresses = new Addresses({ hostname, lookup, scheduler, vanished });
+    }
+    const connect = options.connectTo(url, this.#addresses?.lookup);
+    this.#pool = new ConnectionPool({
+      connect,
+      maxConnections: options.maxConnections,
+      maxHeaderBytes,
+      clock: options.clock,
+      onConnect: (error) => this.#connectEnded(error),
+    });
+    const changed = (): void => {
+      const isUp = this.#ejection.reason === undefined && this.#checks?.isFailing !== true;
+      if (isUp === this.#isUp) return;
+      this.#isUp = isUp;
+      options.changed(this);
+    };
+    this.#ejection = new Ejection({
+      scheduler,
+      canBeSpared: () => options.canBeSpared(),
+      isCutOff: () => this.#pool.standing === 0,
+      probe: () => this.#pool.probe(),
+      changed,
+    });
+    if (healthCheck) {
+      this.#checks = new HealthChecks({
+        ...healthCheck,
+        connect,
+        authority: this.authority,
+        maxHeaderBytes,
+        scheduler,
+        changed,
+      });
+    }
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  get load(): number {
+    return this.#pool.load;
+  }
+
+  status(): UpstreamStatus {
+    const { reason } = this.#ejection;
+    const common = { url: this.url, up: this.#isUp };
+    if (reason !== undefined) return { ...common, reason, fault: this.#fault };
+    if (this.#checks?.isFailing) return { ...common, reason: 'health_check', fault: this.#checks.fault };
+    return { ...common, reason: undefined, fault: undefined };
+  }
+
+  /** See {@link ConnectionPool.take}. */
+  take(taker: Taker, isWaryOfKept: boolean): void {
+    this.#pool.take(taker, isWaryOfKept);
+  }
+
+  withdraw(taker: Taker): void {
+    this.#pool.withdraw(taker);
+  }
+
+  /** A request got its whole answer. */
+  answered(status: number): void {
+    if (isGatewayFailure(status)) this.failed(`status ${status}`);
+    else this.#ejection.succeeded();
+  }
+
+  /** A request that had begun got no usable answer. */
+  failed(fault: string): void {
+    this.#fault = fault;
+    this.#ejection.failed();
+  }
+
+  /** Puts it back into service if it was ejected for what it might do better now: nothing else is left. */
+  readmitFailing(): void {
+    if (this.#ejection.reason === 'failing') this.#ejection.readmit();
+  }
+
+  /** Resolves when its exchanges are over; later takers get no connection. */
+  async close(): Promise<void> {
+    this.#checks?.close();
+    this.#ejection.close();
+    await this.#pool.close();
+    this.#addresses?.close();
+  }
+
+  #connectEnded(error: Error | undefined): void {
+    if (error === undefined) {
+      this.#ejection.connected();
+      return;
+    }
+    this.#fault = error.message;
+    this.#ejection.connectFailed();
+  }
+}

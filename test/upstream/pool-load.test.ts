@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
+import { holdConnections } from './support/held-connections.ts';
+import { HeldTime } from './support/held-time.ts';
+
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+
+function taker(): Taker {
+  return {
+    onNoConnection() {},
+    onConnection(connection) {
+      connection.send('GET / HTTP/1.1\r\n\r\n', false, { onHead() {}, onContent() {}, onPause() {}, onError() {} });
+      return true;
+    },
+  };
+}
+
+function openPool() {
+  const { connect, begun } = holdConnections();
+  const ends: (string | undefined)[] = [];
+  const pool = new ConnectionPool({
+    connect,
+    maxConnections: 2,
+    maxHeaderBytes: 16_384,
+    clock: new HeldTime(),
+    onConnect: (error) => void ends.push(error?.message),
+  });
+  return { pool, begun, ends };
+}
+
+test('the load is what waits and what is under way: not what is free or only being made', () => {
+  const { pool, begun } = openPool();
+  const facts = (): number[] => [pool.load, pool.standing];
+  const [first, second, third] = [taker(), taker(), taker()];
+  for (const each of [first, second, third]) pool.take(each);
+  expect(facts()).toEqual([3, 0]);
+  pool.withdraw(third);
+  expect(facts()).toEqual([2, 0]);
+  begun[0]?.stand();
+  expect(facts()).toEqual([2, 1]);
+  begun[1]?.stand();
+  begun[0]?.receive(ANSWER);
+  expect(facts()).toEqual([1, 2]);
+  pool.take(taker());
+  expect(facts()).toEqual([2, 2]);
+  begun[1]?.receive(ANSWER);
+  begun[0]?.receive(ANSWER);
+  expect(facts()).toEqual([0, 2]);
+  pool.probe();
+  expect(facts()).toEqual([0, 2]);
+});
+
+test('every connection tells once whether it was made', async () => {
+  const { pool, begun, ends } = openPool();
+  pool.probe();
+  pool.probe();
+  begun[0]?.stand();
+  begun[0]?.destroy(new Error('later'));
+  begun[1]?.destroy(new Error('refused'));
+  await new Promise((resolve) => begun[1]?.once('close', resolve));
+  expect(ends).toEqual([undefined, 'refused']);
+});
+
+test('who is wary of kept connections gets one that was just made, or has just been used', () => {
+  const { pool, begun } = openPool();
+  pool.take(taker());
+  begun[0]?.stand();
+  begun[0]?.receive(ANSWER);
+  pool.take(taker(), true);
+  expect([begun.length, pool.load]).toEqual([2, 1]);
+  begun[1]?.stand();
+  expect(begun[1]?.sent).not.toBe('');
+  pool.take(taker());
+  pool.take(taker(), true);
+  expect([begun.length, pool.load]).toEqual([2, 3]);
+  begun[0]?.receive(ANSWER);
+  expect(pool.load).toBe(2);
+});

@@ -1,0 +1,165 @@
+import type { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { RetryResult } from '../../src/upstream/upstreams.ts';
+import { call } from './support/caller.ts';
+import { fillBacklog } from './support/full-backlog.ts';
+import { startGateway } from './support/gateway.ts';
+import { findClosedPort, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
+
+/** Kept for longer than a busy machine takes for a test. */
+const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
+
+function noteRetries() {
+  const retries: RetryResult[] = [];
+  return { retries, observer: { changed() {}, retry: (result: RetryResult) => void retries.push(result) } };
+}
+
+test.each<[string, (socket: Socket) => void]>([
+  ['closed', (socket) => socket.end()],
+  ['reset', (socket) => socket.resetAndDestroy()],
+])('a kept connection that is %s as it is used again costs the caller nothing', async (_, end) => {
+  const upstream = await startRawUpstream((socket) => {
+    if (upstream.heads.length === 2) end(socket);
+    else socket.write(OK);
+  });
+  const { retries, observer } = noteRetries();
+  const gateway = await startGateway(upstream.port, { observer });
+  await call(gateway.port);
+  await gateway.nextOutcome();
+  expect((await call(gateway.port)).status).toBe(200);
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered', begun: true });
+  expect([upstream.heads.length, upstream.connections(), retries]).toEqual([3, 2, ['sent']]);
+});
+
+test('the second attempt trusts no other kept connection', async () => {
+  let isStale = false;
+  const upstream = await startRawUpstream((socket) => {
+    const wasKept = kept.has(socket);
+    kept.add(socket);
+    if (isStale && wasKept) socket.resetAndDestroy();
+    else if (isStale) socket.write(OK);
+    else held.push(socket);
+    if (held.length === 2) for (const each of held.splice(0)) each.write(OK);
+  });
+  const kept = new Set<Socket>();
+  const held: Socket[] = [];
+  const gateway = await startGateway(upstream.port, { maxConnections: 2 });
+  await Promise.all([call(gateway.port), call(gateway.port)]);
+  isStale = true;
+  expect((await call(gateway.port)).status).toBe(200);
+});
+
+test('HEAD is sent again as HEAD', async () => {
+  const upstream = await startRawUpstream((socket) => {
+    if (upstream.heads.length === 1) socket.end();
+    else socket.write(OK.slice(0, -2));
+  });
+  const gateway = await startGateway(upstream.port);
+  expect((await call(gateway.port, '/x', 'HEAD')).status).toBe(200);
+  expect(upstream.heads.map((head) => head.split('\r\n')[0])).toEqual(['HEAD /x HTTP/1.1', 'HEAD /x HTTP/1.1']);
+});
+
+test('a request is sent twice at most', async () => {
+  const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
+  const gateway = await startGateway(upstream.port);
+  expect((await call(gateway.port)).content.toString()).toContain('bad_gateway reset');
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', begun: true });
+  expect(upstream.heads).toHaveLength(2);
+});
+
+test.each<[string, string]>([
+  ['a part of a head', 'HTTP/1.1 2'],
+  ['an interim answer', 'HTTP/1.1 102 Processing\r\n\r\n'],
+  ['a part of the content', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart'],
+])('after %s nothing is sent again', async (_, bytes) => {
+  const upstream = await startRawUpstream((socket) => socket.end(bytes));
+  const gateway = await startGateway(upstream.port);
+  await call(gateway.port);
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'reset', begun: true });
+  expect(upstream.heads).toHaveLength(1);
+});
+
+test('an answer that is none, or late, is no reason to ask again', async () => {
+  const upstream = await startRawUpstream((socket, head) => {
+    if (head.includes('/nonsense')) socket.write('SSH-2.0\r\n\r\n');
+  });
+  const gateway = await startGateway(upstream.port, { responseTimeoutMs: 50 });
+  await call(gateway.port, '/nonsense');
+  await call(gateway.port, '/late');
+  expect(upstream.heads).toHaveLength(2);
+});
+
+test('a connection that is refused is made to another upstream', async () => {
+  const other = await startHttpUpstream((_req, res) => res.end('ok'));
+  const gateway = await startGateway([await findClosedPort(), other]);
+  for (let i = 0; i < 20; i++) {
+    expect((await call(gateway.port)).status).toBe(200);
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered', begun: true });
+  }
+});
+
+test('a connection that is not made in time is made to another upstream', async () => {
+  const other = await startHttpUpstream((_req, res) => res.end('ok'));
+  const gateway = await startGateway([await fillBacklog(), other], { connectTimeoutMs: 50 });
+  expect((await call(gateway.port)).status).toBe(200);
+});
+
+test('once its time to begin is over, a request is made to no other upstream', async () => {
+  const other = await startRawUpstream((socket) => socket.write(OK));
+  const gateway = await startGateway([await fillBacklog(), other.port], {
+    connectTimeoutMs: 100,
+    request: () => ({ beginBefore: systemClock.monotonicMs() + 50 }),
+  });
+  await call(gateway.port);
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', begun: false });
+  expect(other.heads).toEqual([]);
+});
+
+test('a request that was reset too late to begin once more is not sent again', async () => {
+  const upstream = await startRawUpstream((socket) => setTimeout(() => socket.resetAndDestroy(), 100));
+  const gateway = await startGateway(upstream.port, {
+    request: () => ({ beginBefore: systemClock.monotonicMs() + 60 }),
+  });
+  await call(gateway.port);
+  const outcome = await gateway.nextOutcome();
+  // On a busy machine it may not have begun at all.
+  if (outcome.begun) expect(outcome).toMatchObject({ failure: 'reset' });
+  expect(upstream.heads.length).toBeLessThanOrEqual(1);
+});
+
+test('refused everywhere, nothing began', async () => {
+  const gateway = await startGateway([await findClosedPort(), await findClosedPort()]);
+  expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable refused');
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', begun: false, upstreamMs: 0 });
+});
+
+test('a request that was reset by one and refused by the other had begun, and says so', async () => {
+  const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
+  const gateway = await startGateway([upstream.port, await findClosedPort()]);
+  const outcomes = [];
+  for (let i = 0; i < 2; i++) {
+    await call(gateway.port);
+    outcomes.push(await gateway.nextOutcome());
+  }
+  // One went to the one first, one to the other: begun either way.
+  for (const outcome of outcomes) expect(outcome).toMatchObject({ kind: 'failed', failure: 'reset', begun: true });
+  expect(upstream.heads).toHaveLength(2);
+});
+
+test('over its budget, a request gets the failure of its first attempt', async () => {
+  const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
+  const { retries, observer } = noteRetries();
+  // No time passes for the budget, so nothing but the requests brings retries.
+  const clock = { nowMs: () => 0, monotonicMs: () => 0 };
+  const gateway = await startGateway(upstream.port, { observer, clock, request: () => ({ beginBefore: 1 }) });
+  for (let i = 0; i < 140; i++) {
+    await call(gateway.port);
+    expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', begun: true });
+  }
+  const sent = retries.filter((result) => result === 'sent').length;
+  expect(sent).toBeGreaterThan(120);
+  expect(sent).toBeLessThanOrEqual(100 + 140 / 5);
+  expect(retries).toHaveLength(140);
+  expect(upstream.heads).toHaveLength(140 + sent);
+});
