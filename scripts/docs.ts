@@ -25,8 +25,10 @@ function errorTable(): string {
 
 function configTable(): string {
   return table(
-    ['key', 'type', 'default', 'meaning'],
-    configReference().map(({ path, type, default: value, description }) => [`\`${path}\``, type, value, description]),
+    ['key', 'type', 'default', 'meaning', 'changes by'],
+    configReference().map(({ path, type, default: value, description, takesEffect }) => {
+      return [`\`${path}\``, type, value, description, takesEffect];
+    }),
   );
 }
 

@@ -4,12 +4,17 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
+import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { createAdminApp } from './admin/admin-app.ts';
 import { createJwtVerifier, type JwtVerifier } from './admin/jwt.ts';
 import { RemoteKeySet } from './admin/remote-key-set.ts';
 import { type Clock, systemClock, systemScheduler } from './clock.ts';
-import type { AdminConfig, AdminJwtConfig, Config } from './config/config.ts';
+import type { AdminJwtConfig, Config } from './config/config.ts';
+import { processEnvironment } from './config/environment.ts';
+import { parseConfig, readConfigFile } from './config/load.ts';
+import type { Environment } from './config/substitute.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createChallenges } from './edge/credentials.ts';
 import { createDrain } from './edge/drain.ts';
@@ -18,6 +23,7 @@ import { createPublicServer } from './edge/public-server.ts';
 import { createRecorder } from './edge/recorder.ts';
 import { refuseMethod } from './edge/refusals.ts';
 import { createRouteTable, type RouteDefinition } from './edge/routes.ts';
+import type { PublicSettings } from './edge/settings.ts';
 import { FailedAttempts } from './failed-attempts.ts';
 import { Assertions } from './identity/assertions.ts';
 import { importSigningKeys } from './identity/signing-keys.ts';
@@ -36,6 +42,10 @@ import { Instances } from './quota/instances.ts';
 import { LeasedQuota } from './quota/leased-quota.ts';
 import { limitOrigin } from './quota/limit.ts';
 import { createQuotaWithoutStore } from './quota/without-store.ts';
+import { RecentRefusals } from './recent-refusals.ts';
+import { watchConfig } from './reload/config-watch.ts';
+import { POSTED_FILE, previewConfig } from './reload/preview.ts';
+import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloader.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
 import { seed } from './seed.ts';
 import { openStore } from './store/open-store.ts';
@@ -54,6 +64,8 @@ export interface GatewayAddresses {
 
 export interface Gateway {
   readonly addresses: GatewayAddresses;
+  /** Reads the configuration file again; besides, every change of it is noticed. Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
   /** Stops being ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
   close(): Promise<void>;
 }
@@ -63,6 +75,8 @@ export interface GatewayOverrides {
   readonly clock?: Clock;
   /** Gets every log line; left out: standard output. */
   readonly logDestination?: LogDestination;
+  /** For the file when it is read again; left out: the environment of the process. */
+  readonly environment?: Environment;
 }
 
 /**
@@ -85,8 +99,15 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     upstreams: () => forwarder.status(),
     defaultMetrics: true,
   });
-  const accessLog = createAccessLog(destination, config.logging.access, clock);
-  const recorder = createRecorder({ metrics, accessLog, logger, clock });
+  let accessLog = createAccessLog(destination, config.logging.access, clock);
+  const refusals = new RecentRefusals(clock);
+  const recorder = createRecorder({
+    metrics,
+    accessLog: (record) => accessLog(record),
+    refusals,
+    logger,
+    clock,
+  });
 
   const store = await openStore(config.store, {
     clock,
@@ -122,7 +143,8 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   opened.defer(() => authenticator.close());
   const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
   opened.defer(() => keyUses.close());
-  const identity = await openIdentity(config, upstreamUrls[0].origin, clock);
+  const audience = upstreamUrls[0].origin;
+  let identity = await openIdentity(config, audience, clock);
   let draining = false;
 
   const opsApp = createOpsApp({
@@ -136,17 +158,33 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
         upstreamUp: forwarder.status().some((upstream) => upstream.up),
       });
     },
-    publicKeys: identity?.publicKeys ?? { keys: [] },
+    publicKeys: () => identity?.publicKeys ?? { keys: [] },
     logger,
   });
   const opsUrl = await open(opened, createServer(opsApp), 'ops', config.ops);
 
-  const adminUrl = config.admin && (await open(opened, createServer(openAdmin(config.admin)), 'admin', config.admin));
+  const env = overrides.environment ?? processEnvironment();
+  const reloader = new Reloader({
+    running: config,
+    runningSinceMs: startedAtMs,
+    read: () => readConfigFile(config.file),
+    parse: (content) => parseConfig(config.file, content, env),
+    apply,
+    records: store.records,
+    usages: store.usages,
+    metrics,
+    logger,
+    clock,
+  });
+  const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
+  let adminApp = openAdmin(config);
+  const adminServer = createServer((req, res) => adminApp(req, res));
+  const adminUrl = config.admin && (await open(opened, adminServer, 'admin', config.admin));
 
-  function openAdmin({ token, jwt }: AdminConfig) {
+  function openAdmin(config: Config) {
     return createAdminApp({
-      token,
-      jwt: jwt && openAdminJwt(jwt, { clock, logger }, opened),
+      token: config.admin?.token,
+      jwt: adminJwt,
       records: store.records,
       keyUses: store.keyUses,
       audit: store.audit,
@@ -154,12 +192,24 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
       effectiveLimit: (customer) => quota.limitOf(customer),
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, config.limitOrigins),
       runningConfig: () => config.disclosed,
+      reload: () => reloader.reload('admin'),
+      preview: async (content) => {
+        const next = await parseConfig(POSTED_FILE, content, env, dirname(resolve(config.file)));
+        return previewConfig(reloader.running, next, store);
+      },
       usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
+      held: (customer) => quota.held(customer),
+      refusals: (customer) => refusals.of(customer),
       status: () => ({
         version,
         startedAtMs,
         uptimeSeconds: (clock.nowMs() - startedAtMs) / 1000,
-        config: { file: config.file, hash: config.hash, loadedAtMs: startedAtMs },
+        config: {
+          file: config.file,
+          hash: reloader.running.hash,
+          loadedAtMs: reloader.loadedAtMs,
+          lastReload: reloader.last,
+        },
         store: store.status(),
         instances: instances.count,
         upstreams: forwarder.status(),
@@ -170,47 +220,73 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     });
   }
 
-  const routes = createRouteTable(servedRoutes(config), config.aliases);
+  const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute);
+  const settings = { current: publicSettings(config, { failedKeys, assertions: identity?.assertions }) };
+
+  /** Everything that may fail comes first; what then changes does so between two requests. */
+  async function apply(next: Config): Promise<void> {
+    const { auth, identity: before } = reloader.running;
+    const nextIdentity = isDeepStrictEqual(before, next.identity)
+      ? identity
+      : await openIdentity(next, audience, clock);
+    const failedKeys =
+      auth.failuresPerMinute === next.auth.failuresPerMinute
+        ? settings.current.failedKeys
+        : new FailedAttempts(clock, next.auth.failuresPerMinute);
+    const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity?.assertions });
+    const nextAdminApp = openAdmin(next);
+
+    identity = nextIdentity;
+    settings.current = nextSettings;
+    adminApp = nextAdminApp;
+    quota.follow(next);
+    authenticator.follow(next.auth);
+    accessLog = createAccessLog(destination, next.logging.access, clock);
+    logger.level = next.logging.level;
+  }
+
   const publicApp = createPublicApp({
-    routes,
-    guardLimits: config.limits,
-    challenges: createChallenges(config.auth.realm),
-    trustedProxies: new TrustedProxies(config.listen.trustedProxies),
+    settings,
     authenticator,
     keyUses,
-    failedKeys: new FailedAttempts(clock, config.auth.failuresPerMinute),
-    browserKeys: config.auth.browserKeys,
-    plans: config.plans,
     quota,
     forwarder,
-    upstreamHeaders: config.upstream,
-    identityHeaders: config.identity.headers,
-    ...(identity && { assertions: identity.assertions }),
     recorder,
     clock,
   });
   const publicServer = createPublicServer({
     app: publicApp,
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
-    refuseMethod: (target) => refuseMethod(target, routes),
+    refuseMethod: (target) => refuseMethod(target, settings.current.routes),
     onUnparsed: recorder.unparsed,
   });
   const drain = createDrain(publicServer);
   const publicUrl = await open(opened, publicServer, 'listen', config.listen);
   // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
   await instances.start();
+  opened.defer(() => reloader.close());
+  const watching = watchConfig({
+    file: config.file,
+    look: () => void reloader.reload('noticed'),
+    onUnwatched: (error) => logger.warn({ err: error }, 'the configuration is not watched, and is looked at every 5 s'),
+  });
+  opened.defer(() => watching.close());
+  // Also learns what the file holds now, so that a part of it can be told from a new one.
+  await reloader.reload('noticed');
   const addresses: GatewayAddresses = { public: publicUrl, ops: opsUrl, admin: adminUrl };
   logger.info({ version, config: config.file, config_hash: config.hash, ...addresses }, 'tollgate started');
 
   const running = opened.move();
   return {
     addresses,
+    reload: (trigger) => reloader.reload(trigger),
     async close() {
       draining = true;
-      logger.info({ ...config.shutdown }, 'tollgate stops: not ready any more, then drains');
+      const { shutdown } = reloader.running;
+      logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
       drain.begin();
-      await setTimeout(config.shutdown.notReadyMs);
-      await drain.finish(config.shutdown.drainMs);
+      await setTimeout(shutdown.notReadyMs);
+      await drain.finish(shutdown.drainMs);
       logger.info('tollgate stopped');
       await running.disposeAsync();
     },
@@ -251,6 +327,23 @@ async function open(
     server.closeAllConnections();
   });
   return url;
+}
+
+type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions'>;
+
+function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
+  const { auth, identity, limits, listen, upstream } = config;
+  const { credentials, authorization, preserveHost } = upstream;
+  return Object.freeze({
+    ...parts,
+    routes: createRouteTable(servedRoutes(config), config.aliases),
+    guardLimits: limits,
+    challenges: createChallenges(auth.realm),
+    trustedProxies: new TrustedProxies(listen.trustedProxies),
+    browserKeys: auth.browserKeys,
+    upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
+    identityHeaders: identity.headers,
+  });
 }
 
 function servedRoutes({ routes, usagePath }: Config): RouteDefinition[] {

@@ -14,6 +14,11 @@ export interface AdminClientSettings {
   readonly timeoutMs?: number;
 }
 
+interface Content {
+  readonly type: string;
+  readonly text: string;
+}
+
 interface Listed {
   readonly id: string;
 }
@@ -40,11 +45,21 @@ export class AdminClient {
   }
 
   post<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
-    return this.#call(schema, 'POST', path, body);
+    return this.#call(schema, 'POST', path, jsonContent(body));
+  }
+
+  /** With a body that is no JSON, as `type`. */
+  postText<Schema extends z.ZodType>(
+    schema: Schema,
+    path: string,
+    type: string,
+    text: string,
+  ): Promise<z.output<Schema>> {
+    return this.#call(schema, 'POST', path, { type, text });
   }
 
   patch<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
-    return this.#call(schema, 'PATCH', path, body);
+    return this.#call(schema, 'PATCH', path, jsonContent(body));
   }
 
   async delete(path: string): Promise<void> {
@@ -77,9 +92,9 @@ export class AdminClient {
     schema: Schema,
     method: string,
     path: string,
-    body?: object,
+    content?: Content,
   ): Promise<z.output<Schema>> {
-    const { status, text } = await this.#send(method, path, body);
+    const { status, text } = await this.#send(method, path, content);
     const answer = parseJson(text);
     const checked = schema.safeParse(answer);
     if (!checked.success) throw notTheAdminApi(this.#settings.url, describeIssues(status, checked.error));
@@ -87,7 +102,7 @@ export class AdminClient {
     return answer as z.output<Schema>;
   }
 
-  async #send(method: string, path: string, body?: object): Promise<{ status: number; text: string }> {
+  async #send(method: string, path: string, content?: Content): Promise<{ status: number; text: string }> {
     const { url, token } = this.#settings;
     let answer: Response;
     let text: string;
@@ -97,9 +112,9 @@ export class AdminClient {
         headers: {
           authorization: `Bearer ${token}`,
           accept: 'application/json, application/problem+json',
-          ...(body && { 'content-type': 'application/json' }),
+          ...(content && { 'content-type': content.type }),
         },
-        ...(body && { body: JSON.stringify(body) }),
+        ...(content && { body: content.text }),
         // Nothing in the admin API redirects, and the token is meant for this address only.
         redirect: 'manual',
         signal: AbortSignal.timeout(this.#timeoutMs),
@@ -133,6 +148,10 @@ export function pathOf(literals: TemplateStringsArray, ...segments: readonly str
 function encodeSegment(segment: string): string {
   if (segment === '' || segment === '.' || segment === '..') throw new RangeError(`"${segment}" cannot be an id`);
   return encodeURIComponent(segment);
+}
+
+function jsonContent(body: object): Content {
+  return { type: 'application/json', text: JSON.stringify(body) };
 }
 
 function parseJson(text: string): unknown {

@@ -44,7 +44,55 @@ export const USAGE = z.looseObject({
   window_seconds: z.number(),
 });
 
-export const EXPLANATION = z.looseObject({ customer: z.string(), limit: COUNT, limit_source: TEXT, origin: TEXT });
+export const EXPLANATION = z.looseObject({
+  customer: z.string(),
+  limit: COUNT,
+  limit_source: TEXT,
+  origin: TEXT,
+  usage: USAGE.nullable(),
+  instance: z.looseObject({
+    leases: z.array(z.looseObject({ units: z.number(), ends_in_seconds: z.number() })),
+    refuses_for_seconds: COUNT,
+    refusals: z.array(
+      z.looseObject({
+        code: z.string(),
+        count: z.number(),
+        first_at: z.string(),
+        last_at: z.string(),
+        key_id: TEXT,
+      }),
+    ),
+  }),
+});
+
+export const PREVIEW = z.looseObject({
+  reload: z.enum(['applied', 'unchanged', 'restart_required', 'plan_in_use']),
+  changes: z.array(z.looseObject({ key: z.string(), takes_effect: z.string(), text: z.string() })),
+  dropped_plans: z.array(z.looseObject({ plan: z.string(), customers: z.number() })),
+  customers: z.looseObject({
+    total: z.number(),
+    raised: z.number(),
+    lowered: z.number(),
+    gained: z.number(),
+    lost: z.number(),
+    refused: z.number(),
+    newly_refused: z.number(),
+    near: z.number(),
+  }),
+  limits: z.array(z.looseObject({ change: z.string(), customers: z.number(), refused: z.number() })),
+  closest: z.array(
+    z.looseObject({
+      customer: z.string(),
+      plan: z.string(),
+      limit_before: COUNT,
+      limit_after: COUNT,
+      used: z.number(),
+      ratio: COUNT,
+      state: z.string(),
+    }),
+  ),
+});
+export type PreviewDocument = z.output<typeof PREVIEW>;
 
 export const AUDIT_ENTRY = z.looseObject({
   id: z.string(),

@@ -17,7 +17,7 @@ import type { AdminParts } from './parts.ts';
 import { notePeerAddress } from './peer-address.ts';
 import { Refusal } from './refusal.ts';
 import { rotationRoute } from './rotation.ts';
-import { runningConfigRoute } from './running-config.ts';
+import { previewRoute, runningConfigRoutes } from './running-config.ts';
 import { statusRoute } from './status.ts';
 import { usageRoutes } from './usage.ts';
 
@@ -31,9 +31,10 @@ export function createAdminApp(parts: AdminParts): Express {
   });
   app.use(notePeerAddress());
   app.use(authorize(parts));
+  app.use(previewRoute(parts));
   app.use(jsonBody());
   app.use(statusRoute(() => parts.status()));
-  app.use(runningConfigRoute(parts));
+  app.use(runningConfigRoutes(parts, recordChange));
   app.use(customerRoutes(parts, recordChange));
   app.use(usageRoutes(parts, recordChange));
   app.use(explainRoute(parts));

@@ -21,11 +21,12 @@ const ACTIONS = {
   'key.update': 'key updated',
   'key.revoke': 'key revoked',
   'key.rotate': 'key rotated',
+  'config.reload': 'configuration reloaded by a call',
 } as const;
 
 export interface Change {
   readonly action: keyof typeof ACTIONS;
-  readonly customer: string;
+  readonly customer?: string;
   readonly keyId?: string;
   /** By the names of the admin API; what is undefined is left out. */
   readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
@@ -50,7 +51,7 @@ export function createChangeRecorder({
       actor: actorOf(res).name,
       from: peerAddressOf(res),
       action,
-      customer,
+      ...(customer !== undefined && { customer }),
       ...(keyId !== undefined && { keyId }),
       ...(Object.keys(given).length > 0 && { details: given }),
     };

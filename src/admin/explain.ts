@@ -1,19 +1,62 @@
 import { Router } from 'express';
+import { type Usage, usageDocument } from '../quota/usage.ts';
+import type { RecentRefusal } from '../recent-refusals.ts';
+import { StoreUnavailableError } from '../store/store.ts';
 import { limitDocument } from './documents.ts';
 import { requireCustomer } from './lookups.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
 
-/** Why a customer has the limit that it has, or has none. */
-export function explainRoute({ records, effectiveLimit, limitOrigin }: AdminParts): Router {
+/** Why a customer has the limit that it has, or has none; and what came of it lately. */
+export function explainRoute({ records, effectiveLimit, limitOrigin, usage, held, refusals }: AdminParts): Router {
   const router = Router({ caseSensitive: true, strict: true });
+
+  async function usageOf(customer: string, limit: number): Promise<Usage | undefined> {
+    try {
+      return await usage(customer, limit);
+    } catch (error) {
+      // What else is known is worth telling.
+      if (error instanceof StoreUnavailableError) return undefined;
+      throw error;
+    }
+  }
+
   router
     .route('/admin/v1/customers/:id/explain')
     .get(async (req, res) => {
       const customer = await requireCustomer(records, req.params.id);
       const limit = effectiveLimit(customer);
-      res.json({ customer: customer.id, ...limitDocument(limit), origin: limitOrigin(customer, limit) });
+      const used = limit.found ? await usageOf(customer.id, limit.requestsPerHour) : undefined;
+      const { leases, refusedForMs } = held(customer.id);
+      res.json({
+        customer: customer.id,
+        plan: customer.plan,
+        suspended: customer.suspended,
+        ...limitDocument(limit),
+        origin: limitOrigin(customer, limit),
+        usage: used === undefined ? null : usageDocument(used),
+        instance: {
+          leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
+          refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
+          refusals: refusals(customer.id).map(refusalDocument),
+        },
+      });
     })
     .all(allowOnly('GET', 'HEAD'));
   return router;
+}
+
+/** To a tenth. */
+function inSeconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}
+
+function refusalDocument({ code, count, firstAtMs, lastAtMs, keyId }: RecentRefusal) {
+  return {
+    code,
+    count,
+    first_at: new Date(firstAtMs).toISOString(),
+    last_at: new Date(lastAtMs).toISOString(),
+    key_id: keyId ?? null,
+  };
 }

@@ -1,6 +1,10 @@
 import type { Disclosed } from '../config/config.ts';
+import type { Held } from '../quota/leased-quota.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { Usage } from '../quota/usage.ts';
+import type { RecentRefusal } from '../recent-refusals.ts';
+import type { Preview } from '../reload/preview.ts';
+import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore } from '../store/store.ts';
 import type { AccessParts } from './authorize.ts';
 import type { GatewayStatus } from './status.ts';
@@ -17,6 +21,14 @@ export interface AdminParts extends AccessParts {
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
   /** The configuration as it holds, without secrets, by the names of the file. */
   runningConfig(): Disclosed;
+  /** Reads the configuration file again. Never rejects. */
+  reload(): Promise<ReloadOutcome>;
+  /** What this content of a configuration file would change. Rejects with ConfigError and StoreUnavailableError. */
+  preview(content: Uint8Array): Promise<Preview>;
+  /** What this instance holds for a customer in memory. */
+  held(customer: string): Held;
+  /** What this instance refused a customer lately. */
+  refusals(customer: string): readonly RecentRefusal[];
   /** Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

@@ -1,8 +1,34 @@
-import { Router } from 'express';
+/** The configuration that runs: to read, to take over from the file again, and to try another against. */
+import express, { type RequestHandler, Router } from 'express';
+import { type ConfigChange, describeChange } from '../config/changes.ts';
+import { ConfigError } from '../config/problems.ts';
+import type { CustomerImpact, Impact } from '../reload/impact.ts';
+import type { Preview } from '../reload/preview.ts';
+import type { ReloadOutcome } from '../reload/reloader.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import type { RecordChange } from './changes.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
+import { Refusal } from './refusal.ts';
 
-export function runningConfigRoute({ runningConfig }: AdminParts): Router {
+/** A file with an override for each of ten thousand customers. */
+const MOST_FILE_BYTES = 1024 * 1024;
+const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
+
+/** To be mounted before the JSON of other calls is read. */
+export function previewRoute({ preview }: AdminParts): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router
+    .route('/admin/v1/config/preview')
+    .post(requireYaml, express.raw({ limit: MOST_FILE_BYTES, inflate: false, type: () => true }), async (req, res) => {
+      const content: unknown = req.body;
+      res.json(previewDocument(await readable(preview(Buffer.isBuffer(content) ? content : Buffer.alloc(0)))));
+    })
+    .all(allowOnly('POST'));
+  return router;
+}
+
+export function runningConfigRoutes({ runningConfig, reload }: AdminParts, recordChange: RecordChange): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router
     .route('/admin/v1/config')
@@ -10,5 +36,85 @@ export function runningConfigRoute({ runningConfig }: AdminParts): Router {
       res.json(runningConfig());
     })
     .all(allowOnly('GET', 'HEAD'));
+  router
+    .route('/admin/v1/config/reload')
+    .post(async (_req, res) => {
+      const outcome = await reload();
+      const { result, hash, changes } = outcome;
+      refuseUnlessGood(outcome);
+      if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
+      res.json({ result, hash, changes: changes.map(changeDocument) });
+    })
+    .all(allowOnly('POST'));
   return router;
+}
+
+const requireYaml: RequestHandler = (req, _res, next) => {
+  if (YAML.test(req.headers['content-type'] ?? '')) return next();
+  next(new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.'));
+};
+
+function refuseUnlessGood({ result, problems }: ReloadOutcome): void {
+  const detail = problems.join('\n');
+  switch (result) {
+    case 'applied':
+    case 'unchanged':
+      return;
+    case 'invalid':
+      throw new Refusal('unprocessable', detail);
+    case 'restart_required':
+    case 'plan_in_use':
+      throw new Refusal('conflict', detail);
+    case 'unverified':
+      throw new StoreUnavailableError(detail);
+    case 'failed':
+      throw new Refusal('internal_error', detail);
+  }
+}
+
+async function readable<T>(previewing: Promise<T>): Promise<T> {
+  try {
+    return await previewing;
+  } catch (error) {
+    if (error instanceof ConfigError) throw new Refusal('unprocessable', error.problems.join('\n'));
+    throw error;
+  }
+}
+
+function changeDocument(change: ConfigChange) {
+  const { key, before, after, takesEffect } = change;
+  return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text: describeChange(change) };
+}
+
+function previewDocument({ runningHash, hash, reload, changes, droppedPlans, impact }: Preview) {
+  return {
+    running_hash: runningHash,
+    hash,
+    reload,
+    changes: changes.map(changeDocument),
+    dropped_plans: [...droppedPlans].map(([plan, customers]) => ({ plan, customers })),
+    ...impactDocument(impact),
+  };
+}
+
+function impactDocument({ groups, closest, ...counts }: Impact) {
+  return {
+    customers: {
+      total: counts.customers,
+      raised: counts.raised,
+      lowered: counts.lowered,
+      gained: counts.gained,
+      lost: counts.lost,
+      refused: counts.refused,
+      newly_refused: counts.newlyRefused,
+      near: counts.near,
+    },
+    limits: groups.map(({ label, customers, refused }) => ({ change: label, customers, refused })),
+    closest: closest.map(customerDocument),
+  };
+}
+
+function customerDocument({ customer, plan, before, after, used, state }: CustomerImpact) {
+  const ratio = after === undefined ? null : Math.round((1000 * used) / after) / 1000;
+  return { customer, plan, limit_before: before ?? null, limit_after: after ?? null, used, ratio, state };
 }

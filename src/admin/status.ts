@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import type { LastReload } from '../reload/reloader.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import { allowOnly } from './method-not-allowed.ts';
@@ -8,11 +9,21 @@ export interface GatewayStatus {
   readonly version: string;
   readonly startedAtMs: number;
   readonly uptimeSeconds: number;
-  readonly config: { readonly file: string; readonly hash: string; readonly loadedAtMs: number };
+  readonly config: {
+    readonly file: string;
+    readonly hash: string;
+    readonly loadedAtMs: number;
+    /** Undefined: the file has not changed since the start. */
+    readonly lastReload: LastReload | undefined;
+  };
   readonly store: StoreStatus;
   /** That said within the last hour that they run. */
   readonly instances: number;
   readonly upstreams: readonly UpstreamStatus[];
+}
+
+function lastReloadDocument({ atMs, result, problems }: LastReload) {
+  return { at: new Date(atMs).toISOString(), result, error: problems.length > 0 ? problems.join('\n') : null };
 }
 
 export function statusRoute(status: () => GatewayStatus): Router {
@@ -25,7 +36,12 @@ export function statusRoute(status: () => GatewayStatus): Router {
         version,
         started_at: new Date(startedAtMs).toISOString(),
         uptime_seconds: Math.floor(uptimeSeconds),
-        config: { file: config.file, hash: config.hash, loaded_at: new Date(config.loadedAtMs).toISOString() },
+        config: {
+          file: config.file,
+          hash: config.hash,
+          loaded_at: new Date(config.loadedAtMs).toISOString(),
+          last_reload: config.lastReload === undefined ? null : lastReloadDocument(config.lastReload),
+        },
         store: {
           kind: store.kind,
           up: store.up,

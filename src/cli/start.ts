@@ -1,16 +1,20 @@
 import { once } from 'node:events';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { startGateway } from '../gateway.ts';
+import { type Gateway, startGateway } from '../gateway.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
 /**
- * Runs the gateway until the first SIGTERM or SIGINT, then drains. A second signal ends the process at once, for
+ * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP has it read its configuration again. A second signal ends the process at once, for
  * whoever sits at the terminal.
  */
 export async function start(file: string): Promise<number> {
   const config = await loadConfig(file, processEnvironment());
+  // From the first moment on: by itself the signal ends a process.
+  let reload: Gateway['reload'] | undefined;
+  process.on('SIGHUP', () => void reload?.('signal'));
   const gateway = await startGateway(config);
+  reload = gateway.reload;
   if (config.seed) process.stdout.write(quickStartBanner(config.seed.customers, gateway.addresses));
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   const impatient = () => process.exit(1);

@@ -10,7 +10,7 @@ import {
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
 
-/** What was used, why a limit holds, and who changed what. */
+/** What was used, why a limit holds and what another would do, and who changed what. */
 export function addUsageCommands(program: Command): void {
   const usage = program.command('usage').description('what customers used in the last hour');
 
@@ -41,6 +41,13 @@ export function addUsageCommands(program: Command): void {
       (await import('./explain.ts')).explain(customer, options),
     );
 
+  const preview = program
+    .command('preview')
+    .description('show what a configuration file would change, and whom it would hit, without taking it over')
+    .argument('<file>', 'the YAML configuration file')
+    .addOption(jsonOption())
+    .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
+
   const audit = program
     .command('audit')
     .description('list who changed what, when and from where, newest first')
@@ -48,5 +55,5 @@ export function addUsageCommands(program: Command): void {
     .addOption(jsonOption())
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
 
-  for (const command of [...usage.commands, explain, audit]) addAdminOptions(command);
+  for (const command of [...usage.commands, explain, preview, audit]) addAdminOptions(command);
 }

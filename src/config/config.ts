@@ -19,7 +19,10 @@ export interface Config {
    * would let anybody try guesses offline: a changed secret alone doesn't change it.
    */
   readonly hash: string;
-  /** Where the limit of each plan and of each override stands: `file:line`, or in words where nobody wrote it. */
+  /**
+   * Where the limit of each plan (by its former names too) and of each override stands: `file:line`, or in words where
+   * nobody wrote it.
+   */
   readonly limitOrigins: {
     readonly plans: ReadonlyMap<string, string>;
     readonly overrides: ReadonlyMap<string, string>;
@@ -38,6 +41,8 @@ export interface Config {
   /** The caller's own quota, canonical; undefined: not offered. */
   readonly usagePath?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;
+  /** Names that plans had before, each with the present name of its plan. */
+  readonly formerPlans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
   readonly auth: AuthConfig;
   readonly identity: IdentityConfig;

@@ -41,6 +41,7 @@ export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly
   checkRoutes(subject);
   checkAliases(subject);
   checkUsagePath(subject);
+  checkFormerPlans(subject);
   checkSecrets(subject, secrets);
   checkSeed(subject, secrets);
   return problems;
@@ -153,6 +154,24 @@ function checkUsagePath(subject: Subject): void {
   if (typeof usagePath !== 'string' || document.at(['usage_path']) === undefined) return;
   const route = [...routePaths(subject).byIndex].find(([, path]) => path === usagePath);
   if (route) report(['usage_path'], `is the path of routes[${route[0]}] too; give it one of its own`);
+}
+
+/** A name stands for one plan. */
+function checkFormerPlans({ document, valid, report }: Subject): void {
+  const plans = document.at(['plans']);
+  if (!isMapping(plans)) return;
+  const taken = new Map<unknown, string>();
+  for (const name of Object.keys(plans)) {
+    const formerly = valid(['plans', name, 'formerly']);
+    if (!Array.isArray(formerly)) continue;
+    for (const [index, former] of formerly.entries()) {
+      const path = ['plans', name, 'formerly', index];
+      const other = taken.get(former);
+      if (Object.hasOwn(plans, former)) report(path, 'is the name of a plan that there is; take one of the two away');
+      else if (other !== undefined) report(path, `is given for plan ${other} already; keep one`);
+      else taken.set(former, name);
+    }
+  }
 }
 
 function checkSecrets(subject: Subject, secrets: Secrets): void {

@@ -9,5 +9,9 @@ export function limitOrigins(file: string, document: ConfigDocument, values: Fil
     document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
   const originsOf = (section: 'plans' | 'overrides') =>
     new Map(Object.keys(values[section]).map((name) => [name, origin([section, name, 'requests_per_hour'])]));
-  return { plans: originsOf('plans'), overrides: originsOf('overrides') };
+  const plans = originsOf('plans');
+  for (const [name, { formerly = [] }] of Object.entries(values.plans)) {
+    for (const former of formerly) plans.set(former, plans.get(name) ?? '');
+  }
+  return { plans, overrides: originsOf('overrides') };
 }

@@ -21,17 +21,28 @@ import type { Environment } from './substitute.ts';
  * `file` appears in problems as it is given here; what it names relatively is relative to its folder.
  */
 export async function loadConfig(file: string, env: Environment): Promise<Config> {
-  let content: Uint8Array;
+  return await parseConfig(file, await readConfigFile(file), env);
+}
+
+/** The file as it is. Rejects with {@link ConfigError}. */
+export async function readConfigFile(file: string): Promise<Uint8Array> {
   try {
-    content = await readFile(file);
+    return await readFile(file);
   } catch (error) {
     throw new ConfigError(file, [{ path: [], what: `cannot be read: ${systemReason(error)}` }]);
   }
-  return await parseConfig(file, content, env);
 }
 
-/** {@link loadConfig} for content at hand. Files that it names are read all the same. */
-export async function parseConfig(file: string, content: Uint8Array, env: Environment): Promise<Config> {
+/**
+ * {@link loadConfig} for content at hand. Files that it names are read all the same. `folder`: what relative names are
+ * relative to, where that is not the folder of `file`.
+ */
+export async function parseConfig(
+  file: string,
+  content: Uint8Array,
+  env: Environment,
+  folder: string = dirname(resolve(file)),
+): Promise<Config> {
   const document = readDocument(decode(file, content), env);
   if (!document.wellFormed) throw new ConfigError(file, document.problems);
   const root = document.at([]);
@@ -43,7 +54,6 @@ export async function parseConfig(file: string, content: Uint8Array, env: Enviro
     ]);
   }
   const checked = checkSchema(document);
-  const folder = dirname(resolve(file));
   const { secrets, problems: secretProblems } = await readSecrets(document, folder);
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
   if (!checked.values || problems.length > 0) throw new ConfigError(file, problems);
@@ -104,6 +114,7 @@ function assemble(
     aliases: aliasesOf(values),
     ...(usagePath !== undefined && { usagePath }),
     plans: plansOf(values),
+    formerPlans: formerPlansOf(values),
     overrides: overridesOf(values),
     auth: {
       realm: values.auth.realm,
@@ -191,6 +202,12 @@ function plansOf({ plans }: FileValues): Config['plans'] {
     ...(burstPerSecond !== undefined && { burstPerSecond }),
     ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
   }));
+}
+
+function formerPlansOf({ plans }: FileValues): Config['formerPlans'] {
+  return new Map(
+    Object.entries(plans).flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name])),
+  );
 }
 
 function overridesOf({ overrides }: FileValues): Config['overrides'] {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isPartlyReloadable, takesEffect } from './changes.ts';
 import { configSchema } from './schema.ts';
 import { kindOf, unwrapped } from './walk.ts';
 
@@ -12,6 +13,8 @@ export interface ReferenceRow {
   readonly default: string;
   /** One sentence or two. */
   readonly description: string;
+  /** `reload` or `restart`: when a changed value holds; empty where the rows below differ. */
+  readonly takesEffect: string;
 }
 
 /** Every key of the configuration file, sections included, in the order of the schema. */
@@ -45,6 +48,7 @@ function rowOf(schema: z.core.$ZodType, path: string): ReferenceRow {
     type: kindOf(schema)?.type ?? '',
     default: isEntry ? '' : defaultOf(schema),
     description: z.globalRegistry.get(schema)?.description ?? '',
+    takesEffect: isPartlyReloadable(path) ? '' : takesEffect(path),
   };
 }
 

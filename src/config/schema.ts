@@ -142,6 +142,10 @@ const plan = leaf.mapping({
     })
     .optional()
     .describe('A quota that is counted and reported, and never refuses.'),
+  formerly: leaf
+    .listOf(leaf.planName().describe('A name that is not used any more.'))
+    .optional()
+    .describe('Names that the plan had before: customers whose records have one of them are on this plan.'),
 });
 
 const override = leaf.mapping({

@@ -2,11 +2,14 @@ import type { Request, Response } from 'express';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
 import type { QuotaMode } from '../quota/admission.ts';
 import type { Caller } from './client-address.ts';
+import type { PublicSettings } from './settings.ts';
 
 /** One request on its way through the gateway: what became known of it, for its answer, its metrics and its log line. */
 export interface Exchange {
   readonly req: Request;
   readonly res: Response;
+  /** That held when the request came. */
+  readonly settings: PublicSettings;
   readonly requestId: string;
   /** Monotonic ms. */
   readonly startedAt: number;

@@ -4,7 +4,6 @@
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
-import type { FailedAttempts } from '../failed-attempts.ts';
 import type { Authenticator, KnownKey } from '../keys/authenticator.ts';
 import type { Problem } from '../problems/document.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
@@ -12,47 +11,28 @@ import { usageDocument } from '../quota/usage.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
 import { createStrictApp } from '../strict-app.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
-import { buildRequestHeaders, type CredentialsPolicy } from '../upstream/request-headers.ts';
-import { type BrowserKeys, isSentByBrowser } from './browser-use.ts';
-import { identifyCaller, type TrustedProxies } from './client-address.ts';
-import { type Challenges, readCredentials } from './credentials.ts';
+import { buildRequestHeaders } from '../upstream/request-headers.ts';
+import { isSentByBrowser } from './browser-use.ts';
+import { identifyCaller } from './client-address.ts';
+import { readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
-import { type GuardLimits, guard } from './guard.ts';
+import { guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
 import { chooseRequestId } from './request-id.ts';
-import type { RouteTable } from './routes.ts';
+import type { PublicSettings } from './settings.ts';
 
 export interface PublicAppParts {
-  readonly routes: RouteTable;
-  readonly guardLimits: GuardLimits;
-  readonly challenges: Challenges;
-  readonly trustedProxies: TrustedProxies;
+  /** Looked at once for each request. */
+  readonly settings: { readonly current: PublicSettings };
   readonly authenticator: Authenticator;
   /** Told of every request with a good key; must be cheap. */
   readonly keyUses: { note(keyId: string): void };
-  readonly failedKeys: FailedAttempts;
-  readonly browserKeys: BrowserKeys;
-  /** The configured names: others are not used as labels. */
-  readonly plans: ReadonlyMap<string, unknown>;
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
-  readonly upstreamHeaders: CredentialsPolicy;
-  /** Whether the backend is told who calls, by X-Tollgate-* headers. */
-  readonly identityHeaders: boolean;
-  /** Left out: the backend gets no assertion of who calls. */
-  readonly assertions?: Assertions | undefined;
   readonly recorder: Recorder;
   readonly clock: Clock;
-}
-
-export interface Assertions {
-  /**
-   * A signed statement of who calls, for one header field. A promise only where it has to be made. What it throws or
-   * rejects with is taken for a bug: the request is not sent, and not counted.
-   */
-  of(customer: string, plan: string, keyId: string): string | Promise<string>;
 }
 
 /** Fields of an answer that only the gateway gives, in lower case: the backend's own of these names are dropped. */
@@ -78,19 +58,20 @@ interface Cleared {
 }
 
 export function createPublicApp(parts: PublicAppParts): Express {
-  const { authenticator, challenges, clock, forwarder, quota, recorder, routes } = parts;
+  const { authenticator, clock, forwarder, quota, recorder } = parts;
 
   async function handle(req: Request, res: Response): Promise<void> {
     const exchange = openExchange(req, res);
-    const verdict = guard(req, parts.guardLimits);
+    const { settings } = exchange;
+    const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(exchange, verdict.problem);
 
-    const match = routes.match(verdict.path);
+    const match = settings.routes.match(verdict.path);
     if (!match.found) return refuse(exchange, { code: 'not_found', detail: match.detail });
     exchange.route = match.route.template;
     if (!match.route.methods.has(req.method)) return refuse(exchange, refusals.methodNotAllowed(match.route.allow));
 
-    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, challenges);
+    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
     if ('problem' in credentials) {
       recorder.authenticated(credentials.reason);
       return refuse(exchange, credentials.problem);
@@ -106,16 +87,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
       exchange.customer = key.customer;
       parts.keyUses.note(key.id);
       if (customer === undefined) return refuseWithoutQuota(exchange, 'the key names a customer that has no record');
-      exchange.plan = parts.plans.has(customer.plan) ? customer.plan : 'unknown';
-      if (parts.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
-        recorder.sentByBrowser(exchange, parts.browserKeys === 'reject' ? 'refused' : 'allowed');
-        if (parts.browserKeys === 'reject') return refuse(exchange, refusals.browserUse());
+      exchange.plan = quota.planNameOf(customer) ?? 'unknown';
+      if (settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
+        recorder.sentByBrowser(exchange, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
+        if (settings.browserKeys === 'reject') return refuse(exchange, refusals.browserUse());
       }
       if (customer.suspended) return refuse(exchange, refusals.customerSuspended());
       if (match.route.purpose === 'usage') return await answerUsage(exchange, customer);
 
       // Before the quota: an admission is good for a moment only, and what fails here must not be counted.
-      const asserting = parts.assertions?.of(key.customer, exchange.plan, key.id);
+      const asserting = settings.assertions?.of(key.customer, exchange.plan, key.id);
       const assertion = asserting instanceof Promise ? await asserting : asserting;
 
       const deciding = quota.decide(customer);
@@ -138,9 +119,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   function openExchange(req: Request, res: Response): Exchange {
     const { headers, socket } = req;
+    const settings = parts.settings.current;
     const exchange: Exchange = {
       req,
       res,
+      settings,
       requestId: chooseRequestId(headers['x-request-id'], headers.authorization),
       startedAt: clock.monotonicMs(),
       caller: identifyCaller(
@@ -151,7 +134,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
           forwardedProto: headers['x-forwarded-proto'] as string | undefined,
           forwardedHost: headers['x-forwarded-host'] as string | undefined,
         },
-        parts.trustedProxies,
+        settings.trustedProxies,
       ),
       route: 'none',
       plan: 'none',
@@ -162,7 +145,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function refuseKey(exchange: Exchange): void {
-    const retrySeconds = parts.failedKeys.count(exchange.caller.address);
+    const { failedKeys, challenges } = exchange.settings;
+    const retrySeconds = failedKeys.count(exchange.caller.address);
     if (retrySeconds === undefined) refuse(exchange, refusals.invalidKey(challenges));
     else refuse(exchange, refusals.tooManyFailures(retrySeconds));
   }
@@ -183,7 +167,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
     const usage = await quota.usage(customer.id, limit.requestsPerHour);
-    sendJson(exchange, { customer: customer.id, plan: customer.plan, ...usageDocument(usage) });
+    sendJson(exchange, { customer: customer.id, plan: exchange.plan, ...usageDocument(usage) });
     recorder.answered(exchange);
   }
 
@@ -193,7 +177,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     forwarder.forward(req, res, {
       path: cleared.path,
       headers: buildRequestHeaders(req.rawHeaders, {
-        ...parts.upstreamHeaders,
+        ...exchange.settings.upstreamHeaders,
         host: cleared.host,
         httpVersion: req.httpVersion,
         own: ownRequestHeaders(exchange, cleared),
@@ -221,9 +205,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function ownRequestHeaders(exchange: Exchange, { known, host, assertion }: Cleared): string[] {
-    const { caller, customer = '', plan, requestId } = exchange;
+    const { caller, customer = '', plan, requestId, settings } = exchange;
     const own = ['X-Request-Id', requestId];
-    if (parts.identityHeaders) {
+    if (settings.identityHeaders) {
       own.push('X-Tollgate-Customer', customer, 'X-Tollgate-Plan', plan, 'X-Tollgate-Key-Id', known.key.id);
     }
     if (assertion !== undefined) own.push('X-Tollgate-Assertion', assertion);

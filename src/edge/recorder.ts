@@ -5,10 +5,12 @@ import type { AnswerSource, AuthResult, BrowserUseOutcome, Metrics } from '../ob
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
+import type { RecentRefusals } from '../recent-refusals.ts';
 import type { StoreUnavailableError } from '../store/store.ts';
 import { Throttle } from '../throttle.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
+import { createQuotaNotices, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
@@ -43,6 +45,8 @@ export interface Recorder {
 export interface RecorderParts {
   readonly metrics: Metrics;
   readonly accessLog: AccessLog;
+  /** Told of what known customers are refused; must be cheap. */
+  readonly refusals: Pick<RecentRefusals, 'note'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -54,7 +58,7 @@ interface Finish {
   readonly outcome?: ForwardOutcome | undefined;
 }
 
-export function createRecorder({ metrics, accessLog, logger, clock }: RecorderParts): Recorder {
+export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts): Recorder {
   function finish(exchange: Exchange, { status, source, problem, outcome }: Finish): void {
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAt;
@@ -105,6 +109,7 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
     say();
   }
 
+  const notices = createQuotaNotices(logger, clock);
   const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
 
   return {
@@ -129,10 +134,15 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
       switch (decision.outcome) {
         case 'admitted': {
           const { mode } = decision.admission;
+          const near = isNear(decision);
           exchange.quota = mode;
-          metrics.quotaDecision(plan, HOURLY_POLICY, 'allowed', mode);
+          metrics.quotaDecision(plan, HOURLY_POLICY, near ? 'near' : 'allowed', mode);
+          if (near) notices.near(exchange, decision);
           if (decision.shadow === undefined) return;
-          if (decision.shadow === 'denied') exchange.shadow = 'denied';
+          if (decision.shadow === 'denied') {
+            exchange.shadow = 'denied';
+            notices.shadowDenied(exchange, decision);
+          }
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
           return;
         }
@@ -156,6 +166,8 @@ export function createRecorder({ metrics, accessLog, logger, clock }: RecorderPa
       finish(exchange, { status: 200, source: 'gateway' });
     },
     refused(exchange, code, outcome) {
+      const { customer, keyId } = exchange;
+      if (customer !== undefined) refusals.note(customer, code, keyId);
       finish(exchange, { status: problemStatus(code), source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(exchange, outcome);
     },

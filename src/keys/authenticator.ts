@@ -9,7 +9,7 @@ import { isCustomerId } from '../customer-id.ts';
 import type { CustomerRecord, Invalidations, KeyRecord, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
-import { createRecordCache } from './record-cache.ts';
+import { type CacheTimes, createRecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
 
@@ -36,6 +36,8 @@ export interface Authenticator {
    */
   authenticate(token: string): Authentication | Promise<Authentication>;
   size(): AuthenticatorSize;
+  /** Other times, from the next request on; what is in memory stays. */
+  follow(times: CacheTimes): void;
   /** Stops listening to invalidations. */
   close(): void;
 }
@@ -48,16 +50,12 @@ export interface AuthenticatorSize {
   readonly missingCustomers: number;
 }
 
-export interface AuthenticatorOptions {
+export interface AuthenticatorOptions extends CacheTimes {
   readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
   readonly invalidations: Pick<Invalidations, 'subscribe'>;
   readonly clock: Clock;
-  /** How long a record answers without being read again. */
-  readonly cacheMs: number;
   /** Most keys in memory, and most customers. */
   readonly entries: number;
-  /** How long a record may answer while the store is away, counted from when the store last confirmed it. */
-  readonly staleIfErrorMs: number;
 }
 
 /** A key's record and what follows from it. */
@@ -126,6 +124,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         customers: customer.records,
         missingCustomers: customer.missing,
       };
+    },
+
+    follow(times) {
+      keys.follow(times);
+      customers.follow(times);
     },
 
     close: unsubscribe,

@@ -33,6 +33,8 @@ export interface RecordCache<Value extends object> {
   invalidate(id: string): void;
   /** Any record may have changed. */
   invalidateAll(): void;
+  /** Other times, from the next request on. */
+  follow(times: CacheTimes): void;
   size(): RecordCacheSize;
 }
 
@@ -42,16 +44,21 @@ export interface RecordCacheSize {
   readonly missing: number;
 }
 
-export interface RecordCacheOptions<Value extends object> {
+export interface CacheTimes {
+  /** How long a record answers without being read again. */
+  readonly cacheMs: number;
+  /** How long a record may answer while the store is away, counted from when the store last confirmed it. */
+  readonly staleIfErrorMs: number;
+}
+
+export interface RecordCacheOptions<Value extends object> extends CacheTimes {
   /** Undefined: no such record. Rejects with StoreUnavailableError when the store does not say. */
   readonly read: (id: string) => Promise<Value | undefined>;
   /** Whether a record is still the one in memory, which then stays: its users may recognise it by identity. */
   readonly unchanged: (held: Value, read: Value) => boolean;
   readonly clock: Clock;
-  readonly cacheMs: number;
   /** Most records kept; the least recently used makes room. */
   readonly entries: number;
-  readonly staleIfErrorMs: number;
 }
 
 interface Held<Value> {
@@ -64,9 +71,10 @@ interface Held<Value> {
 }
 
 export function createRecordCache<Value extends object>(options: RecordCacheOptions<Value>): RecordCache<Value> {
-  const { cacheMs, clock, entries, staleIfErrorMs } = options;
-  const refreshMs = REFRESH_FROM * cacheMs;
-  const missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
+  const { clock, entries } = options;
+  let { cacheMs, staleIfErrorMs } = options;
+  let refreshMs = REFRESH_FROM * cacheMs;
+  let missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
   const held = new LruMap<string, Held<Value>>(entries);
   /** When the store was asked, by id. */
   const missing = new LruMap<string, number>(MISSING_ENTRIES);
@@ -153,6 +161,12 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
       generation += 1;
       missing.clear();
       underWay.clear();
+    },
+
+    follow(times) {
+      ({ cacheMs, staleIfErrorMs } = times);
+      refreshMs = REFRESH_FROM * cacheMs;
+      missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
     },
 
     size: () => ({ records: held.size, missing: missing.size }),

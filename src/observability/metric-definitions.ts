@@ -90,7 +90,7 @@ export const METRIC_DEFINITIONS = {
       plan: PLAN,
       policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tried out)',
       outcome:
-        '`allowed`, `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
+        '`allowed`, `near` (allowed by the hourly limit, with this request at least 80 % of it used; counted in place of `allowed`, and not while the store is away), `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
       mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided while the store was away',
     },
   },
@@ -143,10 +143,25 @@ export const METRIC_DEFINITIONS = {
     help: 'Always 1; the running configuration.',
     labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, secrets left out' },
   },
+  configReloads: {
+    name: 'tollgate_config_reloads_total',
+    type: 'counter',
+    help: 'Attempts to take over a configuration file that has changed, or that somebody asked to be read again.',
+    labels: {
+      result:
+        '`applied`, `unchanged` (nothing of it differs from what runs), `invalid` (it cannot be read, or has faults), `restart_required`, `plan_in_use` (it drops a plan that customers hold), `unverified` (whether customers hold it cannot be found out now; tried again by itself) or `failed` (a bug)',
+    },
+  },
+  configReloadFailing: {
+    name: 'tollgate_config_reload_failing',
+    type: 'gauge',
+    help: '1 while the gateway runs with another configuration than the file that it read last, because that one was not taken over; else 0.',
+    labels: {},
+  },
   configLastSuccess: {
     name: 'tollgate_config_last_success_timestamp_seconds',
     type: 'gauge',
-    help: 'When the running configuration was loaded, in seconds since the Unix epoch.',
+    help: 'When the configuration file was last read and found to be what runs since, in seconds since the Unix epoch.',
     labels: {},
   },
   buildInfo: {

@@ -20,11 +20,22 @@ const AUTH_RESULTS = [
   'store_error',
 ] as const;
 export type AuthResult = (typeof AUTH_RESULTS)[number];
+/** What became of an attempt to take over a configuration file; `applied` and `unchanged` are good. */
+const RELOAD_RESULTS = [
+  'applied',
+  'unchanged',
+  'invalid',
+  'restart_required',
+  'plan_in_use',
+  'unverified',
+  'failed',
+] as const;
+export type ReloadResult = (typeof RELOAD_RESULTS)[number];
 const RETRY_RESULTS = ['sent', 'over_budget'] as const;
 export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
 export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
-export type QuotaOutcome = 'allowed' | 'denied' | 'shadow_denied' | 'store_error';
+export type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
 
 /** A finished request of the public listener. */
@@ -52,9 +63,16 @@ export interface Metrics extends StoreObserver {
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   inflight(change: 1 | -1): void;
   upstreamRetry(result: RetryResult): void;
+  configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
   text(): Promise<string>;
   readonly contentType: string;
+}
+
+export interface RunningConfigFacts {
+  readonly hash: string;
+  /** Wall time in ms at which the file was last found to be what runs. */
+  readonly loadedAtMs: number;
 }
 
 export interface MetricsOptions {
@@ -97,11 +115,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.inflightRequests, registry, () => inflight);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
   measuredGauge(define.degraded, registry, () => Number((storeReached && !storeUp) || options.storeIsWiped()));
-  infoGauge(define.configInfo, registry, { hash: options.configHash });
+  const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
-  measuredGauge(define.configLastSuccess, registry, () => options.configLoadedAtMs / 1000);
+  const configReloads = createCounter(define.configReloads, registry);
+  let configLoadedAtMs = options.configLoadedAtMs;
+  let reloadFailing = false;
+  measuredGauge(define.configLastSuccess, registry, () => configLoadedAtMs / 1000);
+  measuredGauge(define.configReloadFailing, registry, () => Number(reloadFailing));
 
   for (const result of AUTH_RESULTS) auth.announce(result);
+  for (const result of RELOAD_RESULTS) configReloads.announce(result);
   if (options.defaultMetrics) collectDefaultMetrics({ register: registry });
 
   return {
@@ -136,6 +159,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
     upstreamRetry(result) {
       upstreamRetries.increment(result);
+    },
+
+    configReloaded(result, running) {
+      configReloads.increment(result);
+      reloadFailing = result !== 'applied' && result !== 'unchanged';
+      configLoadedAtMs = running.loadedAtMs;
+      configInfo.reset();
+      configInfo.set({ hash: running.hash }, 1);
     },
 
     called(op: StoreOp, durationSeconds: number) {

@@ -9,7 +9,7 @@ export interface OpsAppParts {
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readiness(): Readiness;
   /** The public keys that assertions can be verified with; none where none are made. */
-  readonly publicKeys: { readonly keys: readonly object[] };
+  publicKeys(): { readonly keys: readonly object[] };
   readonly logger: Logger;
 }
 
@@ -44,7 +44,7 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
     .route('/.well-known/jwks.json')
     .get((_req, res) => {
       const cacheControl = `public, max-age=${KEYS_MAX_AGE_SECONDS}`;
-      send(res, 200, 'application/jwk-set+json', `${JSON.stringify(publicKeys)}\n`, cacheControl);
+      send(res, 200, 'application/jwk-set+json', `${JSON.stringify(publicKeys())}\n`, cacheControl);
     })
     .all(refuseMethod);
 

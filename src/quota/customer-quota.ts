@@ -2,8 +2,8 @@
 import type { CustomerRecord } from '../store/store.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
-import type { HourlyQuota } from './leased-quota.ts';
-import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy } from './limit.ts';
+import type { Held, HourlyQuota } from './leased-quota.ts';
+import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';
 import type { Usage } from './usage.ts';
 
 /** Where the plan has a burst limit: what is left of it. */
@@ -20,6 +20,8 @@ export type QuotaDecision =
       readonly admission: Admitted;
       /** Whether the plan's shadow limit would have let it pass; undefined without one. */
       readonly shadow: 'allowed' | 'denied' | undefined;
+      /** Where the plan has one, and it concerns this customer. */
+      readonly shadowLimit: number | undefined;
     }
   | {
       readonly outcome: 'quota_exceeded';
@@ -38,20 +40,33 @@ export type QuotaDecision =
   | { readonly outcome: 'not_configured'; readonly reason: string };
 
 export interface CustomerQuotaParts {
+  /** Until {@link CustomerQuota.follow} brings others. */
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
   readonly hourly: HourlyQuota;
 }
 
 export class CustomerQuota {
-  readonly #parts: CustomerQuotaParts;
+  readonly #parts: Omit<CustomerQuotaParts, 'limits'>;
+  #limits: LimitPolicy;
 
-  constructor(parts: CustomerQuotaParts) {
+  constructor({ limits, ...parts }: CustomerQuotaParts) {
     this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  /** Other limits, from the next decision on: in the middle of a window, and whatever was granted or refused before. */
+  follow(limits: LimitPolicy): void {
+    this.#limits = limits;
   }
 
   limitOf(customer: CustomerRecord): EffectiveLimit {
-    return effectiveLimit(customer, this.#parts.limits);
+    return effectiveLimit(customer, this.#limits);
+  }
+
+  /** The present name of the customer's plan; undefined when the configuration doesn't know it. */
+  planNameOf({ plan }: CustomerRecord): string | undefined {
+    return planNameOf(plan, this.#limits);
   }
 
   /** At once where memory knows the answer. Rejects or throws with StoreUnavailableError as {@link HourlyQuota}. */
@@ -59,7 +74,7 @@ export class CustomerQuota {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
     const { requestsPerHour: limit } = found;
-    const plan = this.#parts.limits.plans.get(customer.plan);
+    const plan = planOf(customer.plan, this.#limits);
     const burstLimit = plan?.burstPerSecond;
     if (burstLimit === undefined) return this.#decideHour(customer, found, plan, undefined);
 
@@ -67,6 +82,11 @@ export class CustomerQuota {
     if (!burst.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: burst.resetSeconds };
     const decision = this.#decideHour(customer, found, plan, { limit: burstLimit, remaining: burst.remaining });
     return this.#withBurstCounted(customer.id, decision);
+  }
+
+  /** What this instance holds for a customer in memory. */
+  held(customer: string): Held {
+    return this.#parts.hourly.held(customer);
   }
 
   /** Rejects with StoreUnavailableError. */
@@ -88,7 +108,7 @@ export class CustomerQuota {
         return { outcome: 'quota_exceeded', limit, burst, mode, resetSeconds: admission.resetSeconds() };
       }
       const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
-      return { outcome: 'admitted', limit, burst, admission, shadow };
+      return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit };
     };
     const terms = { limit, usageResetAt: customer.usageResetAt ?? '' };
     const admission = this.#parts.hourly.admit(customer.id, terms);

@@ -45,8 +45,17 @@ export interface HourlyQuota {
   admit(customer: string, terms: Terms): Admission | Promise<Admission>;
   /** What enforcement would see now, without taking anything. Rejects with StoreUnavailableError. */
   usage(customer: string, limit: number): Promise<Usage>;
+  /** What this instance holds for a customer in memory. */
+  held(customer: string): Held;
   /** Gives back what no request will use any more; does not wait for an absent store. */
   close(): Promise<void>;
+}
+
+export interface Held {
+  /** Open leases with units left to hand out. */
+  readonly leases: readonly { readonly units: number; readonly endsInMs: number }[];
+  /** How long requests are still refused without asking the store; undefined: they are not. */
+  readonly refusedForMs: number | undefined;
 }
 
 /** Decides while the store is away. */
@@ -57,7 +66,7 @@ export interface QuotaWithoutStore {
 
 export interface LeasedQuotaOptions {
   readonly windows: WindowStore;
-  /** Whether calls are worth making now; cheap. */
+  /** Whether calls about this customer's window are worth making now; cheap. */
   readonly storeIsUp: (customer: string) => boolean;
   readonly withoutStore: QuotaWithoutStore;
   readonly clock: Clock;
@@ -109,6 +118,14 @@ export class LeasedQuota implements HourlyQuota {
     };
   }
 
+  held(customer: string): Held {
+    const account = this.#accounts.get(customer);
+    const nowMs = this.#options.clock.monotonicMs();
+    const leases = account?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
+    const until = account?.refusal?.until ?? nowMs;
+    return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
+  }
+
   async close(): Promise<void> {
     const calls = [...this.#accounts.values()].map(({ call }) => call?.answered);
     await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
@@ -129,10 +146,11 @@ export class LeasedQuota implements HourlyQuota {
     if (limit === terms.limit && usageResetAt === terms.usageResetAt) return account;
     account.terms = terms;
     account.refusal = undefined;
-    if (usageResetAt !== terms.usageResetAt) {
-      // The window that these units were counted in is gone, and the new one does not know of them.
-      for (const lease of [...account.leases]) this.#endLease(account, lease);
-    } else if (account.lastReply) {
+    const wasReset = usageResetAt !== terms.usageResetAt;
+    // After a reset the window that these units were counted in is gone, and the new one does not know of them. A lower
+    // limit holds from this request on, and units that are more than it allows go back.
+    if (wasReset || terms.limit < limit) for (const lease of [...account.leases]) this.#endLease(account, lease);
+    if (!wasReset && account.lastReply) {
       account.lastReply.free = Math.max(0, account.lastReply.free + terms.limit - limit);
     }
     return account;
@@ -234,7 +252,8 @@ export class LeasedQuota implements HourlyQuota {
 
   #received(account: Account, call: Call, grant: Grant): void {
     this.#endCall(account, call);
-    if (call.overdue || call.terms.usageResetAt !== account.terms.usageResetAt) {
+    const { limit, usageResetAt } = account.terms;
+    if (call.overdue || call.terms.usageResetAt !== usageResetAt || call.terms.limit > limit) {
       this.#giveBackLater(account, grant, grant.granted);
     } else {
       this.#use(account, call, grant);

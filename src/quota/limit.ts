@@ -11,6 +11,8 @@ export interface PlanPolicy {
 
 export interface LimitPolicy {
   readonly plans: ReadonlyMap<string, PlanPolicy>;
+  /** Names that plans had before, each with the name of the plan that took its place: always one of `plans`. */
+  readonly formerPlans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
 }
 
@@ -18,7 +20,7 @@ export type EffectiveLimit =
   | { readonly found: true; readonly requestsPerHour: number; readonly source: 'override' | 'customer' | 'plan' }
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
-/** Where the limits of a policy stand, by plan and by customer, such as `config/gateway.yaml:41`. */
+/** Where the limits of a policy stand, by plan (former names too) and by customer, such as `config/gateway.yaml:41`. */
 export interface LimitOrigins {
   readonly plans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, string>;
@@ -30,7 +32,7 @@ export interface LimitOrigins {
  * such a customer may do.
  */
 export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): EffectiveLimit {
-  const plan = policy.plans.get(customer.plan);
+  const plan = planOf(customer.plan, policy);
   if (plan === undefined) return { found: false, reason: `the configuration has no plan "${customer.plan}"` };
   const override = policy.overrides.get(customer.id);
   if (override) return { found: true, requestsPerHour: override.requestsPerHour, source: 'override' };
@@ -43,6 +45,16 @@ export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): E
     return { found: false, reason: `plan "${customer.plan}" is custom and the customer has no requests_per_hour` };
   }
   return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
+}
+
+/** The plan that a record names, by its present name or a former one; undefined when the configuration knows neither. */
+export function planOf(name: string, { plans, formerPlans }: LimitPolicy): PlanPolicy | undefined {
+  return plans.get(name) ?? plans.get(formerPlans.get(name) ?? '');
+}
+
+/** The present name of the plan that a record names; undefined as {@link planOf}. */
+export function planNameOf(name: string, { plans, formerPlans }: Omit<LimitPolicy, 'overrides'>): string | undefined {
+  return plans.has(name) ? name : formerPlans.get(name);
 }
 
 /** Where the limit that holds for a customer was set; where there is none, what would have to say it. */

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { StoreUnavailableError } from '../../src/store/store.ts';
 import { startAdmin, type TestAdmin } from './support.ts';
 
 let admin: TestAdmin;
@@ -22,7 +23,8 @@ it.each([
 ])('the limit of %s is explained by where it was set', async (customer, limit, source, origin) => {
   const { status, body } = await admin.call('GET', `/admin/v1/customers/${customer}/explain`);
   expect(status).toBe(200);
-  expect(body).toEqual({ customer, limit, limit_source: source, limit_problem: null, origin });
+  expect(body).toMatchObject({ customer, limit, limit_source: source, limit_problem: null, origin });
+  expect(body.usage).toMatchObject({ limit, used: 3 });
 });
 
 it.each([
@@ -32,12 +34,38 @@ it.each([
 ])('that %s has no limit is explained by what would have to say it', async (customer, origin, problem) => {
   const { status, body } = await admin.call('GET', `/admin/v1/customers/${customer}/explain`);
   expect(status).toBe(200);
-  expect(body).toEqual({
+  expect(body).toMatchObject({
     customer,
+    usage: null,
     limit: null,
     limit_source: null,
     limit_problem: expect.stringContaining(problem),
     origin,
+  });
+});
+
+it('what the instance holds in memory is told besides, and also while the store does not say what is used', async () => {
+  const storeless = await startAdmin({ usage: () => Promise.reject(new StoreUnavailableError('away')) });
+  onTestFinished(() => storeless.close());
+  await storeless.records.createCustomer({ id: 'acme', plan: 'starter', suspended: true });
+  const { body } = await storeless.call('GET', '/admin/v1/customers/acme/explain');
+  expect(body).toMatchObject({
+    plan: 'starter',
+    suspended: true,
+    usage: null,
+    instance: {
+      leases: [{ units: 7, ends_in_seconds: 0.4 }],
+      refuses_for_seconds: null,
+      refusals: [
+        {
+          code: 'quota_exceeded',
+          count: 3,
+          first_at: '2026-03-01T11:59:00.000Z',
+          last_at: '2026-03-01T12:00:00.000Z',
+          key_id: 'k',
+        },
+      ],
+    },
   });
 });
 

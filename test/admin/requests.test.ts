@@ -128,7 +128,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     version: '1.2.3',
     started_at: '2026-03-01T11:00:00.000Z',
     uptime_seconds: 3600,
-    config: { file: 'gateway.yaml', hash: 'abc123', loaded_at: '2026-03-01T11:30:00.000Z' },
+    config: { file: 'gateway.yaml', hash: 'abc123', loaded_at: '2026-03-01T11:30:00.000Z', last_reload: null },
     store: { kind: 'embedded', up: true, reached: true, wiped: false, last_error: null },
     invalidation: { connected: true },
     instances: 3,

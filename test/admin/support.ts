@@ -9,8 +9,10 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
 import { systemClock } from '../../src/clock.ts';
+import { parseConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
+import { previewConfig } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
@@ -23,6 +25,7 @@ const POLICY = {
     ['starter', { requestsPerHour: 1000 }],
     ['enterprise', { requestsPerHour: 'custom' as const }],
   ]),
+  formerPlans: new Map<string, string>(),
   overrides: new Map([['vip', { requestsPerHour: 120_000 }]]),
 };
 
@@ -33,6 +36,13 @@ const ORIGINS = {
   ]),
   overrides: new Map([['vip', 'gateway.yaml:50']]),
 };
+
+/** What previews compare with. */
+export const CONFIG_TEXT = `store: { url: "redis://127.0.0.1" }
+upstream: { urls: ["http://127.0.0.1:3000"] }
+plans: { starter: { requests_per_hour: 1000 }, enterprise: { requests_per_hour: custom } }
+`;
+const RUNNING = await parseConfig('gateway.yaml', Buffer.from(CONFIG_TEXT), {});
 
 /** An answer's body, as far as the tests look into it. */
 // biome-ignore lint/suspicious/noExplicitAny: the tests compare members of every type, and a wrong one fails them
@@ -94,6 +104,15 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 } }),
+    reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [] }),
+    preview: async (content) => {
+      const next = await parseConfig('(posted)', content, {});
+      return previewConfig(RUNNING, next, { records: overrides.records ?? store.records, usages: store.usages });
+    },
+    held: () => ({ leases: [{ units: 7, endsInMs: 432 }], refusedForMs: undefined }),
+    refusals: () => [
+      { code: 'quota_exceeded', count: 3, firstAtMs: Date.parse(NOW) - 60_000, lastAtMs: Date.parse(NOW), keyId: 'k' },
+    ],
     usage: async (_customer, limit) => ({
       limit,
       used: 3,
@@ -105,7 +124,12 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
       version: '1.2.3',
       startedAtMs: Date.parse('2026-03-01T11:00:00Z'),
       uptimeSeconds: 3600.7,
-      config: { file: 'gateway.yaml', hash: 'abc123', loadedAtMs: Date.parse('2026-03-01T11:30:00Z') },
+      config: {
+        file: 'gateway.yaml',
+        hash: 'abc123',
+        loadedAtMs: Date.parse('2026-03-01T11:30:00Z'),
+        lastReload: undefined,
+      },
       store: store.status(),
       instances: 3,
       upstreams: [

@@ -17,7 +17,7 @@ describe('an assertion of who calls', () => {
     ['that is at hand', false],
     ['that has to be made', true],
   ])('%s goes to the backend in place of what the caller sent as one', async (_, later) => {
-    const edge = await startEdge({ known, parts: { assertions: signer(later) } });
+    const edge = await startEdge({ known, settings: { assertions: signer(later) } });
     const answer = await edge.send('good-key', { 'X-Tollgate-Assertion': 'spoofed', X_Tollgate_Assertion: 'spoofed' });
     expect(answer.status).toBe(200);
     expect(edge.backend.seen.map(({ headers }) => headers[ASSERTION])).toEqual(['signed.acme.starter.key_1']);
@@ -26,7 +26,7 @@ describe('an assertion of who calls', () => {
   });
 
   it('goes to the backend without the other identity headers too', async () => {
-    const edge = await startEdge({ known, parts: { assertions: signer(false), identityHeaders: false } });
+    const edge = await startEdge({ known, settings: { assertions: signer(false), identityHeaders: false } });
     await edge.send('good-key');
     expect(edge.backend.seen[0]?.headers).toHaveProperty(ASSERTION);
     expect(edge.backend.seen[0]?.headers).not.toHaveProperty('x-tollgate-customer');
@@ -49,7 +49,7 @@ describe('an assertion of who calls', () => {
     ],
     ['rejects', () => Promise.reject(new Error('no key'))],
   ])('is never left out: when the signer %s, nothing is sent and nothing is counted', async (_, of) => {
-    const edge = await startEdge({ known, parts: { assertions: { of } } });
+    const edge = await startEdge({ known, settings: { assertions: { of } } });
     const answer = await edge.send('good-key');
     expect(answer.status).toBe(500);
     expect(await answer.json()).toMatchObject({ code: 'internal_error' });

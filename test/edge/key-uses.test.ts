@@ -18,8 +18,8 @@ it.each([
   ['is unknown', 'unknown-key', {}, 401, []],
 ])('a key that %s is noted as used if it is good', async (_, key, headers, status, used) => {
   const noted: string[] = [];
-  const parts = { keyUses: { note: (keyId: string) => void noted.push(keyId) }, browserKeys: 'reject' as const };
-  const edge = await startEdge({ known, parts });
+  const parts = { keyUses: { note: (keyId: string) => void noted.push(keyId) } };
+  const edge = await startEdge({ known, parts, settings: { browserKeys: 'reject' } });
   const answer = await edge.send(key, headers);
   expect(answer.status).toBe(status);
   expect(noted).toEqual(used);

@@ -7,6 +7,7 @@ import { createChallenges } from '../../src/edge/credentials.ts';
 import { createPublicApp, OWN_ANSWER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
+import type { PublicSettings } from '../../src/edge/settings.ts';
 import { FailedAttempts } from '../../src/failed-attempts.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
 import { createAccessLog } from '../../src/observability/access-log.ts';
@@ -32,6 +33,7 @@ export interface EdgeSettings {
   /** What is known of a token; of any other one nothing. */
   readonly known?: Readonly<Record<string, Authentication>>;
   readonly parts?: Partial<PublicAppParts>;
+  readonly settings?: Partial<PublicSettings>;
 }
 
 /** What the authenticator says of a good key. */
@@ -44,7 +46,7 @@ export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): 
  * The public app with a real backend behind it. What it knows of keys is given, and its quota admits everything: both have
  * tests of their own. Closed when the test that called this ends.
  */
-export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promise<Edge> {
+export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeSettings): Promise<Edge> {
   const clock = systemClock;
   const backend = await startBackend();
   onTestFinished(() => backend.close());
@@ -78,6 +80,7 @@ export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promi
       };
     },
     usage: () => Promise.reject(new Error('no test asks for it')),
+    held: () => ({ leases: [], refusedForMs: undefined }),
     close: async () => {},
   };
   const destination = { write: () => {} };
@@ -91,28 +94,39 @@ export async function startEdge({ known = {}, parts = {} }: EdgeSettings): Promi
     defaultMetrics: false,
   });
   const app = createPublicApp({
-    routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
-    guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
-    challenges: createChallenges('conversations'),
-    trustedProxies: new TrustedProxies([]),
+    settings: {
+      current: {
+        routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
+        guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
+        challenges: createChallenges('conversations'),
+        trustedProxies: new TrustedProxies([]),
+        failedKeys: new FailedAttempts(clock, 300),
+        browserKeys: 'warn',
+        upstreamHeaders: { credentials: 'strip', preserveHost: false },
+        identityHeaders: true,
+        ...settings,
+      },
+    },
     authenticator: {
       authenticate: (token) => known[token] ?? { outcome: 'invalid', reason: 'unknown' },
       size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
+      follow: () => {},
       close: () => {},
     },
     keyUses: { note: () => {} },
-    failedKeys: new FailedAttempts(clock, 300),
-    browserKeys: 'warn',
-    plans: PLANS,
     quota: new CustomerQuota({
-      limits: { plans: PLANS, overrides: new Map() },
+      limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
       hourly,
       bursts: new BurstLimiter(clock, 100),
     }),
     forwarder,
-    upstreamHeaders: { credentials: 'strip', preserveHost: false },
-    identityHeaders: true,
-    recorder: createRecorder({ metrics, accessLog: createAccessLog(destination, 'off', clock), logger, clock }),
+    recorder: createRecorder({
+      metrics,
+      accessLog: createAccessLog(destination, 'off', clock),
+      refusals: { note: () => {} },
+      logger,
+      clock,
+    }),
     clock,
     ...parts,
   });

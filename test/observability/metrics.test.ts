@@ -181,6 +181,21 @@ it('what runs, with which configuration since when, can be read', async () => {
   ]);
 });
 
+it('a reload is counted by its result, and what runs afterwards is shown in place of what ran before', async () => {
+  const metrics = openMetrics();
+  expect(await samples(metrics, 'tollgate_config_reloads_total')).toContain(
+    'tollgate_config_reloads_total{result="invalid"} 0',
+  );
+  metrics.configReloaded('invalid', { hash: 'abc123', loadedAtMs: 1_700_000_000_500 });
+  expect(await samples(metrics, 'tollgate_config_reload_failing')).toEqual(['tollgate_config_reload_failing 1']);
+  metrics.configReloaded('applied', { hash: 'def456', loadedAtMs: 1_700_000_001_000 });
+  expect(await samples(metrics, 'tollgate_config_reload_failing')).toEqual(['tollgate_config_reload_failing 0']);
+  expect(await samples(metrics, 'tollgate_config_info')).toEqual(['tollgate_config_info{hash="def456"} 1']);
+  expect(await samples(metrics, 'tollgate_config_last_success_timestamp_seconds')).toEqual([
+    'tollgate_config_last_success_timestamp_seconds 1700000001',
+  ]);
+});
+
 it('the exposition has exactly the metrics of the table, with its types and helps', async () => {
   const header = (await openMetrics().text()).split('\n').filter((line) => line.startsWith('# '));
   const table: MetricDefinition[] = Object.values(METRIC_DEFINITIONS);

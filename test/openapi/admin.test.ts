@@ -9,9 +9,10 @@ import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
+import type { ReloadOutcome } from '../../src/reload/reloader.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../admin/issuer.ts';
-import { NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
+import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
 import { ADMIN_TOKEN, STORES } from '../support/gateway.ts';
 import { startSystem } from '../support/system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
@@ -75,8 +76,12 @@ class Session {
   }
 
   /** Every operation that has this status is to answer with it. */
-  async expectOfAll(status: number, given: (operation: Operation) => Given) {
-    for (const operation of operationsWith(status)) {
+  async expectOfAll(
+    status: number,
+    given: (operation: Operation) => Given,
+    operations: readonly Operation[] = operationsWith(status),
+  ) {
+    for (const operation of operations) {
       const answer = await this.call(operation.method, operation.path, given(operation));
       expect([operation.method, operation.path, answer.status]).toEqual([operation.method, operation.path, status]);
     }
@@ -94,13 +99,18 @@ const nameFor = (path: string) => (path.includes('{key_id}') ? 'key_1' : 'acme')
 function suitable({ method, path }: Operation): Given {
   const names = [nameFor(path)];
   if (method === 'GET' || method === 'DELETE') return { names };
+  if (path === PREVIEW) return { body: CONFIG_TEXT, type: 'application/yaml' };
   if (path.endsWith('/customers')) return { names, body: { id: 'new', plan: 'starter' } };
   return { names, body: method === 'PATCH' ? { name: 'new' } : {} };
 }
 
+const PREVIEW = '/admin/v1/config/preview';
+const RELOAD = '/admin/v1/config/reload';
+
 /** What it does not take; a customer without a limit where there is nothing else to do wrong. */
 function unsuitable({ method, path }: Operation): Given {
   if (method === 'GET') return { names: ['limitless'], query: '?nonsense=1' };
+  if (path === PREVIEW) return { body: 'nonsense: 1', type: 'text/yaml' };
   return { names: [nameFor(path)], body: { nonsense: 1 } };
 }
 
@@ -110,6 +120,10 @@ async function useEverything(session: Session): Promise<void> {
   const at = '/admin/v1';
   await session.call('GET', '/status');
   await session.call('GET', `${at}/config`);
+  expect((await session.call('POST', RELOAD)).body).toMatchObject({ result: 'unchanged' });
+  const preview = { body: CONFIG_TEXT, type: 'application/yaml' };
+  expect((await session.call('POST', PREVIEW, preview)).body).toMatchObject({ reload: 'restart_required' });
+  await session.call('GET', '/status');
   const enterprise = { id: 'big', name: 'Big, Inc.', plan: 'enterprise', requests_per_hour: 50_000 };
   await session.call('POST', `${at}/customers`, { body: enterprise });
   expect((await session.call('POST', `${at}/customers`, { body: enterprise })).status).toBe(409);
@@ -167,7 +181,7 @@ function routesOf(stack: readonly ILayer[]): string[] {
     if (route === undefined) return 'stack' in handle ? routesOf(handle.stack as ILayer[]) : [];
     const methods = route.stack.flatMap(({ method }) => (method === undefined ? [] : method.toUpperCase()));
     const withHead = methods.includes('GET') ? [...methods, 'HEAD'] : methods;
-    return withHead.map((method) => `${method} ${route.path.replace(/:\w+/g, '{}')}`);
+    return [...new Set(withHead)].map((method) => `${method} ${route.path.replace(/:\w+/g, '{}')}`);
   });
 }
 
@@ -207,12 +221,21 @@ describe.each(STORES)('over $name', (store) => {
 async function askWrongly(session: Session): Promise<void> {
   await session.expectOfAll(400, ({ path }) => ({ names: [nameFor(path)], body: '{' }));
   await session.expectOfAll(404, (operation) => ({ ...suitable(operation), names: ['nobody'] }));
-  await session.expectOfAll(413, () => ({ body: ' '.repeat(65_537) }));
+  await session.expectOfAll(413, ({ path }) =>
+    path === PREVIEW ? { body: ' '.repeat(1_048_577), type: 'application/yaml' } : { body: ' '.repeat(65_537) },
+  );
   await session.expectOfAll(415, () => ({ body: '{}', type: 'text/plain' }));
 }
 
 async function askAsStranger(session: Session): Promise<void> {
-  await session.expectOfAll(401, suitable);
+  // A listener of their own for each so many: further refusals of one address are 429.
+  const operations = operationsWith(401);
+  for (let first = 0; first < operations.length; first += 25) {
+    const some = operations.slice(first, first + 25);
+    await withParts({}, ({ origin }) =>
+      new Session(origin, undefined, session.received).expectOfAll(401, suitable, some),
+    );
+  }
   await session.call('HEAD', '/status');
   for (let i = 0; i < 30; i++) await session.send('GET', '/status');
   await session.expectOfAll(429, suitable);
@@ -221,11 +244,15 @@ async function askAsStranger(session: Session): Promise<void> {
 
 /** What needs a record, a store or an issuer that no gateway has by itself. */
 async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Promise<void> {
-  await withParts({}, async ({ origin, records }) => {
+  await withParts({ reload: reloadTo('invalid') }, async ({ origin, records }) => {
     await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
     await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     await records.createKey('b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
     await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable);
+  });
+
+  await withParts({ reload: reloadTo('plan_in_use') }, async ({ origin }) => {
+    expect((await new Session(origin, TOKEN, received).call('POST', RELOAD)).status).toBe(409);
   });
 
   const fail = (error: Error) => () => {
@@ -233,7 +260,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   };
   const failing = (error: Error) => new Proxy({}, { get: () => fail(error) }) as never;
   const lost = failing(new StoreUnavailableError('connection lost'));
-  await withParts({ records: lost, audit: lost }, async ({ origin }) => {
+  await withParts({ records: lost, audit: lost, reload: reloadTo('unverified') }, async ({ origin }) => {
     const session = new Session(origin, TOKEN, received);
     for (const operation of operationsWith(503)) {
       const { status } = await session.call(operation.method, operation.path, suitable(operation));
@@ -242,12 +269,22 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   });
 
   const bug = new Error('a bug');
-  const buggy = { records: failing(bug), audit: failing(bug), status: fail(bug), runningConfig: fail(bug) };
+  const buggy = {
+    records: failing(bug),
+    audit: failing(bug),
+    status: fail(bug),
+    runningConfig: fail(bug),
+    reload: reloadTo('failed'),
+  };
   await withParts(buggy, ({ origin }) => new Session(origin, TOKEN, received).expectOfAll(500, suitable));
 
   const keyFor = () => Promise.reject(new KeySetUnavailableError('no keys'));
   const jwt = createJwtVerifier({ issuer: ISSUER, audience: AUDIENCE, clock: systemClock, keyFor });
   await withParts({ jwt }, ({ origin }) => new Session(origin, jwtOfIssuer, received).expectOfAll(503, suitable));
+}
+
+function reloadTo(result: ReloadOutcome['result']): AdminParts['reload'] {
+  return async () => ({ result, hash: 'abc123', changes: [], problems: ['gateway.yaml:1: what is wrong'] });
 }
 
 async function withParts(parts: Partial<AdminParts>, use: (admin: TestAdmin) => Promise<void>): Promise<void> {

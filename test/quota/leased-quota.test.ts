@@ -141,6 +141,38 @@ test('a lowered limit holds from the next reservation on', async () => {
   expect(outcomes(await decided(world, ask(world, 5)))).toEqual({ admitted: 1, refused: 4 });
 });
 
+test('a lowered limit ends open leases: not one more is admitted than it allows', async () => {
+  const world = worldWith({ limit: 100_000 });
+  await openLease(world);
+  const gateway = world.gateway(0);
+  expect(gateway.quota.held(CUSTOMER).leases).toHaveLength(1);
+  gateway.terms = { limit: 205, usageResetAt: '' };
+  expect(outcomes(await decided(world, ask(world, 10)))).toEqual({ admitted: 4, refused: 6 });
+  expect(gateway.quota.held(CUSTOMER).leases).toEqual([]);
+  await world.time.run(3000);
+  expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
+});
+
+test('what is granted by a higher limit after that was lowered goes back whole', async () => {
+  const world = worldWith({ limit: 100, fate: () => unharmed(10, 10) });
+  const early = ask(world, 50);
+  // The first call was for one of them, and the second, for all others, is under way.
+  await world.time.run(30);
+  world.gateway(0).terms = { limit: 30, usageResetAt: '' };
+  const late = ask(world, 10);
+  await world.time.run(3000);
+  expect(outcomes([...early, ...late])).toEqual({ admitted: 30, refused: 30 });
+  expect(world.store.used(CUSTOMER)).toBe(30);
+});
+
+test('a raised limit ends a refusal at once, and no lease', async () => {
+  const world = worldWith({ limit: 5 });
+  expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 5, refused: 1 });
+  expect(world.gateway(0).quota.held(CUSTOMER).refusedForMs).toBeGreaterThan(0);
+  world.gateway(0).terms = { limit: 8, usageResetAt: '' };
+  expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 3, refused: 3 });
+});
+
 describe('a lease', () => {
   test('answers without a promise', async () => {
     const world = worldWith();

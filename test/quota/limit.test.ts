@@ -7,6 +7,7 @@ const policy = {
     ['starter', { requestsPerHour: 1000 }],
     ['enterprise', { requestsPerHour: 'custom' }],
   ]),
+  formerPlans: new Map([['basic', 'starter']]),
   overrides: new Map([['acme', { requestsPerHour: 120_000 }]]),
 };
 

@@ -2,8 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import type { Clock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { type GatewayAddresses, startGateway } from '../../src/gateway.ts';
+import { type Gateway, type GatewayAddresses, startGateway } from '../../src/gateway.ts';
 import { startRedis } from './redis-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token-of-the-tests';
@@ -11,6 +12,12 @@ export const ADMIN_TOKEN = 'admin-token-of-the-tests';
 export interface TestGateway extends GatewayAddresses {
   /** Every log line so far, parsed. */
   readonly logs: readonly Record<string, unknown>[];
+  /** Its configuration file. */
+  readonly file: string;
+  /** As they stand in that file at the start. */
+  readonly sections: Readonly<Record<string, Section>>;
+  /** Reads its configuration file again. */
+  readonly reload: Gateway['reload'];
   /** Closes it once, however often it is called. */
   close(): Promise<void>;
 }
@@ -23,9 +30,10 @@ export async function startTestGateway(settings: {
   readonly upstreamUrl: string;
   /** Sections of the configuration file, merged over the defaults of the tests. */
   readonly config?: Record<string, Section>;
+  readonly clock?: Clock;
 }): Promise<TestGateway> {
   const anyPort = { host: '127.0.0.1', port: 0 };
-  const { config = {} } = settings;
+  const { config = {}, clock } = settings;
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-test-'));
   const file = join(folder, 'gateway.yaml');
   const sections: Record<string, Section> = {
@@ -42,11 +50,18 @@ export async function startTestGateway(settings: {
   const logDestination = { write: (line: string) => void logs.push(JSON.parse(line)) };
   const removeFolder = () => rm(folder, { recursive: true });
   try {
-    const gateway = await startGateway(await loadConfig(file, {}), { logDestination });
+    const gateway = await startGateway(await loadConfig(file, {}), {
+      logDestination,
+      environment: {},
+      ...(clock && { clock }),
+    });
     let closed: Promise<void> | undefined;
     return {
       ...gateway.addresses,
       logs,
+      file,
+      sections,
+      reload: gateway.reload,
       close() {
         closed ??= gateway.close().then(removeFolder);
         return closed;

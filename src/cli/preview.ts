@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { PREVIEW, type PreviewDocument } from '../admin-client/documents.ts';
+import { AdminRefusal } from '../admin-client/failures.ts';
+import { printable } from '../admin-client/printable.ts';
+import { systemReason } from '../config/problems.ts';
+import type { DocumentOptions } from './admin-options.ts';
+import { connect } from './connect.ts';
+import { FaultyFileError } from './exit-status.ts';
+import { print, printDocument } from './output.ts';
+import { type Cell, formatDocument, formatTable } from './table.ts';
+
+/** Where the admin API speaks of the file that it was sent. */
+const POSTED = /^\(posted\)/;
+
+const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
+  applied: 'would be applied',
+  unchanged: 'would change nothing',
+  restart_required: 'would be refused: a restart is needed',
+  plan_in_use: 'would be refused: customers hold a plan that is dropped',
+};
+
+export async function preview(file: string, options: DocumentOptions): Promise<void> {
+  const text = await contentOf(file);
+  const client = await connect(options);
+  let answer: PreviewDocument;
+  try {
+    answer = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
+  } catch (error) {
+    const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
+    if (!lines.some((line) => POSTED.test(line))) throw error;
+    throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
+  }
+  if (options.json) return printDocument(answer, options);
+  await print(sections(answer).join('\n'));
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    throw new FaultyFileError([`${file}: cannot be read: ${systemReason(error)}`]);
+  }
+}
+
+/** Only those that say something. */
+function sections({ reload, changes, dropped_plans: dropped, customers, limits, closest }: PreviewDocument): string[] {
+  const summary = formatDocument({
+    reload: RELOADS[reload],
+    customers: customers.total,
+    'limits that change': `${customers.raised} up, ${customers.lowered} down, ${customers.gained} new, ${customers.lost} gone`,
+    'refused now': `${customers.refused}, ${customers.newly_refused} of them by this`,
+    'near (80 %)': customers.near,
+  });
+  return [
+    summary,
+    ...table(changes, { 'changes by': (change) => change.takes_effect, key: (change) => change.text }),
+    ...table(dropped, { customers: (plan) => plan.customers, 'dropped plan': (plan) => plan.plan }),
+    ...table(limits, {
+      customers: (limit) => limit.customers,
+      refused: (limit) => limit.refused,
+      limit: (limit) => limit.change,
+    }),
+    ...table(closest, {
+      state: (each) => each.state,
+      used: (each) => each.used,
+      before: (each) => each.limit_before,
+      after: (each) => each.limit_after,
+      ratio: (each) => each.ratio,
+      plan: (each) => each.plan,
+      customer: (each) => each.customer,
+    }),
+  ];
+}
+
+function table<Row>(rows: readonly Row[], cells: Readonly<Record<string, (row: Row) => Cell>>): string[] {
+  const columns = Object.entries(cells).map(([title, cell]) => ({ title, cell }));
+  return rows.length > 0 ? [formatTable(columns, rows)] : [];
+}

@@ -1,0 +1,119 @@
+/** What differs between two configurations, and whether a running gateway can take it over. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Config, Disclosed } from './config.ts';
+import { formatPath, type Path } from './problems.ts';
+
+export interface ConfigChange {
+  /** By the names of the file: `plans.starter.requests_per_hour`. */
+  readonly key: string;
+  /** Undefined: not there. Secrets are not in it. */
+  readonly before: Disclosed | undefined;
+  readonly after: Disclosed | undefined;
+  /** `restart`: what it sets is fixed while the gateway runs. */
+  readonly takesEffect: TakesEffect;
+}
+
+export type TakesEffect = 'reload' | 'restart';
+
+/**
+ * Keys that a reload takes over, with all below them. Whatever is not named here needs a restart: so a key that is new
+ * is reported, and not half-applied, until somebody has thought of it.
+ */
+const RELOADABLE: readonly string[] = [
+  'listen.trusted_proxies',
+  'admin.token',
+  'admin.token_file',
+  'upstream.credentials',
+  'upstream.authorization',
+  'upstream.authorization_file',
+  'upstream.preserve_host',
+  'routes',
+  'aliases',
+  'usage_path',
+  'plans',
+  'overrides',
+  'auth.realm',
+  'auth.cache_seconds',
+  'auth.stale_if_error_seconds',
+  'auth.failures_per_minute',
+  'auth.browser_keys',
+  'identity',
+  'limits.header_count',
+  'limits.target_bytes',
+  'shutdown',
+  'logging.level',
+  'logging.access',
+];
+
+/** When a change of this key takes effect. `key`: as in the reference, `routes[].path` and `plans.<name>` included. */
+export function takesEffect(key: string): TakesEffect {
+  return RELOADABLE.some((reloadable) => isWithin(key, reloadable)) ? 'reload' : 'restart';
+}
+
+/** Whether any key below this one takes effect by a reload, though the key as a whole does not. */
+export function isPartlyReloadable(key: string): boolean {
+  return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isWithin(reloadable, key));
+}
+
+/** Values that are hidden, by the key under which a change of them is told. */
+const SECRETS: readonly { readonly key: string; readonly of: (config: Config) => unknown }[] = [
+  { key: 'admin.token', of: ({ admin }) => admin?.token },
+  { key: 'upstream.authorization', of: ({ upstream }) => upstream.authorization },
+  { key: 'identity.assertion.signing_key_file', of: ({ identity }) => identity.assertion?.signingKeys },
+];
+
+/** Sections whose secrets, and what stands in files that they name, are fixed while the gateway runs. */
+const FIXED_SECTIONS = ['store', 'seed'] as const satisfies readonly (keyof Config)[];
+
+/** In the order of the file's reference. What is only written in another way is no change. */
+export function configChanges(before: Config, after: Config): ConfigChange[] {
+  const changes = [...differences(before.disclosed, after.disclosed, [])];
+  const tell = (key: string, isChanged: boolean) => {
+    if (!isChanged || changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key))) return;
+    changes.push({ key, before: '(secret)', after: '(secret)', takesEffect: takesEffect(key) });
+  };
+  for (const { key, of } of SECRETS) tell(key, !isDeepStrictEqual(of(before), of(after)));
+  for (const section of FIXED_SECTIONS) tell(section, !isDeepStrictEqual(before[section], after[section]));
+  return changes;
+}
+
+/** In one line for people: `plans.starter.requests_per_hour: 1000 → 800`. */
+export function describeChange({ key, before, after }: ConfigChange): string {
+  if (before === '(secret)' && after === '(secret)') return `${key}: another value`;
+  return `${key}: ${inWords(before)} → ${inWords(after)}`;
+}
+
+const LONGEST_VALUE = 120;
+
+function inWords(value: Disclosed | undefined): string {
+  if (value === undefined || value === null) return 'none';
+  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+}
+
+function* differences(
+  before: Disclosed | undefined,
+  after: Disclosed | undefined,
+  path: Path,
+): Generator<ConfigChange> {
+  if (isObject(before) && isObject(after)) {
+    for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      yield* differences(own(before, name), own(after, name), [...path, name]);
+    }
+  } else if (!isDeepStrictEqual(before, after)) {
+    const key = formatPath(path);
+    yield { key, before, after, takesEffect: takesEffect(key) };
+  }
+}
+
+function isObject(value: Disclosed | undefined): value is { readonly [name: string]: Disclosed } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function own(object: { readonly [name: string]: Disclosed }, name: string): Disclosed | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+function isWithin(key: string, section: string): boolean {
+  return key === section || (key.startsWith(section) && /^[.[]/.test(key.slice(section.length)));
+}

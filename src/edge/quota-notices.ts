@@ -1,0 +1,59 @@
+/**
+ * What operators should hear of before customers do: one line for each customer and level within an hour, on each
+ * instance. Asked only about requests that are near a limit, so that all others cost a comparison.
+ */
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { QuotaDecision } from '../quota/customer-quota.ts';
+import { Throttle } from '../throttle.ts';
+import type { Exchange } from './exchange.ts';
+
+type Admitted = Extract<QuotaDecision, { outcome: 'admitted' }>;
+
+const HOUR_MS = 3_600_000;
+const CUSTOMERS = 10_000;
+
+/** Whether 80 % of the limit are used, this request included. While the store is away nobody knows. */
+export function isNear({ admission, limit }: Admitted): boolean {
+  return 5 * admission.remaining <= limit && admission.mode !== 'local';
+}
+
+function isAlmostUsedUp({ admission, limit }: Admitted): boolean {
+  return 20 * admission.remaining <= limit;
+}
+
+export interface QuotaNotices {
+  /** Of a request that {@link isNear}. */
+  near(exchange: Exchange, decision: Admitted): void;
+  /** A shadow limit would have refused the request. */
+  shadowDenied(exchange: Exchange, decision: Admitted): void;
+}
+
+export function createQuotaNotices(logger: Logger, clock: Clock): QuotaNotices {
+  const at80 = new Throttle(clock, HOUR_MS, CUSTOMERS);
+  const at95 = new Throttle(clock, HOUR_MS, CUSTOMERS);
+  const shadows = new Throttle(clock, HOUR_MS, CUSTOMERS);
+
+  function factsOf({ customer, plan }: Exchange, { admission, limit }: Admitted) {
+    return { customer, plan, limit, used: limit - admission.remaining };
+  }
+
+  return {
+    near(exchange, decision) {
+      const { customer = '' } = exchange;
+      if (isAlmostUsedUp(decision)) {
+        if (!at95.isDue(customer)) return;
+        at80.isDue(customer);
+        logger.warn({ ...factsOf(exchange, decision), percent: 95 }, 'a customer has used 95 % of its hourly quota');
+      } else if (at80.isDue(customer)) {
+        logger.warn({ ...factsOf(exchange, decision), percent: 80 }, 'a customer has used 80 % of its hourly quota');
+      }
+    },
+    shadowDenied(exchange, decision) {
+      const { customer = '' } = exchange;
+      if (!shadows.isDue(customer)) return;
+      const facts = { ...factsOf(exchange, decision), shadow_limit: decision.shadowLimit };
+      logger.info(facts, "a customer is above its plan's shadow limit, which would refuse it from here on");
+    },
+  };
+}

@@ -1,0 +1,176 @@
+/**
+ * Whom other limits would hit: every customer's limit before and after, against what it has used in the last hour.
+ *
+ * Customers and windows are read in pages, so that the store always has time for others, and the answer is bounded however
+ * many customers there are: counts, and the customers that are closest to their limits.
+ */
+import { type EffectiveLimit, effectiveLimit, type LimitPolicy, planNameOf } from '../quota/limit.ts';
+import type { CustomerRecord, UsageReader } from '../store/store.ts';
+import { type CustomerLists, everyCustomer } from './customers.ts';
+
+/** From this part of its limit on, a customer is near it. */
+export const NEAR_RATIO = 0.8;
+/** So many customers are named. */
+const MOST_NAMED = 100;
+
+export interface CustomerImpact {
+  readonly customer: string;
+  /** As its record has it. */
+  readonly plan: string;
+  /** Undefined: there is none, and every request is refused. */
+  readonly before: number | undefined;
+  readonly after: number | undefined;
+  readonly used: number;
+  readonly state: 'refused' | 'near';
+}
+
+/** Customers whose limits change in the same way. */
+export interface ImpactGroup {
+  /** `starter 1000 → 800`, or `overrides`. */
+  readonly label: string;
+  readonly customers: number;
+  /** Those of them that have used the new limit up already, or are left without one. */
+  readonly refused: number;
+}
+
+export interface Impact {
+  readonly customers: number;
+  readonly raised: number;
+  readonly lowered: number;
+  /** Have no limit before and one after. */
+  readonly gained: number;
+  /** Have a limit before and none after. */
+  readonly lost: number;
+  /** Would be refused now, by the limits after. */
+  readonly refused: number;
+  /** Those of them that would not by the limits before. */
+  readonly newlyRefused: number;
+  /** Have used 80 % of the limit after, and not all of it. */
+  readonly near: number;
+  readonly groups: readonly ImpactGroup[];
+  /** Of the refused and the near, those with the highest part of their limits used, and those without one first. */
+  readonly closest: readonly CustomerImpact[];
+}
+
+export interface ImpactParts {
+  readonly records: CustomerLists;
+  readonly usages: UsageReader;
+}
+
+export interface ImpactOptions {
+  /** Only customers whose limits change are looked at further. */
+  readonly changedOnly?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+interface Case {
+  readonly record: CustomerRecord;
+  readonly before: EffectiveLimit;
+  readonly after: EffectiveLimit;
+}
+
+/** Rejects with StoreUnavailableError, and as `signal` says. */
+export async function assessImpact(
+  before: LimitPolicy,
+  after: LimitPolicy,
+  { records, usages }: ImpactParts,
+  { changedOnly = false, signal }: ImpactOptions = {},
+): Promise<Impact> {
+  const tally = new Tally(after);
+  for await (const customers of everyCustomer(records, signal)) {
+    const all = customers.map(
+      (record): Case => ({ record, before: effectiveLimit(record, before), after: effectiveLimit(record, after) }),
+    );
+    tally.seen(customers.length);
+    const cases = changedOnly ? all.filter(isChanged) : all;
+    const used = await usages.usedOf(
+      cases.map(({ record, before, after }) => ({
+        customer: record.id,
+        from: Math.floor(NEAR_RATIO * Math.min(limitOf(before) ?? 0, limitOf(after) ?? 0)),
+      })),
+    );
+    cases.forEach((each, index) => {
+      tally.add(each, used[index] ?? 0);
+    });
+  }
+  return tally.result();
+}
+
+class Tally {
+  readonly #after: LimitPolicy;
+  readonly #counts = {
+    customers: 0,
+    raised: 0,
+    lowered: 0,
+    gained: 0,
+    lost: 0,
+    refused: 0,
+    newlyRefused: 0,
+    near: 0,
+  };
+  readonly #groups = new Map<string, { customers: number; refused: number }>();
+  #closest: CustomerImpact[] = [];
+
+  constructor(after: LimitPolicy) {
+    this.#after = after;
+  }
+
+  seen(customers: number): void {
+    this.#counts.customers += customers;
+  }
+
+  add(each: Case, used: number): void {
+    const counts = this.#counts;
+    const [before, after] = [limitOf(each.before), limitOf(each.after)];
+    const isRefused = after === undefined || used >= after;
+    if (isChanged(each)) {
+      if (before === undefined) counts.gained++;
+      else if (after === undefined) counts.lost++;
+      else if (after > before) counts.raised++;
+      else counts.lowered++;
+      this.#group(each, isRefused);
+    }
+    if (isRefused) {
+      counts.refused++;
+      if (before !== undefined && used < before) counts.newlyRefused++;
+    }
+    const isNear = !isRefused && used >= NEAR_RATIO * after;
+    if (isNear) counts.near++;
+    if (!isRefused && !isNear) return;
+    const { id: customer, plan } = each.record;
+    this.#closest.push({ customer, plan, before, after, used, state: isRefused ? 'refused' : 'near' });
+    if (this.#closest.length >= 4 * MOST_NAMED) this.#keepTheClosest();
+  }
+
+  result(): Impact {
+    this.#keepTheClosest();
+    const groups = [...this.#groups].map(([label, group]) => ({ label, ...group }));
+    return { ...this.#counts, groups, closest: this.#closest };
+  }
+
+  #group({ record, before, after }: Case, isRefused: boolean): void {
+    const byOverride = [before, after].some((limit) => limit.found && limit.source === 'override');
+    const plan = planNameOf(record.plan, this.#after) ?? record.plan;
+    const label = byOverride ? 'overrides' : `${plan} ${limitOf(before) ?? 'none'} → ${limitOf(after) ?? 'none'}`;
+    const group = this.#groups.get(label) ?? { customers: 0, refused: 0 };
+    group.customers++;
+    if (isRefused) group.refused++;
+    this.#groups.set(label, group);
+  }
+
+  #keepTheClosest(): void {
+    this.#closest = this.#closest.toSorted((a, b) => ratioOf(b) - ratioOf(a)).slice(0, MOST_NAMED);
+  }
+}
+
+function limitOf(limit: EffectiveLimit): number | undefined {
+  return limit.found ? limit.requestsPerHour : undefined;
+}
+
+function isChanged({ before, after }: Case): boolean {
+  return limitOf(before) !== limitOf(after);
+}
+
+function ratioOf({ after, used }: CustomerImpact): number {
+  return after === undefined ? Number.MAX_VALUE : used / after;
+}

@@ -1,0 +1,264 @@
+/**
+ * Takes over a changed configuration file while the gateway runs: wholly, or not at all.
+ *
+ * A file that has faults, that changes what is fixed while the gateway runs, or that drops a plan which customers hold,
+ * changes nothing: the gateway goes on with what it has, and says why. One that was refused for a key that needs a restart
+ * is not applied in part either, because what then runs would be written down nowhere.
+ *
+ * Attempts are made one after the other. What was noticed by itself is reported once for each content and reason; what
+ * somebody asked for is answered each time.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { type ConfigChange, configChanges, describeChange } from '../config/changes.ts';
+import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/problems.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics, ReloadResult } from '../observability/metrics.ts';
+import { planNameOf } from '../quota/limit.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import { type CustomerLists, countHolders } from './customers.ts';
+import { assessImpact, type ImpactParts } from './impact.ts';
+
+/** `noticed`: nobody asked for it. */
+export type ReloadTrigger = 'noticed' | 'signal' | 'admin';
+
+export interface ReloadOutcome {
+  readonly result: ReloadResult;
+  /** Of what runs afterwards. */
+  readonly hash: string;
+  /** What the file changes; all of it runs now if `result` is `applied`, and nothing of it otherwise. */
+  readonly changes: readonly ConfigChange[];
+  /** Why it was not taken over, each complete in itself. */
+  readonly problems: readonly string[];
+}
+
+export interface LastReload extends ReloadOutcome {
+  /** Wall time in ms. */
+  readonly atMs: number;
+}
+
+export interface ReloaderOptions extends ImpactParts {
+  readonly running: Config;
+  /** Wall time in ms since when. */
+  readonly runningSinceMs: number;
+  /** The file as it is now. Rejects with ConfigError. */
+  readonly read: () => Promise<Uint8Array>;
+  /** Rejects with ConfigError. */
+  readonly parse: (content: Uint8Array) => Promise<Config>;
+  /** Makes the gateway run with it: at once and wholly, or it rejects and nothing has changed. */
+  readonly apply: (config: Config) => Promise<void>;
+  readonly records: CustomerLists;
+  readonly metrics: Pick<Metrics, 'configReloaded'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** How often the holders of a dropped plan are counted again while nobody asks. */
+const RECOUNT_MS = 60_000;
+const MOST_IN_LINE = 3;
+/** A file may change thousands of overrides. */
+const MOST_LOGGED = 100;
+
+interface Seen {
+  readonly digest: string;
+  readonly result: ReloadResult;
+  readonly problems: string;
+  readonly atMs: number;
+}
+
+export class Reloader {
+  readonly #options: ReloaderOptions;
+  readonly #closing = new AbortController();
+  #running: Config;
+  #loadedAtMs: number;
+  /** The file as it runs, once it was seen by this object. */
+  #runningText: string | undefined;
+  #last: LastReload | undefined;
+  #seen: Seen | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ReloaderOptions) {
+    this.#options = options;
+    this.#running = options.running;
+    this.#loadedAtMs = options.runningSinceMs;
+  }
+
+  get running(): Config {
+    return this.#running;
+  }
+
+  /** Wall time in ms at which the file was last found to be what runs. */
+  get loadedAtMs(): number {
+    return this.#loadedAtMs;
+  }
+
+  /** The last attempt that was reported. */
+  get last(): LastReload | undefined {
+    return this.#last;
+  }
+
+  /** Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome> {
+    const turn = this.#turn.then(() => this.#attempt(trigger));
+    this.#turn = turn;
+    return turn;
+  }
+
+  /** No attempt begins any more; resolves when the one under way has ended. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#turn;
+  }
+
+  async #attempt(trigger: ReloadTrigger): Promise<ReloadOutcome> {
+    if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
+    let digest = '';
+    let text: string | undefined;
+    let next: Config | undefined;
+    let outcome: ReloadOutcome;
+    try {
+      const content = await this.#options.read();
+      digest = createHash('sha256').update(content).digest('hex');
+      text = Buffer.from(content).toString('latin1');
+      this.#refuseCutOff(text);
+      next = await this.#options.parse(content);
+      outcome = await this.#judge(next, trigger, digest);
+      if (outcome.result === 'applied') await this.#options.apply(next);
+    } catch (error) {
+      outcome = this.#failure(error);
+    }
+    const before = this.#running;
+    if (outcome.result === 'applied' && next !== undefined) this.#running = next;
+    if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = text;
+    outcome = { ...outcome, hash: this.#running.hash };
+    if (!this.#isNews(trigger, digest, outcome)) return outcome;
+    this.#report(trigger, outcome);
+    if (outcome.result === 'applied') void this.#tellWhomItHits(before, this.#running);
+    return outcome;
+  }
+
+  async #judge(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
+    const changes = configChanges(this.#running, next);
+    if (changes.length === 0) return this.#outcome('unchanged', [], []);
+    const fixed = changes.filter(({ takesEffect }) => takesEffect === 'restart');
+    if (fixed.length > 0) {
+      const problems = fixed.map((change) => `${describeChange(change)}: needs a restart`);
+      return this.#outcome('restart_required', changes, problems);
+    }
+    const dropped = droppedPlans(this.#running, next);
+    if (dropped.size === 0) return this.#outcome('applied', changes, []);
+    const { clock, records } = this.#options;
+    const seen = this.#seen;
+    const isKnown = trigger === 'noticed' && seen?.digest === digest && seen.result === 'plan_in_use';
+    if (isKnown && clock.monotonicMs() - seen.atMs < RECOUNT_MS) {
+      return this.#outcome('plan_in_use', changes, seen.problems.split('\n'));
+    }
+    const holders = [...(await countHolders(dropped, records))];
+    const problems = holders.map(
+      ([plan, count]) =>
+        `plans.${plan}: ${inNumber(count, 'customer is', 'customers are')} on this plan, which the file drops; ` +
+        `move them, or give ${plan} under "formerly" of another plan`,
+    );
+    return this.#outcome(problems.length > 0 ? 'plan_in_use' : 'applied', changes, problems);
+  }
+
+  /** A prefix of the running file that ends within a line was not meant: whoever writes it has not finished, or failed. */
+  #refuseCutOff(text: string): void {
+    const running = this.#runningText;
+    if (running === undefined || text.length >= running.length || !running.startsWith(text)) return;
+    if (text === '' || text.endsWith('\n') || running[text.length] === '\n' || running[text.length] === '\r') return;
+    const line = text.split('\n').length;
+    const what = 'the running file, cut off in the middle of this line; write all of it';
+    throw new ConfigError(this.#running.file, [{ line, path: [], what }]);
+  }
+
+  #failure(error: unknown): ReloadOutcome {
+    if (error instanceof ConfigError) return this.#outcome('invalid', [], error.problems);
+    if (error instanceof StoreUnavailableError) {
+      const problem = 'the file drops a plan, and the store cannot be asked now whether customers hold it';
+      return this.#outcome('unverified', [], [problem]);
+    }
+    this.#options.logger.error({ err: error }, 'the configuration cannot be reloaded');
+    return this.#outcome('failed', [], ['the gateway failed; the log says more']);
+  }
+
+  #outcome(result: ReloadResult, changes: readonly ConfigChange[], problems: readonly string[]): ReloadOutcome {
+    return { result, hash: this.#running.hash, changes, problems };
+  }
+
+  #isNews(trigger: ReloadTrigger, digest: string, { result, problems }: ReloadOutcome): boolean {
+    const seen = this.#seen;
+    const text = problems.join('\n');
+    const isSame = seen?.digest === digest && seen.result === result && seen.problems === text;
+    const isRecount = isSame && result === 'plan_in_use' && this.#options.clock.monotonicMs() - seen.atMs < RECOUNT_MS;
+    if (!isRecount) this.#seen = { digest, result, problems: text, atMs: this.#options.clock.monotonicMs() };
+    if (trigger !== 'noticed' || result === 'applied') return true;
+    // What is seen first is the file that the gateway was started with. A file that was put right is news again.
+    if (result === 'unchanged') return seen !== undefined && (seen.digest !== digest || seen.result !== result);
+    return !isSame;
+  }
+
+  #report(trigger: ReloadTrigger, outcome: ReloadOutcome): void {
+    const { clock, logger, metrics } = this.#options;
+    const { result, hash, problems } = outcome;
+    const changes = outcome.changes.slice(0, MOST_LOGGED).map(describeChange);
+    const atMs = clock.nowMs();
+    if (result === 'applied' || result === 'unchanged') this.#loadedAtMs = atMs;
+    this.#last = { ...outcome, atMs };
+    metrics.configReloaded(result, { hash, loadedAtMs: this.#loadedAtMs });
+    const facts = { trigger, result, config: this.#running.file, config_hash: hash };
+    switch (result) {
+      case 'applied':
+        logger.info({ ...facts, changes }, `configuration reloaded: ${inOneLine(changes)}`);
+        return;
+      case 'unchanged':
+        logger.info(facts, 'configuration read again: it says what runs already');
+        return;
+      case 'invalid':
+      case 'failed':
+      case 'unverified':
+        logger.error(
+          { ...facts, problems },
+          `configuration refused, the last good one goes on: ${inOneLine(problems)}`,
+        );
+        return;
+      case 'restart_required':
+      case 'plan_in_use':
+        logger.error(
+          { ...facts, changes, problems },
+          `configuration not taken over, nothing of it holds yet: ${inOneLine(problems)}`,
+        );
+    }
+  }
+
+  /** Afterwards: a limit that is to hold is not kept waiting by a count. */
+  async #tellWhomItHits(before: Config, after: Config): Promise<void> {
+    const { logger } = this.#options;
+    const { signal } = this.#closing;
+    try {
+      const { groups } = await assessImpact(before, after, this.#options, { changedOnly: true, signal });
+      for (const { label, customers, refused } of groups) {
+        const above = inNumber(refused, 'customer is', 'customers are');
+        logger.info({ customers, above_now: refused }, `${label}: ${above} above it now`);
+      }
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ err: error }, 'whom the new limits hit cannot be told');
+    }
+  }
+}
+
+/** Names of plans, former ones too, that records may have and the next configuration does not know any more. */
+export function droppedPlans(before: Config, after: Config): ReadonlySet<string> {
+  const known = [...before.plans.keys(), ...before.formerPlans.keys()];
+  return new Set(known.filter((plan) => planNameOf(plan, after) === undefined));
+}
+
+function inOneLine(texts: readonly string[]): string {
+  const more = texts.length - MOST_IN_LINE;
+  return [...texts.slice(0, MOST_IN_LINE), ...(more > 0 ? [`${more} more`] : [])].join('; ');
+}
+
+function inNumber(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

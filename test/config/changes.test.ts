@@ -1,0 +1,90 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
+import { configChanges, describeChange, takesEffect } from '../../src/config/changes.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { configReference } from '../../src/config/reference.ts';
+import { load, MINIMAL, withFolder } from './support.ts';
+
+async function changesOf(before: string, after: string) {
+  return configChanges(await load(MINIMAL + before), await load(MINIMAL + after));
+}
+
+const texts = async (before: string, after: string) => (await changesOf(before, after)).map(describeChange);
+
+describe('a change', () => {
+  it.each([
+    ['of a value', 'auth: { realm: a }', 'auth: { realm: b }', ['auth.realm: a → b']],
+    ['from the default', '', 'listen: { port: 81 }', ['listen.port: 8080 → 81']],
+    [
+      'of a plan',
+      'plans: { a: { requests_per_hour: 1000 }, b: { requests_per_hour: 1 } }',
+      'plans: { a: { requests_per_hour: 800 }, c: { requests_per_hour: custom } }',
+      ['plans.a.requests_per_hour: 1000 → 800', 'plans.b: {"requests_per_hour":1,', 'plans.c: none → {"requests_per_h'],
+    ],
+    [
+      'of a list, as a whole',
+      '',
+      'listen: { trusted_proxies: [10.0.0.1] }',
+      ['listen.trusted_proxies: [] → ["10.0.0.1"]'],
+    ],
+    ['to null', '', 'usage_path: null', ['usage_path: /api/v1/usage → none']],
+    [
+      'of a secret, without the secret',
+      'admin: { token: one }',
+      'admin: { token: two }',
+      ['admin.token: another value'],
+    ],
+  ])('%s is told by the names of the file', async (_, before, after, expected) => {
+    const told = await texts(before, after);
+    expect(told).toHaveLength(expected.length);
+    for (const [index, text] of expected.entries()) expect(told[index]).toContain(text);
+  });
+
+  it('of how something is written is none', async () => {
+    expect(await texts('', '# a comment\nlisten: { port: 8080 }')).toEqual([]);
+    expect(await texts('plans: { a: { requests_per_hour: 1 } }', 'plans:\n  a:\n    requests_per_hour: 1')).toEqual([]);
+  });
+
+  it('of a password in a URL is told without it', async () => {
+    const changes = configChanges(
+      await load('store: { url: "redis://:one@h" }\nupstream: { urls: [sample] }'),
+      await load('store: { url: "redis://:two@h" }\nupstream: { urls: [sample] }'),
+    );
+    expect(changes).toMatchObject([{ key: 'store', takesEffect: 'restart' }]);
+    expect(JSON.stringify(changes)).not.toMatch(/one|two/);
+  });
+
+  it('of what a file of its own holds is a change of the key that names it', async () => {
+    await withFolder({ 'gateway.yaml': `${MINIMAL}admin: { token_file: token }`, token: 'one' }, async (folder) => {
+      const read = () => loadConfig(join(folder, 'gateway.yaml'), {});
+      const before = await read();
+      await writeFile(join(folder, 'token'), 'two');
+      expect(configChanges(before, await read())).toMatchObject([{ key: 'admin.token', takesEffect: 'reload' }]);
+    });
+  });
+});
+
+it.each([
+  ['plans', 'reload'],
+  ['plans.a.requests_per_hour', 'reload'],
+  ['plans.<name>.shadow.requests_per_hour', 'reload'],
+  ['routes[].path', 'reload'],
+  ['admin', 'restart'],
+  ['admin.token', 'reload'],
+  ['admin.tokens', 'restart'],
+  ['listen.port', 'restart'],
+  ['store.url', 'restart'],
+  ['a_key_of_tomorrow', 'restart'],
+])('%s takes effect by a %s', (key, expected) => {
+  expect(takesEffect(key)).toBe(expected);
+});
+
+test('the reference says of every key when it takes effect, but of sections whose keys differ', () => {
+  const rows = new Map(configReference().map((row) => [row.path, row]));
+  expect(rows.get('listen')?.takesEffect).toBe('');
+  expect(rows.get('overrides')?.takesEffect).toBe('reload');
+  for (const { path, type, takesEffect } of rows.values()) {
+    if (type !== 'mapping') expect(takesEffect, path).toMatch(/^(reload|restart)$/);
+  }
+});
