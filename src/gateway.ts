@@ -4,6 +4,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -11,11 +12,12 @@ import { createAdminApp } from './admin/admin-app.ts';
 import { createJwtVerifier, type JwtVerifier } from './admin/jwt.ts';
 import { RemoteKeySet } from './admin/remote-key-set.ts';
 import { type Clock, systemClock, systemScheduler } from './clock.ts';
-import type { AdminJwtConfig, Config } from './config/config.ts';
+import type { AdminJwtConfig, Config, ListenConfig } from './config/config.ts';
 import { processEnvironment } from './config/environment.ts';
 import { parseConfig, readConfigFile } from './config/load.ts';
 import type { Environment } from './config/substitute.ts';
 import { TrustedProxies } from './edge/client-address.ts';
+import { createConnections } from './edge/connections.ts';
 import { createChallenges } from './edge/credentials.ts';
 import { createDrain } from './edge/drain.ts';
 import { createPublicApp, OWN_ANSWER_NAMES } from './edge/public-app.ts';
@@ -50,6 +52,8 @@ import { startSampleBackend } from './sample-backend/sample-backend.ts';
 import { seed } from './seed.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store, StoreObserver } from './store/store.ts';
+import { tlsOptions } from './tls/tls-options.ts';
+import { WatchedCertificate } from './tls/watched-certificate.ts';
 import { createForwarder } from './upstream/forwarder.ts';
 import type { UpstreamObserver } from './upstream/upstreams.ts';
 import { readVersion } from './version.ts';
@@ -245,22 +249,31 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     logger.level = next.logging.level;
   }
 
+  const connections = createConnections({ limits: config.limits, clock, observer: metrics });
+  opened.defer(() => connections.close());
+  const certificate = config.listen.tls && watchCertificate(config.listen.tls, { metrics, logger, clock });
+  opened.defer(() => certificate?.close());
   const publicApp = createPublicApp({
     settings,
     authenticator,
     keyUses,
     quota,
     forwarder,
+    connections,
     recorder,
     clock,
   });
   const publicServer = createPublicServer({
     app: publicApp,
+    connections,
+    tls: await certificate?.start((keys) => {
+      if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
+    }),
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
     refuseMethod: (target) => refuseMethod(target, settings.current.routes),
     onUnparsed: recorder.unparsed,
   });
-  const drain = createDrain(publicServer);
+  const drain = createDrain(publicServer, connections);
   const publicUrl = await open(opened, publicServer, 'listen', config.listen);
   // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
   await instances.start();
@@ -293,6 +306,31 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   };
 }
 
+interface CertificateParts {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The certificate of the public listener; what becomes of it is said in log and metrics. */
+function watchCertificate(files: NonNullable<ListenConfig['tls']>, { metrics, logger, clock }: CertificateParts) {
+  return new WatchedCertificate({
+    ...files,
+    scheduler: systemScheduler,
+    used(expiresAtMs) {
+      metrics.certificateUsed(expiresAtMs);
+      const expires = { expires_at: new Date(expiresAtMs).toISOString() };
+      if (expiresAtMs > clock.nowMs()) logger.info(expires, 'the certificate of the public listener is in use');
+      else logger.warn(expires, 'the certificate of the public listener has expired: renew it, callers refuse it');
+    },
+    changed: () => metrics.certificateReload('used'),
+    refused(fault) {
+      metrics.certificateReload('refused');
+      logger.error({ fault }, 'the new certificate of the public listener cannot be used: the last good one stays');
+    },
+  });
+}
+
 /** What the backend is told in signed form; undefined where it is told nothing. */
 async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
   if (!identity.assertion) return undefined;
@@ -317,7 +355,7 @@ function openAdminJwt(jwt: AdminJwtConfig, { clock, logger }: JwtParts, opened: 
 /** Binds a listener that goes down with the rest. */
 async function open(
   opened: AsyncDisposableStack,
-  server: Server,
+  server: Server | TlsServer,
   name: string,
   address: { host: string; port: number },
 ): Promise<string> {
@@ -338,6 +376,7 @@ function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
     ...parts,
     routes: createRouteTable(servedRoutes(config), config.aliases),
     guardLimits: limits,
+    mostInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
     trustedProxies: new TrustedProxies(listen.trustedProxies),
     browserKeys: auth.browserKeys,

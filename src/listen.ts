@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import { isIPv6 } from 'node:net';
 
 /**
@@ -7,7 +8,7 @@ import { isIPv6 } from 'node:net';
  * setting to change. `name` is the section of the configuration.
  */
 export async function listen(
-  server: Server,
+  server: Server | TlsServer,
   name: string,
   { host, port }: { host: string; port: number },
 ): Promise<string> {
@@ -21,5 +22,6 @@ export async function listen(
   }
   const address = server.address();
   const boundPort = address !== null && typeof address === 'object' ? address.port : port;
-  return `http://${isIPv6(host) ? `[${host}]` : host}:${boundPort}`;
+  const scheme = server instanceof TlsServer ? 'https' : 'http';
+  return `${scheme}://${isIPv6(host) ? `[${host}]` : host}:${boundPort}`;
 }

@@ -40,6 +40,7 @@ const RELOADABLE: readonly string[] = [
   'identity',
   'limits.header_count',
   'limits.target_bytes',
+  'limits.in_flight',
   'shutdown',
   'logging.level',
   'logging.access',
@@ -58,6 +59,7 @@ export function isPartlyReloadable(key: string): boolean {
 /** Values that are hidden, by the key under which a change of them is told. */
 const SECRETS: readonly { readonly key: string; readonly of: (config: Config) => unknown }[] = [
   { key: 'admin.token', of: ({ admin }) => admin?.token },
+  { key: 'upstream.tls', of: ({ upstream }) => upstream.tls },
   { key: 'upstream.authorization', of: ({ upstream }) => upstream.authorization },
   { key: 'identity.assertion.signing_key_file', of: ({ identity }) => identity.assertion?.signingKeys },
 ];

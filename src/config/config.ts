@@ -71,6 +71,8 @@ export interface ListenConfig {
   /** Addresses or CIDR blocks. */
   readonly trustedProxies: readonly string[];
   readonly keepAliveTimeoutMs: number;
+  /** Absolute names. Left out: no TLS. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
 export interface AdminConfig {
@@ -117,6 +119,8 @@ export interface UpstreamConfig {
   readonly maxConnections: number;
   /** Left out: none is asked. */
   readonly healthCheck?: { readonly path: string; readonly intervalMs: number };
+  /** PEM: whom the backend's certificate must be signed by, and what it is shown of the gateway. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   readonly credentials: (typeof CREDENTIAL_MODES)[number];
   /** A whole Authorization header value; present exactly when `credentials` is `replace`. */
   readonly authorization?: string;
@@ -168,8 +172,13 @@ export interface LimitsConfig {
   readonly headerBytes: number;
   readonly headerCount: number;
   readonly targetBytes: number;
+  readonly connections: number;
+  readonly inFlight: number;
+  /** Requests of one connection that are worked on at once. */
+  readonly pipelined: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
+  readonly answerStallTimeoutMs: number;
 }
 
 /** A customer that is written at start unless it exists, with a key that is public. */

@@ -6,11 +6,12 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseStoreUrl, type StoreAddress } from '../store-address.ts';
+import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseOrigin } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import { configSchema } from './schema.ts';
-import type { Secrets } from './secrets.ts';
+import type { Secret, Secrets } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 import { schemaAt } from './walk.ts';
 
@@ -43,6 +44,8 @@ export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly
   checkUsagePath(subject);
   checkFormerPlans(subject);
   checkSecrets(subject, secrets);
+  checkListenTls(subject, secrets);
+  checkUpstreamTls(subject, secrets);
   checkSeed(subject, secrets);
   return problems;
 }
@@ -208,6 +211,38 @@ function checkSecrets(subject: Subject, secrets: Secrets): void {
   if (mode !== 'replace' && authorization.kind === 'value') {
     report(authorization.path, 'is used with credentials: replace only; remove it or set that');
   }
+}
+
+function checkListenTls({ document, report }: Subject, { listenCertificate, listenKey }: Secrets): void {
+  const tls = document.at(['listen', 'tls']);
+  if (!isMapping(tls) || typeof tls.cert_file !== 'string' || typeof tls.key_file !== 'string') return;
+  if (listenCertificate.kind === 'unknown' || listenKey.kind === 'unknown') return;
+  const checked = checkCertificate(textOf(listenCertificate), textOf(listenKey));
+  if (checked.kind === 'invalid') report(['listen', 'tls', `${checked.at}_file`], checked.fault);
+}
+
+function checkUpstreamTls({ document, valid, report }: Subject, secrets: Secrets): void {
+  if (!isMapping(document.at(['upstream', 'tls']))) return;
+  const { upstreamCa: ca, upstreamCertificate: cert, upstreamKey: key } = secrets;
+  const urls = valid(['upstream', 'urls']);
+  if (Array.isArray(urls) && !urls.some((url) => url.startsWith('https:'))) {
+    report(['upstream', 'tls'], 'is used with https:// in upstream.urls only; remove it or set that');
+  }
+  if (ca.kind === 'value' && readCertificates(ca.value) === undefined) {
+    report(ca.path, 'must name a file with certificates in PEM (BEGIN CERTIFICATE)');
+  }
+  if (cert.kind === 'value' && key.kind === 'none') {
+    report(cert.path, 'needs key_file besides it: a certificate is shown by whoever has its key');
+  }
+  if (key.kind === 'value' && cert.kind === 'none')
+    report(key.path, 'needs cert_file besides it: the certificate that it belongs to');
+  if (cert.kind !== 'value' || key.kind !== 'value') return;
+  const checked = checkCertificate(cert.value, key.value);
+  if (checked.kind === 'invalid') report(['upstream', 'tls', `${checked.at}_file`], checked.fault);
+}
+
+function textOf(secret: Secret): string {
+  return secret.kind === 'value' ? secret.value : '';
 }
 
 function checkStoreAccess({ document, report }: Subject, address: StoreAddress, secrets: Secrets): void {

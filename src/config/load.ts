@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store-address.ts';
-import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamTarget } from './config.ts';
+import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose } from './disclose.ts';
 import { isMapping, readDocument } from './document.ts';
@@ -89,6 +89,9 @@ function assemble(
       port: listen.port,
       trustedProxies: listen.trusted_proxies,
       keepAliveTimeoutMs: listen.keep_alive_timeout_ms,
+      ...(listen.tls && {
+        tls: { certFile: resolve(folder, listen.tls.cert_file), keyFile: resolve(folder, listen.tls.key_file) },
+      }),
     },
     ops: { host: ops.host, port: ops.port },
     ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
@@ -103,6 +106,7 @@ function assemble(
       ...(upstream.health_check && {
         healthCheck: { path: upstream.health_check.path, intervalMs: upstream.health_check.interval_ms },
       }),
+      ...(upstream.tls && { tls: upstreamTls(secrets) }),
       credentials: upstream.credentials,
       ...(authorization !== undefined && { authorization }),
       preserveHost: upstream.preserve_host,
@@ -129,8 +133,12 @@ function assemble(
       headerBytes: limits.header_bytes,
       headerCount: limits.header_count,
       targetBytes: limits.target_bytes,
+      connections: limits.connections,
+      inFlight: limits.in_flight,
+      pipelined: limits.pipelined,
       headersTimeoutMs: limits.headers_timeout_ms,
       requestTimeoutMs: limits.request_timeout_ms,
+      answerStallTimeoutMs: limits.answer_stall_timeout_ms,
     },
     shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
     logging: { level: values.logging.level, access: values.logging.access },
@@ -172,6 +180,12 @@ function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): S
     timeoutMs: store.timeout_ms,
     onError: store.on_error,
   };
+}
+
+function upstreamTls(secrets: Secrets): NonNullable<UpstreamConfig['tls']> {
+  const ca = textOf(secrets.upstreamCa);
+  const [cert, key] = [textOf(secrets.upstreamCertificate), textOf(secrets.upstreamKey)];
+  return { ...(ca !== undefined && { ca }), ...(cert !== undefined && key !== undefined && { cert, key }) };
 }
 
 function upstreamTarget(texts: readonly string[]): UpstreamTarget {

@@ -25,6 +25,13 @@ const listen = leaf.mapping({
     .durationMs()
     .default(75_000)
     .describe('How long an idle connection of a caller stays open; above the idle time of a load balancer in front.'),
+  tls: leaf
+    .mapping({
+      cert_file: leaf.fileName().describe('The certificate in PEM, followed by those that vouch for it.'),
+      key_file: leaf.fileName().describe('Its private key in PEM, without a passphrase.'),
+    })
+    .optional()
+    .describe('Left out, the listener speaks HTTP without TLS. New contents of the files are used without a restart.'),
 });
 
 const ops = leaf.mapping({
@@ -107,6 +114,17 @@ const upstream = leaf.mapping({
     })
     .optional()
     .describe('Asks each server of the backend whether it is healthy; three failures in a row take it out of service.'),
+  tls: leaf
+    .mapping({
+      ca_file: leaf
+        .fileName()
+        .optional()
+        .describe("Certificates in PEM that the backend's must be signed by, in place of the well-known ones."),
+      cert_file: leaf.fileName().optional().describe('A certificate in PEM that the gateway shows to the backend.'),
+      key_file: leaf.fileName().optional().describe('Its private key in PEM, without a passphrase.'),
+    })
+    .optional()
+    .describe('For a backend with https:// in upstream.urls.'),
   credentials: leaf
     .oneOf(CREDENTIAL_MODES)
     .default('strip')
@@ -167,11 +185,27 @@ const limits = leaf.mapping({
   header_bytes: leaf.bytes().default(16_384).describe('Size of the headers of a request together at most.'),
   header_count: leaf.count().default(100).describe('Number of headers in a request at most.'),
   target_bytes: leaf.bytes().default(8192).describe('Length of a request target (path and query) at most.'),
+  connections: leaf
+    .count()
+    .default(10_000)
+    .describe('Open connections of callers at most, on each instance; beyond, idle ones give way to new ones.'),
+  in_flight: leaf
+    .count()
+    .default(2048)
+    .describe('Requests under way at once at most, on each instance; further ones get 503.'),
+  pipelined: leaf
+    .count()
+    .default(16)
+    .describe('Requests of one connection that are worked on at once; further ones wait their turn.'),
   headers_timeout_ms: leaf
     .durationMs()
     .default(10_000)
     .describe('Time for a caller to send its headers; not above request_timeout_ms.'),
   request_timeout_ms: leaf.durationMs().default(30_000).describe('Time for a caller to send its whole request.'),
+  answer_stall_timeout_ms: leaf
+    .durationMs()
+    .default(30_000)
+    .describe('Time in which a caller must take at least something of an answer that waits for it.'),
 });
 
 const DEFAULT_ROUTES: z.input<typeof route>[] = [

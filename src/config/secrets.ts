@@ -19,6 +19,13 @@ export interface Secrets {
   readonly storeCertificate: Secret;
   readonly storeKey: Secret;
   readonly sentinelPassword: Secret;
+  /** PEM, as the two below. */
+  readonly listenCertificate: Secret;
+  readonly listenKey: Secret;
+  readonly upstreamCa: Secret;
+  /** What the gateway shows to the backend. */
+  readonly upstreamCertificate: Secret;
+  readonly upstreamKey: Secret;
   readonly upstreamAuthorization: Secret;
   readonly assertionSigningKey: Secret;
 }
@@ -38,6 +45,11 @@ export async function readSecrets(
     storeCertificate: await read('store', 'tls', 'cert'),
     storeKey: await read('store', 'tls', 'key'),
     sentinelPassword: await read('store', 'sentinel', 'password'),
+    listenCertificate: await read('listen', 'tls', 'cert'),
+    listenKey: await read('listen', 'tls', 'key'),
+    upstreamCa: await read('upstream', 'tls', 'ca'),
+    upstreamCertificate: await read('upstream', 'tls', 'cert'),
+    upstreamKey: await read('upstream', 'tls', 'key'),
     upstreamAuthorization: await read('upstream', 'authorization'),
     // In a file only: the schema knows no `signing_key`.
     assertionSigningKey: await read('identity', 'assertion', 'signing_key'),

@@ -3,8 +3,9 @@
  * connection (RFC 9112 §9.6) while requests are still taken, later nothing is accepted any more. In one step, a caller
  * that was told `keep-alive` would send its next request into a connection that is being closed.
  */
-import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { Connections } from './connections.ts';
 
 const LOOK_MS = 50;
 
@@ -18,40 +19,17 @@ export interface Drain {
   finish(deadlineMs: number): Promise<void>;
 }
 
-/** The newest request's answer on each connection: with pipelining, an earlier one would end it before the last. */
-const NEWEST = Symbol('newest answer');
-
-type Connection = Socket & { [NEWEST]?: ServerResponse };
-
-/** To be created before the server takes its first request. */
-export function createDrain(server: Server): Drain {
-  const connections = new Set<Connection>();
-  let begun = false;
-
-  // The answer stays where it is when it has ended: a listener for its end would be one more for each request.
-  const onRequest = ({ socket }: { socket: Connection }, res: ServerResponse) => {
-    if (begun) res.shouldKeepAlive = false;
-    if (socket[NEWEST] === undefined) {
-      connections.add(socket);
-      socket.once('close', () => connections.delete(socket));
-    }
-    socket[NEWEST] = res;
-  };
-  // A request with an expectation comes by an event of its own; after `100-continue` Node.js ends the connection itself.
-  for (const event of ['request', 'checkExpectation']) server.prependListener(event, onRequest);
-
+export function createDrain(
+  server: Server | TlsServer,
+  connections: Pick<Connections, 'endAll' | 'destroyAll'>,
+): Drain {
   return {
-    begin() {
-      begun = true;
-      for (const { [NEWEST]: res } of connections) {
-        if (res) res.shouldKeepAlive = false;
-      }
-    },
+    begin: () => connections.endAll(),
     finish(deadlineMs) {
       return new Promise((resolve) => {
         // Node.js closes idle connections once at close(); those that become idle later are found by looking again.
         const look = setInterval(() => server.closeIdleConnections(), LOOK_MS);
-        const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
+        const cut = setTimeout(() => connections.destroyAll(), deadlineMs);
         server.close(() => {
           clearInterval(look);
           clearTimeout(cut);

@@ -14,6 +14,7 @@ import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
 import { isSentByBrowser } from './browser-use.ts';
 import { identifyCaller } from './client-address.ts';
+import type { Connections } from './connections.ts';
 import { readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
 import { guard } from './guard.ts';
@@ -31,6 +32,7 @@ export interface PublicAppParts {
   readonly keyUses: { note(keyId: string): void };
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
+  readonly connections: Pick<Connections, 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
 }
@@ -63,6 +65,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
   async function handle(req: Request, res: Response): Promise<void> {
     const exchange = openExchange(req, res);
     const { settings } = exchange;
+    if (recorder.inFlight > settings.mostInFlight) return refuse(exchange, refusals.overloaded(false));
+    if (parts.connections.isSurplus(req.socket)) return refuse(exchange, refusals.overloaded(true));
     const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(exchange, verdict.problem);
 

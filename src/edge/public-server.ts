@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
-import { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import { messageClasses } from '../strict-app.ts';
+import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
+import type { Connections } from './connections.ts';
 
 export interface PublicServerLimits {
   readonly headerBytes: number;
@@ -68,50 +70,60 @@ function isAnswering(socket: Socket): boolean {
   return Boolean((socket as Socket & { _httpMessage?: unknown })._httpMessage);
 }
 
+/** A connection that was opened and never used, by a browser or a health check, is owed no answer. */
+function isSilent({ code }: ParseFailure, { bytesRead }: Socket): boolean {
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0;
+}
+
 /** The refusal of a method on a target (path and query), as the app would give it. */
 type RefuseMethod = (target: string) => Problem;
 
 export interface PublicServerParts {
   readonly app: Express;
+  /** Hands the requests to the app. */
+  readonly connections: Connections;
   readonly limits: PublicServerLimits;
+  /** Left out: the listener speaks HTTP without TLS. */
+  readonly tls?: TlsKeys | undefined;
   readonly refuseMethod: RefuseMethod;
   /** Told of each connection that sent something else than a request. */
   onUnparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
 }
 
 /** The public listener: Node.js's parser, strict, with every default that would drop, delay or answer on its own replaced. */
-export function createPublicServer({ app, limits, refuseMethod, onUnparsed }: PublicServerParts): Server {
-  function refuse(socket: Duplex, problem: Problem): void {
+export function createPublicServer(parts: PublicServerParts): Server | TlsServer {
+  const { app, connections, limits, tls, refuseMethod, onUnparsed } = parts;
+
+  function refuse(socket: Socket, problem: Problem): void {
     const requestId = randomUUID();
-    const peerAddress = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
     socket.end(parseFailureAnswer(problem, requestId));
-    onUnparsed(problem.code, requestId, peerAddress);
+    onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
   }
 
-  const server = createServer(
-    {
-      ...messageClasses(app),
-      maxHeaderSize: limits.headerBytes + limits.targetBytes + PARSER_SLACK_BYTES,
-      headersTimeout: limits.headersTimeoutMs,
-      requestTimeout: limits.requestTimeoutMs,
-      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
-      keepAliveTimeout: limits.keepAliveTimeoutMs,
-      requireHostHeader: false, // the guard refuses with a problem document instead
-      shouldUpgradeCallback: () => false,
-      optimizeEmptyRequests: true,
-      noDelay: true,
-    },
-    app,
-  );
+  const options = {
+    ...messageClasses(app),
+    maxHeaderSize: limits.headerBytes + limits.targetBytes + PARSER_SLACK_BYTES,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    requireHostHeader: false, // the guard refuses with a problem document instead
+    shouldUpgradeCallback: () => false,
+    optimizeEmptyRequests: true,
+    noDelay: true,
+  };
+  const server = tls
+    ? createTlsServer({ ...options, ...tlsOptions(tls), handshakeTimeout: limits.headersTimeoutMs })
+    : createServer(options);
+  connections.serve(server, app);
   server.maxHeadersCount = 0; // Node.js drops the surplus in silence; the guard counts and refuses
-  // Without these listeners Node.js would invite the body, or answer 417, before the guard has seen the request.
-  server.on('checkContinue', app);
-  server.on('checkExpectation', app);
-  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+  server.on('connect', (_req: IncomingMessage, socket: Socket) => {
     refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
   });
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy();
+    if (!connections.isOpen(socket)) connections.cut(socket, 'tls');
+    else if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy();
+    else if (isSilent(error, socket)) connections.cut(socket, 'silent');
     else refuse(socket, parseFailureProblem(error, refuseMethod));
   });
   return server;

@@ -22,6 +22,8 @@ const KEYS_REMEMBERED = 10_000;
 
 /** The one place that writes a request's metrics and its log line: once for each, when it is over. */
 export interface Recorder {
+  /** Requests that are not over yet. */
+  readonly inFlight: number;
   opened(): void;
   authenticated(result: AuthResult): void;
   /** A good key came from a browser; whoever runs this should know which. */
@@ -59,10 +61,13 @@ interface Finish {
 }
 
 export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts): Recorder {
+  let inFlight = 0;
+
   function finish(exchange: Exchange, { status, source, problem, outcome }: Finish): void {
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAt;
     const upstreamMs = outcome?.begun ? outcome.upstreamMs : undefined;
+    inFlight--;
     metrics.inflight(-1);
     metrics.request({
       route,
@@ -113,7 +118,11 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
 
   return {
+    get inFlight() {
+      return inFlight;
+    },
     opened() {
+      inFlight++;
       metrics.inflight(1);
     },
     authenticated(result) {

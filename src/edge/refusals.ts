@@ -93,6 +93,15 @@ export function storeUnavailable(): Problem {
   };
 }
 
+/** `closes`: there is no room for the connection either. */
+export function overloaded(closes: boolean): Problem {
+  return {
+    code: 'overloaded',
+    detail: 'The gateway has more to do than it can. The request was not counted: try again shortly.',
+    headers: closes ? [...RETRY_SOON, 'Connection', 'close'] : RETRY_SOON,
+  };
+}
+
 const UPSTREAM_DETAILS = {
   bad_gateway: 'The backend gave no usable answer. The request was counted.',
   gateway_timeout: 'The backend did not answer in time. The request was counted.',

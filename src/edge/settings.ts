@@ -13,6 +13,8 @@ import type { RouteTable } from './routes.ts';
 export interface PublicSettings {
   readonly routes: RouteTable;
   readonly guardLimits: GuardLimits;
+  /** Requests under way at once, at most. */
+  readonly mostInFlight: number;
   readonly challenges: Challenges;
   readonly trustedProxies: TrustedProxies;
   readonly failedKeys: FailedAttempts;

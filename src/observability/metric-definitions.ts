@@ -137,6 +137,33 @@ export const METRIC_DEFINITIONS = {
     help: 'Requests on the public listener that are not finished.',
     labels: {},
   },
+  connections: {
+    name: 'tollgate_connections',
+    type: 'gauge',
+    help: 'Open connections of callers on the public listener.',
+    labels: {},
+  },
+  connectionsCut: {
+    name: 'tollgate_connections_cut_total',
+    type: 'counter',
+    help: 'Connections of callers that were ended without an answer, to protect the others.',
+    labels: {
+      reason:
+        '`displaced` (had no request under way when a newer one needed its place: `limits.connections`), `surplus` (came when all were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.answer_stall_timeout_ms`), `pipelined` (too many requests waited behind others) or `tls` (no TLS connection came about)',
+    },
+  },
+  certificateExpiry: {
+    name: 'tollgate_certificate_expiry_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the certificate of the public listener ends, in seconds since the Unix epoch; only with `listen.tls`.',
+    labels: {},
+  },
+  certificateReloads: {
+    name: 'tollgate_certificate_reloads_total',
+    type: 'counter',
+    help: 'New contents of the certificate files of `listen.tls`; the last good ones stay in use when new ones are refused.',
+    labels: { result: '`used` or `refused`' },
+  },
   configInfo: {
     name: 'tollgate_config_info',
     type: 'gauge',

@@ -34,6 +34,9 @@ export type ReloadResult = (typeof RELOAD_RESULTS)[number];
 const RETRY_RESULTS = ['sent', 'over_budget'] as const;
 export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
+/** Why a caller's connection was ended without an answer. */
+export const CUT_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
+export type CutReason = (typeof CUT_REASONS)[number];
 export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
 export type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
@@ -62,6 +65,11 @@ export interface Metrics extends StoreObserver {
   browserUse(plan: string, outcome: BrowserUseOutcome): void;
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   inflight(change: 1 | -1): void;
+  connection(change: 1 | -1): void;
+  connectionCut(reason: CutReason): void;
+  /** A certificate is in use, which ends then. */
+  certificateUsed(expiresAtMs: number): void;
+  certificateReload(result: 'used' | 'refused'): void;
   upstreamRetry(result: RetryResult): void;
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
@@ -106,13 +114,20 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const overhead = createHistogram(define.overhead, registry);
   const storeCommandDuration = createHistogram(define.storeCommandDuration, registry);
 
+  const connectionsCut = createCounter(define.connectionsCut, registry);
+  const certificateReloads = createCounter(define.certificateReloads, registry);
+
   let inflight = 0;
+  let connections = 0;
+  const certificateExpiry = new Gauge({ ...named(define.certificateExpiry), registers: [registry] });
+  certificateExpiry.remove(); // without a certificate there is no value, rather than 0
   let storeUp = false;
   let storeReached = false;
   const upstreamRetries = createCounter(define.upstreamRetries, registry);
   upstreamGauge(define.upstreamUp, registry, options.upstreams);
   for (const result of RETRY_RESULTS) upstreamRetries.announce(result);
   measuredGauge(define.inflightRequests, registry, () => inflight);
+  measuredGauge(define.connections, registry, () => connections);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
   measuredGauge(define.degraded, registry, () => Number((storeReached && !storeUp) || options.storeIsWiped()));
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
@@ -124,6 +139,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.configReloadFailing, registry, () => Number(reloadFailing));
 
   for (const result of AUTH_RESULTS) auth.announce(result);
+  for (const reason of CUT_REASONS) connectionsCut.announce(reason);
   for (const result of RELOAD_RESULTS) configReloads.announce(result);
   if (options.defaultMetrics) collectDefaultMetrics({ register: registry });
 
@@ -157,6 +173,22 @@ export function createMetrics(options: MetricsOptions): Metrics {
       inflight += change;
     },
 
+    connection(change) {
+      connections += change;
+    },
+
+    connectionCut(reason) {
+      connectionsCut.increment(reason);
+    },
+
+    certificateUsed(expiresAtMs) {
+      certificateExpiry.set(expiresAtMs / 1000);
+    },
+
+    certificateReload(result) {
+      certificateReloads.increment(result);
+    },
+
     upstreamRetry(result) {
       upstreamRetries.increment(result);
     },
@@ -183,6 +215,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
 function boundedMethod(method: string): string {
   return method === 'GET' || method === 'HEAD' ? method : 'other';
+}
+
+function named({ name, help }: MetricDefinition) {
+  return { name, help };
 }
 
 /** A gauge whose value is read when it is scraped. */

@@ -133,6 +133,12 @@ export const PROBLEMS = {
     when: 'The request uses a transfer coding other than chunked.',
     remedy: 'Send the request without `Transfer-Encoding`.',
   },
+  overloaded: {
+    status: 503,
+    title: 'The gateway is overloaded',
+    when: 'As many requests are under way as `limits.in_flight` allows, or all of `limits.connections` connections are busy.',
+    remedy: 'Try again after `Retry-After`; the request was not counted.',
+  },
   bad_gateway: {
     status: 502,
     title: 'Bad answer from the backend',

@@ -98,6 +98,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       current: {
         routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
         guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
+        mostInFlight: 100,
         challenges: createChallenges('conversations'),
         trustedProxies: new TrustedProxies([]),
         failedKeys: new FailedAttempts(clock, 300),
@@ -120,6 +121,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       bursts: new BurstLimiter(clock, 100),
     }),
     forwarder,
+    connections: { isSurplus: () => false },
     recorder: createRecorder({
       metrics,
       accessLog: createAccessLog(destination, 'off', clock),

@@ -7,6 +7,7 @@ import { createApiKey } from '../../src/keys/api-key.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 import { startEdge } from '../edge/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import type { Backend } from '../support/backend.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { freePort } from '../support/redis-server.ts';
@@ -213,7 +214,7 @@ async function askTooMuch(received: Set<string>): Promise<void> {
 /** What is behind the gateway fails, is away, or cannot be asked. */
 async function askOutOfService(received: Set<string>): Promise<void> {
   const config = { upstream: { response_timeout_ms: 100 } };
-  const { gateway, key, redis } = await startRedisSystem({ answer: FAULTY, config });
+  const { gateway, key, redis, backend } = await startRedisSystem({ answer: FAULTY, config });
   const session = new Session(gateway, received);
   for (const [code, query] of [
     ['bad_gateway', '?reset'],
@@ -226,8 +227,29 @@ async function askOutOfService(received: Set<string>): Promise<void> {
   onTestFinished(() => lonely.close());
   const refused = await new Session(lonely, received).expectRefusal(FORWARDED, 'upstream_unavailable', { key });
   expectFields(refused, ['retry-after']);
+  await expectOverload({ storeUrl: redis.url, backend, key }, received);
   await redis.kill();
   expectFields(await session.expectRefusal(READ, 'store_unavailable', { key: 'unknown-key' }), ['retry-after']);
+}
+
+/** One request is all that the gateway takes, and it is under way. */
+async function expectOverload(
+  { storeUrl, backend, key }: { storeUrl: string; backend: Backend; key: string },
+  received: Set<string>,
+): Promise<void> {
+  const gateway = await startTestGateway({
+    storeUrl,
+    upstreamUrl: backend.url,
+    config: { limits: { in_flight: 1 } },
+  });
+  onTestFinished(() => gateway.close());
+  const before = backend.seen.length;
+  const held = new AbortController();
+  fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key), signal: held.signal }).catch(() => {});
+  await expect.poll(() => backend.seen.length).toBe(before + 1);
+  const refused = await new Session(gateway, received).expectRefusal(READ, 'overloaded', { key });
+  expectFields(refused, ['retry-after']);
+  held.abort();
 }
 
 it('a bug is answered as the file declares it', async () => {

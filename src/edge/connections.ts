@@ -1,0 +1,309 @@
+/**
+ * The connections of callers, and what they may cost.
+ *
+ * - In all: at the limit, a newcomer takes the place of a connection that does nothing, so that whoever opens connections
+ *   and sends slowly or nothing keeps nobody out. First goes the oldest that has never sent a whole request, then one
+ *   without a request under way. Where all are busy, some more are let in to be told so, and the rest is cut.
+ * - Each: so many requests are worked on at once; further ones that it pipelined wait, unread as far as possible, and are
+ *   answered in their order.
+ * - Callers that do not take their answers are cut: what waits for them is memory.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { Clock } from '../clock.ts';
+import type { CutReason, Metrics } from '../observability/metrics.ts';
+
+export interface ConnectionLimits {
+  readonly connections: number;
+  /** Requests of one connection that are worked on at once. */
+  readonly pipelined: number;
+  /** In which a caller takes at least something of an answer that waits for it. */
+  readonly answerStallTimeoutMs: number;
+}
+
+export interface ConnectionsOptions {
+  readonly limits: ConnectionLimits;
+  readonly clock: Clock;
+  readonly observer: Pick<Metrics, 'connection' | 'connectionCut'>;
+}
+
+/** A connection has so long for its first request before a newcomer may take its place. */
+const FIRST_REQUEST_MS = 1000;
+/** Connections beyond the limit: of those who are told that the gateway is overloaded, and of those not closed yet. */
+const MOST_SURPLUS = 512;
+/** So many are looked at to find one that does nothing; the next look begins behind them. */
+const LOOKED_AT = 64;
+/** How often stalled answers are looked for: the error of their timeout. */
+const SWEEP_MS = 1000;
+
+/** On the socket itself: a map would have to be asked for each request. */
+const CONNECTION = Symbol('connection');
+type TrackedSocket = Socket & { [CONNECTION]?: Connection };
+
+function of(socket: Socket): Connection | undefined {
+  return (socket as TrackedSocket)[CONNECTION];
+}
+
+interface Held {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
+interface Connection {
+  /** What was accepted; with TLS, below the one that carries the requests. */
+  readonly accepted: Socket;
+  /** That carries requests; until TLS stands, the accepted one. */
+  socket: TrackedSocket;
+  readonly openedAtMs: number;
+  readonly isSurplus: boolean;
+  hasAsked: boolean;
+  /** Requests whose answers the system has not taken yet. */
+  underWay: number;
+  /** Of the last request that came, whether it is worked on already or not. */
+  newest: ServerResponse | undefined;
+  /** An answer ends the connection: what came after its request is not worked on (RFC 9112 §9.6). */
+  isEnding: boolean;
+  held: Held[] | undefined;
+  /** What the caller had not taken when it was looked at, and since when it has not taken more. */
+  stall: { readonly taken: number; readonly queued: number; readonly sinceMs: number } | undefined;
+}
+
+export interface Connections {
+  /** Hands the requests of `server`, which does not listen yet, to `handle`. To be called once. */
+  serve(server: Server | TlsServer, handle: RequestListener): void;
+  /** It was let in beyond the limit, to be told that there is no room. */
+  isSurplus(socket: Socket): boolean;
+  cut(socket: Socket, reason: CutReason): void;
+  /** It can carry requests: with TLS, not before that stands. */
+  isOpen(socket: Socket): boolean;
+  /** From now on answers end their connections, those to requests under way included. */
+  endAll(): void;
+  /** Ends them at once, also those on which TLS does not stand yet, of which Node.js's HTTP server knows nothing. */
+  destroyAll(): void;
+  close(): void;
+}
+
+export function createConnections({ limits, clock, observer }: ConnectionsOptions): Connections {
+  /** In the order of their arrival. */
+  const unasked = new Set<Connection>();
+  /** Those that have sent a request, longest unlooked at first. */
+  const asked = new Set<Connection>();
+  let heldCount = 0;
+  let areEnding = false;
+  let handle: RequestListener = () => {};
+
+  const count = () => unasked.size + asked.size;
+
+  function opened(accepted: Socket): void {
+    const isSurplus = count() >= limits.connections && !makeRoom();
+    const connection: Connection = {
+      accepted,
+      socket: accepted,
+      openedAtMs: clock.monotonicMs(),
+      isSurplus,
+      hasAsked: false,
+      underWay: 0,
+      newest: undefined,
+      isEnding: false,
+      held: undefined,
+      stall: undefined,
+    };
+    (accepted as TrackedSocket)[CONNECTION] = connection;
+    unasked.add(connection);
+    observer.connection(1);
+    accepted.once('close', () => forget(connection));
+  }
+
+  function secured(socket: TLSSocket): void {
+    const connection = of(belowTls(socket));
+    if (connection === undefined) return;
+    connection.socket = socket;
+    (socket as TrackedSocket)[CONNECTION] = connection;
+  }
+
+  function forget(connection: Connection): void {
+    if (!unasked.delete(connection) && !asked.delete(connection)) return;
+    observer.connection(-1);
+    heldCount -= connection.held?.length ?? 0;
+    connection.held = undefined;
+  }
+
+  function makeRoom(): boolean {
+    const victim = findIdle();
+    if (victim === undefined) return false;
+    cutConnection(victim, 'displaced');
+    return true;
+  }
+
+  function findIdle(): Connection | undefined {
+    const [oldest] = unasked;
+    if (oldest !== undefined && clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS) return oldest;
+    let looks = Math.min(LOOKED_AT, asked.size);
+    for (const connection of asked) {
+      if (looks-- === 0) break;
+      if (connection.underWay === 0) return connection;
+      asked.delete(connection);
+      asked.add(connection);
+    }
+    return undefined;
+  }
+
+  function cutConnection(connection: Connection, reason: CutReason): void {
+    const { accepted, socket } = connection;
+    forget(connection);
+    // A reset frees what the system still holds for one that does not take it; others may get the rest of their answer.
+    if (reason === 'slow_reader' && accepted === socket) accepted.resetAndDestroy();
+    socket.destroy();
+    accepted.destroy();
+    observer.connectionCut(reason);
+  }
+
+  const take: RequestListener = (req, res) => {
+    const connection = of(req.socket);
+    if (connection === undefined) return handle(req, res);
+    if (connection.isEnding) return;
+    if (!connection.hasAsked) {
+      connection.hasAsked = true;
+      unasked.delete(connection);
+      asked.add(connection);
+    }
+    connection.newest = res;
+    if (areEnding) res.shouldKeepAlive = false;
+    if (connection.underWay < limits.pipelined) start(connection, req, res);
+    else hold(connection, { req, res });
+  };
+
+  function start(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
+    connection.underWay++;
+    res.on('close', answered);
+    handle(req, res);
+    if (endsConnection(res)) connection.isEnding = true;
+  }
+
+  /** One function for all answers: a closure for each would be made for each request. */
+  function answered(this: ServerResponse): void {
+    const connection = of(this.req.socket);
+    if (connection === undefined) return;
+    connection.underWay--;
+    if (connection.newest === this) connection.newest = undefined;
+    if (endsConnection(this)) connection.isEnding = true;
+    if (connection.held !== undefined) startHeld(connection, connection.held);
+  }
+
+  function startHeld(connection: Connection, held: Held[]): void {
+    while (!connection.isEnding && connection.underWay < limits.pipelined) {
+      const next = held.shift();
+      if (next === undefined) break;
+      heldCount--;
+      start(connection, next.req, next.res);
+    }
+    if (held.length > 0) return;
+    connection.held = undefined;
+    readAgain(connection.socket);
+  }
+
+  /** What was read along with the requests before it is parsed already; from then on the connection is not read. */
+  function hold(connection: Connection, held: Held): void {
+    // As many in all as there may be connections: more than any number of sane callers brings.
+    if (heldCount >= limits.connections) {
+      cutConnection(connection, 'pipelined');
+      return;
+    }
+    heldCount++;
+    if (connection.held === undefined) {
+      connection.held = [held];
+      readNoMore(connection.socket, () => connection.held !== undefined);
+    } else {
+      connection.held.push(held);
+    }
+  }
+
+  function sweep(): void {
+    const nowMs = clock.monotonicMs();
+    for (const connection of asked) {
+      if (connection.underWay > 0 && hasStalled(connection, nowMs)) cutConnection(connection, 'slow_reader');
+    }
+  }
+
+  function hasStalled(connection: Connection, nowMs: number): boolean {
+    const { socket, stall } = connection;
+    const waiting = socket.writableLength;
+    if (waiting === 0) {
+      connection.stall = undefined;
+      return false;
+    }
+    const taken = socket.bytesWritten - waiting;
+    const queued = queuedBytes(socket);
+    if (stall === undefined || stall.taken !== taken || stall.queued !== queued) {
+      connection.stall = { taken, queued, sinceMs: nowMs };
+      return false;
+    }
+    return nowMs - stall.sinceMs >= limits.answerStallTimeoutMs;
+  }
+
+  const sweeping = setInterval(sweep, SWEEP_MS).unref();
+
+  return {
+    serve(server, handler) {
+      handle = handler;
+      // Before Node.js's own listener, which may emit what needs the state.
+      server.prependListener('connection', opened);
+      server.prependListener('secureConnection', secured);
+      server.maxConnections = limits.connections + MOST_SURPLUS;
+      // Without listeners to the latter two, Node.js would invite the body, or answer 417, before anybody saw the request.
+      for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
+      server.on('drop', () => observer.connectionCut('surplus'));
+    },
+    isSurplus: (socket) => of(socket)?.isSurplus ?? false,
+    isOpen: (socket) => of(socket) !== undefined,
+    cut(socket, reason) {
+      const connection = of(socket) ?? of(belowTls(socket));
+      if (connection !== undefined) cutConnection(connection, reason);
+      else socket.destroy();
+    },
+    endAll() {
+      areEnding = true;
+      for (const { newest } of asked) if (newest !== undefined) newest.shouldKeepAlive = false;
+    },
+    destroyAll() {
+      for (const { socket, accepted } of [...unasked, ...asked]) {
+        socket.destroy();
+        accepted.destroy();
+      }
+    },
+    close: () => clearInterval(sweeping),
+  };
+}
+
+/** Whether Node.js ends the connection after this answer; once the head is made, it keeps that in a private field. */
+function endsConnection(res: ServerResponse): boolean {
+  return !res.shouldKeepAlive || (res as ServerResponse & { readonly _last?: boolean })._last === true;
+}
+
+/** What a TLS connection was accepted as. Node.js tells it only in a private field. */
+function belowTls(socket: Socket): Socket {
+  return (socket as Socket & { readonly _parent?: Socket })._parent ?? socket;
+}
+
+/** What the system has not taken yet of what was written last; Node.js's own idle timeout looks at it as well. */
+function queuedBytes(socket: Socket): number {
+  return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
+}
+
+/**
+ * Node.js resumes a connection whenever it begins or ends with a request, so a pause alone does not last. The tick lets
+ * a resumption that is under way pass first.
+ */
+function readNoMore(socket: Socket, isWanted: () => boolean): void {
+  socket.resume = () => socket;
+  process.nextTick(() => {
+    if (isWanted()) socket.pause();
+  });
+}
+
+function readAgain(socket: Socket): void {
+  Reflect.deleteProperty(socket, 'resume');
+  socket.resume();
+}

@@ -1,0 +1,112 @@
+/** Keys that nobody knows, each sent once. `UNKNOWN_KEYS=1000000` for the full number. */
+import { connect } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { startRedis } from '../support/redis-server.ts';
+import { writeCustomer, writeKey } from '../support/redis-system.ts';
+import { startGatewayProcess } from './gateway-process.ts';
+
+const COUNT = Number(process.env.UNKNOWN_KEYS ?? 40_000);
+/** Until here caches, code and heap may grow to the size that they keep. */
+const WARM_UP = COUNT < 100_000 ? COUNT / 2 : 50_000;
+const CONNECTIONS = 16;
+const PIPELINED = 16;
+const STATUS = /HTTP\/1\.1 (\d{3}) /g;
+/** One byte less than what {@link STATUS} takes. */
+const LONGEST_CUT = 'HTTP/1.1 401'.length;
+const MOST_GROWTH_BYTES = 64 * 1024 * 1024;
+
+/** Sends `count` requests that `make` gives, over a few connections; resolves to how often each status was answered. */
+async function flood(url: string, count: number, make: (i: number) => string): Promise<Map<string, number>> {
+  const { hostname, port } = new URL(url);
+  const statuses = new Map<string, number>();
+  let next = 0;
+  let answered = 0;
+  await new Promise<void>((resolve, reject) => {
+    for (let c = 0; c < CONNECTIONS; c++) {
+      const socket = connect(Number(port), hostname);
+      onTestFinished(() => void socket.destroy());
+      const send = (requests: number) => {
+        let bytes = '';
+        for (let i = 0; i < requests && next < count; i++) bytes += make(next++);
+        if (bytes !== '') socket.write(bytes);
+      };
+      let rest = '';
+      socket.setEncoding('latin1').on('data', (text: string) => {
+        const seen = [...(rest + text).matchAll(STATUS)];
+        // A status line that is cut at the end of what came is read with the next.
+        rest = text.slice(-LONGEST_CUT).replace(STATUS, '');
+        for (const [, status = ''] of seen) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        answered += seen.length;
+        if (answered === count) resolve();
+        send(seen.length);
+      });
+      socket.once('error', reject);
+      send(PIPELINED);
+    }
+  });
+  return statuses;
+}
+
+it(`different unknown keys from different addresses leave memory flat and the store unwritten (${COUNT})`, async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const gateway = await startGatewayProcess({
+    // A small nursery: what is garbage soon must not look like what is kept.
+    env: { NODE_OPTIONS: '--max-semi-space-size=4' },
+    config: { store: { url: redis.url, timeout_ms: 10_000 }, listen: { trusted_proxies: ['127.0.0.1'] } },
+  });
+  await writeCustomer(redis, 'good', { plan: 'unlimited' });
+  await writeKey(redis, 'key-of-good', 'good');
+  await expect.poll(async () => (await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
+  const contents = async () => ((await redis.command('KEYS', '*')) as string[]).sort();
+  const memory = () => gateway.metric('process_resident_memory_bytes');
+  const request = (i: number) =>
+    `GET /v1/conversations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer unknown-${i}-${COUNT}\r\n` +
+    `X-Forwarded-For: ${10 + (i % 200)}.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}\r\n\r\n`;
+
+  const warm = await flood(gateway.public, WARM_UP, (i) => request(i + COUNT));
+  const [before, held] = [await contents(), await memory()];
+  await redis.command('CONFIG', 'RESETSTAT');
+  const statuses = await flood(gateway.public, COUNT, request);
+  const grown = (await memory()) - held;
+  const writes = writesOf(String(await redis.command('INFO', 'commandstats')));
+
+  expect([...warm.keys(), ...statuses.keys()].every((status) => status === '401' || status === '429')).toBe(true);
+  expect([...statuses.values()].reduce((sum, each) => sum + each, 0)).toBe(COUNT);
+  expect(await contents()).toEqual(before);
+  expect(writes).toEqual([]);
+  expect(gateway.backend.seen).toHaveLength(0);
+  expect(grown, 'bytes of resident memory').toBeLessThan(MOST_GROWTH_BYTES);
+  const good = await fetch(`${gateway.public}/v1/conversations`, { headers: { authorization: 'Bearer key-of-good' } });
+  expect(good.status).toBe(200);
+  if (COUNT >= 100_000) process.stdout.write(`${JSON.stringify({ COUNT, held, grown, statuses: [...statuses] })}\n`);
+}, 600_000);
+
+/** Commands of which each call changes something, but for the announcement of the instance itself. */
+function writesOf(commandstats: string): string[] {
+  const commands = [...commandstats.matchAll(/^cmdstat_([a-z|_-]+):/gm)].map(([, name = '']) => name);
+  const reading = new Set([
+    'hgetall',
+    'hmget',
+    'hget',
+    'get',
+    'mget',
+    'exists',
+    'ping',
+    'info',
+    'keys',
+    'time',
+    'zcount',
+  ]);
+  const own = new Set([
+    'zadd',
+    'zremrangebyscore',
+    'zcard',
+    'pexpire',
+    'expire',
+    'evalsha',
+    'eval',
+    'config|resetstat',
+  ]);
+  return commands.filter((name) => !reading.has(name) && !own.has(name));
+}
