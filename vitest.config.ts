@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // What takes its time: npm run test:faults.
     exclude: [...configDefaults.exclude, 'test/faults/**'],
-    globalSetup: ['test/support/find-redis.ts'],
+    globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Bounds for a busy machine: what is slow is not thereby wrong.
     testTimeout: 60_000,
     hookTimeout: 60_000,

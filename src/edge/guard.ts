@@ -2,6 +2,7 @@
  * The first look at a request: what is not one well-formed request without a body is refused here, before anything
  * else reads it. Node.js has parsed the framing strictly by then; this adds what a gateway must not leave to chance.
  */
+import { isIPv6 } from 'node:net';
 import type { Problem } from '../problems/document.ts';
 import { findPathFault } from './path.ts';
 
@@ -14,7 +15,8 @@ export interface GuardLimits {
 
 /** The parts of an `IncomingMessage` that the guard reads. */
 export interface RawRequest {
-  readonly url?: string | undefined;
+  /** The target as it was sent; Express and {@link hideTarget} keep it here. */
+  readonly originalUrl?: string | undefined;
   readonly httpVersion: string;
   readonly rawHeaders: readonly string[];
 }
@@ -34,13 +36,25 @@ export type GuardVerdict =
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
 /** What may stand in a query: every visible ASCII character but `#`, which ends it for some parsers. */
 const QUERY = /^[\x21\x22\x24-\x7e]*$/;
-const HOST = /^(?:[A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
+/**
+ * A name or an address, and perhaps a port (RFC 9110 §7.2). RFC 3986 would let a name be percent-encoded or have a comma in
+ * it; none has, and whoever reads X-Forwarded-Host must not find a list or an escape there.
+ */
+const HOST =
+  /^(?:[A-Za-z0-9._~-]+|\[([0-9A-Fa-f:.]+)\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
+const EXPECTATION = /^(?:100-continue)?$/i;
 
-/** Of Host, Content-Length and Transfer-Encoding: other names need not be lower-cased. */
-const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 14, 17]);
+/** Of Host, Expect, Content-Length and Transfer-Encoding: other names need not be lower-cased. */
+const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 14, 17]);
 
 function refusal(code: Problem['code'], detail: string): GuardVerdict {
   return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
+}
+
+function isHost(value: string): boolean {
+  if (!value.startsWith('[')) return HOST.test(value);
+  const [, address] = HOST.exec(value) ?? [];
+  return address !== undefined && isIPv6(address);
 }
 
 function splitTarget(target: string): { path: string; query: string; authority?: string } | undefined {
@@ -67,8 +81,14 @@ function inspectHeaders(
     switch (name.toLowerCase()) {
       case 'host':
         if (host !== undefined) return { refused: refusal('bad_request', 'Send exactly one Host header.') };
-        if (!HOST.test(value)) return { refused: refusal('bad_request', 'The Host header is not a host name.') };
+        if (!isHost(value)) return { refused: refusal('bad_request', 'The Host header is not a host name.') };
         host = value;
+        break;
+      case 'expect':
+        // RFC 9110 §10.1.1 has no other; one that is not met must not be passed over.
+        if (!EXPECTATION.test(value)) {
+          return { refused: refusal('bad_request', 'The only expectation that can be met is 100-continue.') };
+        }
         break;
       case 'transfer-encoding':
         if (value.toLowerCase() === 'chunked') return { refused: bodyRefused() };
@@ -87,7 +107,7 @@ function inspectHeaders(
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return { refused: refusal('bad_request', 'This gateway speaks HTTP/1.1 and HTTP/1.0.') };
   }
-  if (!host && httpVersion === '1.1') {
+  if (host === undefined && httpVersion === '1.1') {
     return { refused: refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).') };
   }
   return { host: host ?? '' };
@@ -97,8 +117,17 @@ function bodyRefused(): GuardVerdict {
   return refusal('body_not_allowed', 'This API is read-only: send the request without a body.');
 }
 
+/**
+ * To be called before Express: its router parses `url`, and a request whose target it cannot parse would never be answered.
+ * So it never sees the caller's text.
+ */
+export function hideTarget(request: { url?: string | undefined; originalUrl?: string | undefined }): void {
+  request.originalUrl = request.url;
+  request.url = '/';
+}
+
 export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
-  const target = request.url ?? '';
+  const target = request.originalUrl ?? '';
   if (target.length > limits.targetBytes) {
     return refusal('target_too_long', `Path and query may have ${limits.targetBytes} bytes together.`);
   }
@@ -110,6 +139,9 @@ export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
   const parts = splitTarget(target);
   if (parts === undefined) {
     return refusal('bad_request', 'The request target must be a path that begins with a slash.');
+  }
+  if (parts.authority !== undefined && !isHost(parts.authority)) {
+    return refusal('bad_request', 'The request target names no host.');
   }
   const fault = findPathFault(parts.path);
   if (fault) return refusal('bad_request', `The path ${fault}.`);

@@ -185,6 +185,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         host: cleared.host,
         httpVersion: req.httpVersion,
         own: ownRequestHeaders(exchange, cleared),
+        spoofed: recorder.spoofed,
       }),
       beginBefore: admission.beginBefore,
       beginBeforeWallMs: admission.beginBeforeWallMs,

@@ -8,6 +8,8 @@ import type { ProblemCode } from '../problems/table.ts';
 import { messageClasses } from '../strict-app.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import type { Connections } from './connections.ts';
+import { hideTarget } from './guard.ts';
+import { endWith } from './last-answer.ts';
 
 export interface PublicServerLimits {
   readonly headerBytes: number;
@@ -29,19 +31,28 @@ const PARSER_SLACK_BYTES = 48 * 1024;
 interface ParseFailure extends NodeJS.ErrnoException {
   /** The bytes that were read last. */
   readonly rawPacket?: Buffer;
+  /** How many of them were understood. */
+  readonly bytesParsed?: number;
 }
 
 /** A request line that would be one, but for a method that Node.js's parser doesn't know (RFC 9110 §5.6.2, §9.1). */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\/[\x21-\x7e]*) HTTP\/1\.[01]\r?\n/;
 
-function parseFailureProblem({ code, rawPacket }: ParseFailure, refuseMethod: RefuseMethod): Problem {
+/** The rest of the bytes from the begin of the line that was not understood; requests before it were. */
+function refusedLines({ rawPacket, bytesParsed = 0 }: ParseFailure): string {
+  const start = (rawPacket?.subarray(0, bytesParsed).lastIndexOf('\n') ?? -1) + 1;
+  return rawPacket?.toString('latin1', start) ?? '';
+}
+
+function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): Problem {
+  const { code } = error;
   if (code === 'HPE_HEADER_OVERFLOW') {
     return { code: 'headers_too_large', detail: 'Request line and headers are too large.' };
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return { code: 'request_timeout', detail: 'The request did not arrive completely in time.' };
   }
-  const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(rawPacket?.toString('latin1') ?? '')) || [];
+  const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(refusedLines(error))) || [];
   if (target !== undefined) return refuseMethod(target);
   return { code: 'bad_request', detail: 'These bytes are not an HTTP/1.1 request.' };
 }
@@ -62,12 +73,6 @@ function parseFailureAnswer(problem: Problem, requestId: string): string {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
   for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
   return `${head}\r\n${body}`;
-}
-
-/** True while an answer is under way on the socket: another one written between would be taken for part of it. */
-function isAnswering(socket: Socket): boolean {
-  // Node.js keeps the response under way in this private field; its own default handler reads it as well.
-  return Boolean((socket as Socket & { _httpMessage?: unknown })._httpMessage);
 }
 
 /** A connection that was opened and never used, by a browser or a health check, is owed no answer. */
@@ -95,9 +100,11 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
   const { app, connections, limits, tls, refuseMethod, onUnparsed } = parts;
 
   function refuse(socket: Socket, problem: Problem): void {
-    const requestId = randomUUID();
-    socket.end(parseFailureAnswer(problem, requestId));
-    onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
+    endWith(socket, () => {
+      const requestId = randomUUID();
+      onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
+      return parseFailureAnswer(problem, requestId);
+    });
   }
 
   const options = {
@@ -115,14 +122,20 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
   const server = tls
     ? createTlsServer({ ...options, ...tlsOptions(tls), handshakeTimeout: limits.headersTimeoutMs })
     : createServer(options);
-  connections.serve(server, app);
+  connections.serve(server, (req, res) => {
+    hideTarget(req);
+    // Node.js drops what it read behind a request that asks for another protocol, and after an expectation nobody knows
+    // what comes: so that nothing is ever taken for what it is not, these are the last of their connection.
+    if (req.headers.upgrade !== undefined || req.headers.expect !== undefined) res.shouldKeepAlive = false;
+    app(req, res);
+  });
   server.maxHeadersCount = 0; // Node.js drops the surplus in silence; the guard counts and refuses
   server.on('connect', (_req: IncomingMessage, socket: Socket) => {
     refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
   });
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
     if (!connections.isOpen(socket)) connections.cut(socket, 'tls');
-    else if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy();
+    else if (error.code === 'ECONNRESET') socket.destroy();
     else if (isSilent(error, socket)) connections.cut(socket, 'silent');
     else refuse(socket, parseFailureProblem(error, refuseMethod));
   });

@@ -28,6 +28,8 @@ export interface Recorder {
   authenticated(result: AuthResult): void;
   /** A good key came from a browser; whoever runs this should know which. */
   sentByBrowser(exchange: Exchange, outcome: BrowserUseOutcome): void;
+  /** A field that would have told the backend who calls was dropped. */
+  spoofed(): void;
   decided(exchange: Exchange, decision: QuotaDecision): void;
   /** The store would have had to be asked, and gave no answer. */
   undecided(exchange: Exchange, reason: StoreUnavailableError): void;
@@ -130,6 +132,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       if (result === 'unusable')
         sayNowAndThen(() => logger.error('a key record has an id or a customer that cannot be one'));
     },
+    spoofed: metrics.spoofedField,
     sentByBrowser({ customer, keyId, plan }, outcome) {
       metrics.browserUse(plan, outcome);
       if (!browserWarnings.isDue(keyId ?? '')) return;

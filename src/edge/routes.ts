@@ -58,6 +58,13 @@ function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
+/** By hand: a regular expression would look at each run of slashes from each of its slashes. */
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (end > 0 && path[end - 1] === '/') end--;
+  return path.slice(0, end);
+}
+
 export function createRouteTable(
   definitions: readonly RouteDefinition[],
   aliases: Readonly<Record<string, string>>,
@@ -92,7 +99,7 @@ export function createRouteTable(
   }
 
   function explainMiss(path: string): string {
-    const bare = path.replace(/\/+$/, '');
+    const bare = withoutTrailingSlashes(path);
     // By its template, not as sent: whatever stands in the path is not repeated, it could be a key.
     const meant = bare === path ? undefined : find(canonical(bare));
     if (meant) return `There is no trailing slash here: use ${meant.template} instead.`;

@@ -82,6 +82,12 @@ export const METRIC_DEFINITIONS = {
     help: 'Requests with a good key that a browser sent; not counted with `auth.browser_keys: allow`.',
     labels: { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },
   },
+  spoofedFields: {
+    name: 'tollgate_spoofed_fields_total',
+    type: 'counter',
+    help: 'Header fields of callers that were dropped because they claim to tell who calls, as X-Tollgate-* do.',
+    labels: {},
+  },
   quotaDecisions: {
     name: 'tollgate_quota_decisions_total',
     type: 'counter',

@@ -63,6 +63,7 @@ export interface Metrics extends StoreObserver {
   request(sample: RequestSample): void;
   auth(result: AuthResult): void;
   browserUse(plan: string, outcome: BrowserUseOutcome): void;
+  spoofedField(): void;
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   inflight(change: 1 | -1): void;
   connection(change: 1 | -1): void;
@@ -107,6 +108,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const refusals = createCounter(define.refusals, registry);
   const auth = createCounter(define.auth, registry);
   const browserUse = createCounter(define.browserUse, registry);
+  const spoofedFields = createCounter(define.spoofedFields, registry);
   const quotaDecisions = createCounter(define.quotaDecisions, registry);
   const storeCalls = createCounter(define.storeCalls, registry);
   const requestDuration = createHistogram(define.requestDuration, registry);
@@ -139,6 +141,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.configReloadFailing, registry, () => Number(reloadFailing));
 
   for (const result of AUTH_RESULTS) auth.announce(result);
+  spoofedFields.announce();
   for (const reason of CUT_REASONS) connectionsCut.announce(reason);
   for (const result of RELOAD_RESULTS) configReloads.announce(result);
   if (options.defaultMetrics) collectDefaultMetrics({ register: registry });
@@ -161,6 +164,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
       auth.increment(result);
     },
 
+    spoofedField() {
+      spoofedFields.increment();
+    },
     browserUse(plan, outcome) {
       browserUse.increment(plan, outcome);
     },

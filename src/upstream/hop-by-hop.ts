@@ -36,8 +36,10 @@ export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<stri
   return named;
 }
 
-/** Lower case, and `_` as `-`: some servers take the two for the same name, so a spoofed copy could use either. */
+/**
+ * Lower case, and `-` for all but letters and digits: servers that hand fields over as variables (CGI, WSGI, PHP) take `_`,
+ * and some of them `.` or any other character of a token, for the same as `-`, so a spoofed copy could use each of them.
+ */
 export function comparableName(name: string): string {
-  const lower = name.toLowerCase();
-  return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-');
 }

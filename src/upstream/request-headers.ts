@@ -21,6 +21,8 @@ export interface RequestHeadersOptions extends CredentialsPolicy {
   readonly host: string;
   /** Of the received request, such as `1.1`. */
   readonly httpVersion: string;
+  /** Called for each field that was dropped because it claims to tell who calls, as only the gateway does. */
+  spoofed?(): void;
 }
 
 /** Names that only the gateway may give to the upstream, that it decides about, or that it has dealt with itself. */
@@ -30,17 +32,26 @@ const NEVER_PASSED: ReadonlySet<string> = new Set([
   'expect', // the gateway answered it
   'forwarded',
   'host',
+  'proxy', // CGI would make of it the variable that names the backend's own proxy
+  'x-forwarded',
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
+  'x-original-host',
+  'x-original-uri',
   'x-original-url',
   'x-real-ip',
   'x-request-id',
   'x-rewrite-url',
 ]);
 
+/** Of the fields that tell the upstream who calls. */
+const IDENTITY_PREFIX = 'x-tollgate-';
+
 function isGatewaysOwn(comparable: string): boolean {
-  return comparable.startsWith('x-') && (comparable.startsWith('x-tollgate-') || comparable.startsWith('x-forwarded-'));
+  return (
+    comparable.startsWith('x-') && (comparable.startsWith(IDENTITY_PREFIX) || comparable.startsWith('x-forwarded-'))
+  );
 }
 
 /**
@@ -55,7 +66,11 @@ export function buildRequestHeaders(rawHeaders: readonly string[], options: Requ
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const { comparable, lower } = headerName(name);
-    if (NEVER_PASSED.has(comparable) || isGatewaysOwn(comparable)) continue;
+    if (NEVER_PASSED.has(comparable)) continue;
+    if (isGatewaysOwn(comparable)) {
+      if (comparable.startsWith(IDENTITY_PREFIX)) options.spoofed?.();
+      continue;
+    }
     if (comparable === 'authorization' && options.credentials !== 'forward') continue;
     if (named?.has(lower)) continue;
     headers.push(name, rawHeaders[i + 1] ?? '');

@@ -1,10 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { guard } from '../../src/edge/guard.ts';
+import { guard, hideTarget } from '../../src/edge/guard.ts';
 
 const LIMITS = { headerBytes: 1000, headerCount: 10, targetBytes: 100 };
 
 function verdict(url: string, rawHeaders = ['Host', 'api.example'], httpVersion = '1.1') {
-  const result = guard({ url, rawHeaders, httpVersion }, LIMITS);
+  const result = guard({ originalUrl: url, rawHeaders, httpVersion }, LIMITS);
   return result.passed ? result : result.problem.code;
 }
 
@@ -70,17 +71,42 @@ describe('Host', () => {
     ['userinfo', ['Host', 'user@a']],
     ['a path', ['Host', 'a/b']],
     ['a list', ['Host', 'a, b']],
+    ['a list without spaces', ['Host', 'a,b']],
+    ['an escape', ['Host', 'a%2eb']],
+    ['a port alone', ['Host', ':80']],
+    ['a port out of range', ['Host', 'a:65536']],
+    ['brackets around no address', ['Host', '[1.2.3.4]']],
   ])('%s is refused', (_, rawHeaders) => {
     expect(verdict('/x', rawHeaders)).toBe('bad_request');
   });
 
-  it.each(['a', 'a:', 'a:80', '127.0.0.1:8080', '[::1]:8080'])('%s is taken', (host) => {
-    expect(verdict('/x', ['Host', host])).toMatchObject({ passed: true, host });
-  });
+  it.each(['a', 'a:', 'a:80', 'a:65535', 'a_b.c-d~e', '127.0.0.1:8080', '[::1]', '[::1]:8080'])(
+    '%s is taken',
+    (host) => {
+      expect(verdict('/x', ['Host', host])).toMatchObject({ passed: true, host });
+    },
+  );
 
   it('may be missing in HTTP/1.0', () => {
     expect(verdict('/x', [], '1.0')).toMatchObject({ passed: true, host: '' });
   });
+});
+
+describe('Expect', () => {
+  it.each(['100-continue', '100-Continue', ''])('%j can be met', (value) => {
+    expect(verdict('/x', ['Host', 'a', 'Expect', value])).toMatchObject({ passed: true });
+  });
+
+  it.each(['200-ok', '100-continue, x', '100'])('%j cannot', (value) => {
+    expect(verdict('/x', ['Host', 'a', 'expect', value])).toBe('bad_request');
+  });
+});
+
+it('the target is hidden from what comes after, and kept for the guard', () => {
+  const request = { url: '//evil/v1', originalUrl: undefined, rawHeaders: ['Host', 'a'], httpVersion: '1.1' };
+  hideTarget(request);
+  expect(request).toMatchObject({ url: '/', originalUrl: '//evil/v1' });
+  expect(guard(request, LIMITS)).toMatchObject({ passed: true, path: '//evil/v1' });
 });
 
 it.each(['0.9', '2.0', '1.2'])('HTTP/%s is refused', (version) => {
@@ -102,6 +128,75 @@ it('header fields are limited in number and in bytes', () => {
 });
 
 it('every refusal of the guard closes the connection', () => {
-  const result = guard({ url: '*', rawHeaders: [], httpVersion: '1.1' }, LIMITS);
+  const result = guard({ originalUrl: '*', rawHeaders: [], httpVersion: '1.1' }, LIMITS);
   expect(result).toMatchObject({ passed: false, problem: { headers: ['Connection', 'close'] } });
+});
+
+const TARGET_PIECE = fc.constantFrom(
+  ...[
+    '/',
+    '.',
+    '..',
+    '%2e',
+    '%2f',
+    '%zz',
+    '%c3%a9',
+    '?',
+    '#',
+    '@',
+    ':80',
+    'http://',
+    'https://',
+    'a',
+    '[::1]',
+    '\\',
+    '"',
+    ' ',
+    '\0',
+    '\xe9',
+  ],
+);
+const FIELD_NAME = fc.constantFrom(
+  ...['Host', 'host', 'Content-Length', 'CONTENT-LENGTH', 'Transfer-Encoding', 'Expect', 'X-A', 'Via', 'Cookie'],
+);
+const FIELD_VALUE = fc.oneof(
+  fc.constantFrom(...['', '0', '00', '5', 'chunked', 'a', 'a,b', 'a:80', 'u@a', '[::1]', '100-continue', 'x']),
+  fc.string({ maxLength: 6 }),
+);
+
+it('whatever passes is a path in good order, a plain query, one host at most and no content', () => {
+  const host = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i;
+  let passed = 0;
+  fc.assert(
+    fc.property(
+      fc
+        .tuple(fc.constantFrom('', '/', '/v1/', 'http://a/'), fc.array(TARGET_PIECE, { maxLength: 4 }))
+        .map(([start, pieces]) => start + pieces.join('')),
+      fc
+        .tuple(
+          fc.constantFrom<string[]>([], ['Host', 'a'], ['Host', 'a']),
+          fc.array(fc.tuple(FIELD_NAME, FIELD_VALUE), { maxLength: 3 }),
+        )
+        .map(([host, pairs]) => [...host, ...pairs.flat()]),
+      fc.constantFrom('1.1', '1.0', '0.9', '2.0'),
+      (originalUrl, rawHeaders, httpVersion) => {
+        const result = guard({ originalUrl, rawHeaders, httpVersion }, LIMITS);
+        if (!result.passed) return;
+        passed++;
+        const values = (name: string) =>
+          rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
+        expect(originalUrl.endsWith(result.path === '/' ? result.query : result.path + result.query)).toBe(true);
+        expect(result.path).toMatch(/^\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*$/i);
+        expect(result.path.split('/').filter((segment) => segment === '.' || segment === '..')).toEqual([]);
+        expect(result.query).toMatch(/^(?:\?[!"$-~]*)?$/);
+        expect(values('host').length).toBeLessThanOrEqual(1);
+        expect(result.host === '' ? httpVersion === '1.0' : host.test(result.host)).toBe(true);
+        expect(values('transfer-encoding')).toEqual([]);
+        expect(values('content-length').filter((value) => value !== '0')).toEqual([]);
+        expect(values('expect').filter((value) => value !== '' && value !== '100-continue')).toEqual([]);
+      },
+    ),
+    { numRuns: 20_000 },
+  );
+  expect(passed).toBeGreaterThan(200);
 });

@@ -59,6 +59,11 @@ describe('a near miss is told the right form', () => {
     expect(missDetail('/api/v1/conversations/abc/')).toContain('use /api/v1/conversations/{id} instead');
   });
 
+  it('any number of slashes, and none inside', () => {
+    expect(missDetail(`/v1/conversations${'/'.repeat(8000)}`)).toContain('use /api/v1/conversations instead');
+    expect(missDetail(`${'/'.repeat(8000)}x`)).toContain('nothing at this path');
+  });
+
   it.each(['/v2/conversations', '/api/v2/conversations', '/v2', '/api/v10/x'])('another version: %s', (path) => {
     expect(missDetail(path)).toContain('What exists is under /api/v1 and /v1');
   });

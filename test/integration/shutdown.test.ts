@@ -85,7 +85,7 @@ it('answers to what is under way end their connection, so that no caller sends i
     `${head}\r\n`,
     `${head}Connection: keep-alive\r\n\r\n`,
     `${head}Expect: 100-continue\r\n\r\n`,
-    `${head}Expect: more\r\n\r\n`,
+    `${head}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
   ];
   const underWay = requests.map((bytes) => exchangeRaw(gateway.public, bytes));
   await expect.poll(answers.count).toBe(4);

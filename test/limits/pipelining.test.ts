@@ -88,3 +88,15 @@ it('a connection that a refusal ends takes no further request, and those before 
   expect(session.statuses()).toEqual([200, 400]);
   expect(backend.seen).toHaveLength(1);
 });
+
+it('bytes that are no request end the connection after the answers to the requests before them', async () => {
+  const { gateway, key, backend } = await startSystem({
+    config: { limits: { pipelined: 1 } },
+    answer: (_req, res) => void setTimeout(() => res.end('good'), 20),
+  });
+  const session = await openSession(gateway.public);
+  session.send(`${request(key).repeat(3)}no request\r\n\r\n`);
+  await session.closed;
+  expect(session.statuses()).toEqual([200, 200, 200, 400]);
+  expect(backend.seen).toHaveLength(3);
+});

@@ -17,15 +17,35 @@ describe('fields of the caller that never reach the upstream', () => {
     ...['Proxy-Authorization', 'HTTP2-Settings', 'Host', 'Authorization', 'Content-Length', 'Expect', 'Forwarded'],
     ...['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port', 'X-Forwarded-Anything'],
     ...['X-Real-IP', 'X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'],
+    ...['X-Forwarded', 'X-Original-URI', 'X-Original-Host', 'Proxy'],
     ...['X-Request-Id', 'X-Tollgate-Customer', 'X-Tollgate-Plan', 'X-Tollgate-Assertion', 'X-Tollgate-Unheard-Of'],
-  ])('%s, in any case and with underscores', (name) => {
-    for (const spelling of [name, name.toLowerCase(), name.toUpperCase(), name.replaceAll('-', '_')]) {
+  ])('%s, in any case and with any other character for the hyphen', (name) => {
+    const others = ['_', '.', '~', '!', '|'].map((character) => name.replaceAll('-', character));
+    for (const spelling of [name, name.toLowerCase(), name.toUpperCase(), ...others]) {
       expect(buildRequestHeaders([spelling, 'spoofed', 'Accept', '*/*'], STRIP)).toEqual([
         ...['Accept', '*/*'],
         ...OWN_AND_VIA,
       ]);
     }
   });
+});
+
+test('copies of what tells who calls are told of, others not', () => {
+  let spoofed = 0;
+  const fields = [
+    'X-Tollgate-Plan',
+    'a',
+    'x_tollgate_plan',
+    'b',
+    'X-Forwarded-For',
+    'c',
+    'Forwarded',
+    'd',
+    'X-Tollgates',
+    'e',
+  ];
+  buildRequestHeaders(fields, { ...STRIP, spoofed: () => spoofed++ });
+  expect(spoofed).toBe(2);
 });
 
 test('other fields pass as they are: names, order, repeats, Cookie and traceparent', () => {
