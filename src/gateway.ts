@@ -93,7 +93,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   const startedAtMs = clock.nowMs();
   const version = readVersion();
 
-  const destination = openLog(opened, overrides.logDestination);
+  const { destination, droppedLines } = openLog(opened, overrides.logDestination);
   const logger = createLogger({ level: config.logging.level, destination });
   const metrics = createMetrics({
     version,
@@ -101,6 +101,8 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     configLoadedAtMs: startedAtMs,
     storeIsWiped: () => store.status().wiped,
     upstreams: () => forwarder.status(),
+    highestUsage: (count) => quota.highestUsage(count),
+    droppedLogLines: droppedLines,
     defaultMetrics: true,
   });
   let accessLog = createAccessLog(destination, config.logging.access, clock);
@@ -414,11 +416,17 @@ function openQuota(config: Config, { store, instances, clock }: QuotaParts, open
   return new CustomerQuota({ limits: config, hourly, bursts: new BurstLimiter(clock, config.auth.cacheEntries) });
 }
 
-function openLog(opened: AsyncDisposableStack, given: LogDestination | undefined): LogDestination {
-  if (given) return given;
+interface Log {
+  readonly destination: LogDestination;
+  /** Since the start. */
+  droppedLines(): number;
+}
+
+function openLog(opened: AsyncDisposableStack, given: LogDestination | undefined): Log {
+  if (given) return { destination: given, droppedLines: () => 0 };
   const destination = openLogStream(process.stdout);
   opened.defer(() => destination.close());
-  return destination;
+  return { destination, droppedLines: destination.droppedLines };
 }
 
 /** The backend's origins; starts the bundled one where the configuration asks for it. */

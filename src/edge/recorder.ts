@@ -12,6 +12,7 @@ import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { createQuotaNotices, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
+import { traceId } from './trace-context.ts';
 
 /** Counted and logged for a caller that left before there was a status; nginx made the number known. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -92,8 +93,10 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       plan: plan === 'none' ? undefined : plan,
       keyId: exchange.keyId,
       clientAddress: exchange.caller.address,
+      traceId: traceId(req.headers.traceparent),
       durationMs,
       upstreamMs,
+      upstream: outcome?.begun ? outcome.upstream : undefined,
       quota: exchange.quota,
       shadow: exchange.shadow,
       bytes: outcome?.contentBytes,

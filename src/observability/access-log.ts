@@ -21,8 +21,13 @@ export interface AccessRecord {
   readonly keyId?: string | undefined;
   /** The nearest address that is not a trusted proxy. */
   readonly clientAddress: string;
+  /** Of the trace that the request belongs to (W3C Trace Context). */
+  readonly traceId?: string | undefined;
   readonly durationMs?: number | undefined;
+  /** The part of it that the upstream had; left out when nothing was sent there. */
   readonly upstreamMs?: number | undefined;
+  /** Its authority. */
+  readonly upstream?: string | undefined;
   /** How the quota was decided, where it was. */
   readonly quota?: string | undefined;
   /** `denied` where a shadow limit would have refused. */
@@ -56,14 +61,22 @@ export function createAccessLog(
         text('plan', record.plan) +
         text('key_id', record.keyId) +
         text('client', record.clientAddress) +
+        text('trace_id', record.traceId) +
         number('duration_ms', record.durationMs) +
         number('upstream_ms', record.upstreamMs) +
+        number('overhead_ms', overheadMs(record)) +
+        text('upstream', record.upstream) +
         text('quota', record.quota) +
         text('shadow', record.shadow) +
         number('bytes', record.bytes) +
         ',"msg":"request"}\n',
     );
   };
+}
+
+/** What of the duration was not spent with the upstream. */
+function overheadMs({ durationMs, upstreamMs = 0 }: AccessRecord): number | undefined {
+  return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs);
 }
 
 function text(name: string, value: string | undefined): string {

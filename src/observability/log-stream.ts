@@ -39,7 +39,9 @@ export function openLogStream(
     scheduled = undefined;
     const lines = gathered;
     gathered = '';
-    if (usable && lines !== '') stream.write(lines);
+    if (lines === '') return;
+    if (usable) stream.write(lines);
+    else droppedLines += lines.split('\n').length - 1;
   }
 
   function append(line: string): void {

@@ -1,6 +1,7 @@
 /**
  * Every metric of the gateway's own, as one table: the metrics are made from it and docs/metrics.md is generated from
- * it. Times are in seconds. Labels are bounded by the configuration: no key, no customer, no raw path, no header.
+ * it. Times are in seconds. Labels are bounded by the configuration, and customers by their number: no key, no raw path,
+ * no header.
  */
 
 export interface MetricDefinition {
@@ -100,6 +101,12 @@ export const METRIC_DEFINITIONS = {
       mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided while the store was away',
     },
   },
+  customerUsageRatio: {
+    name: 'tollgate_customer_usage_ratio',
+    type: 'gauge',
+    help: 'Used by limit of the hour, for the ten highest of the customers about whom this instance asked the store within the last five minutes; units that open leases hold elsewhere are counted as used.',
+    labels: { customer: 'ids of ten customers at most' },
+  },
   storeCalls: {
     name: 'tollgate_store_calls_total',
     type: 'counter',
@@ -141,6 +148,12 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_inflight_requests',
     type: 'gauge',
     help: 'Requests on the public listener that are not finished.',
+    labels: {},
+  },
+  logLinesDropped: {
+    name: 'tollgate_log_lines_dropped_total',
+    type: 'counter',
+    help: 'Log lines that were lost because whatever reads standard output was too slow, or gone.',
     labels: {},
   },
   connections: {

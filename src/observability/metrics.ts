@@ -1,8 +1,10 @@
 /** What the gateway counts and measures, as methods that say what happened. See metric-definitions.ts for what each means. */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import type { ProblemCode } from '../problems/table.ts';
+import type { CustomerUsage } from '../quota/highest-usage.ts';
 import type { StoreObserver, StoreOp } from '../store/store.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from './metric-definitions.ts';
+import { collectProcessMetrics } from './process-metrics.ts';
 import { createCounter, createHistogram } from './series.ts';
 
 export type AnswerSource = 'upstream' | 'gateway';
@@ -78,6 +80,9 @@ export interface Metrics extends StoreObserver {
   readonly contentType: string;
 }
 
+/** So many customers are shown: a series each for all of them would be without bound. */
+const CUSTOMERS_SHOWN = 10;
+
 export interface RunningConfigFacts {
   readonly hash: string;
   /** Wall time in ms at which the file was last found to be what runs. */
@@ -93,9 +98,13 @@ export interface MetricsOptions {
   readonly configLoadedAtMs: number;
   /** Whether the store has lost its data; asked at each scrape. */
   readonly storeIsWiped: () => boolean;
+  /** The customers that have used most of their limits, asked at each scrape. */
+  readonly highestUsage: (count: number) => readonly CustomerUsage[];
   /** By origin, asked at each scrape. */
   readonly upstreams: () => readonly { readonly url: string; readonly up: boolean }[];
-  /** Process, event-loop and garbage-collection metrics as prom-client names them. */
+  /** Since the start, asked at each scrape. */
+  readonly droppedLogLines: () => number;
+  /** Whether there are metrics of the process, its event loop and its garbage collection. */
   readonly defaultMetrics: boolean;
 }
 
@@ -140,11 +149,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.configLastSuccess, registry, () => configLoadedAtMs / 1000);
   measuredGauge(define.configReloadFailing, registry, () => Number(reloadFailing));
 
+  usageGauge(define.customerUsageRatio, registry, () => options.highestUsage(CUSTOMERS_SHOWN));
+  measuredCounter(define.logLinesDropped, registry, options.droppedLogLines);
+
   for (const result of AUTH_RESULTS) auth.announce(result);
   spoofedFields.announce();
   for (const reason of CUT_REASONS) connectionsCut.announce(reason);
   for (const result of RELOAD_RESULTS) configReloads.announce(result);
-  if (options.defaultMetrics) collectDefaultMetrics({ register: registry });
+  if (options.defaultMetrics) collectProcessMetrics(registry);
 
   return {
     contentType: registry.contentType,
@@ -237,6 +249,19 @@ function measuredGauge({ name, help }: MetricDefinition, registry: Registry, rea
   });
 }
 
+/** A counter that somebody else keeps, read when it is scraped. */
+function measuredCounter({ name, help }: MetricDefinition, registry: Registry, read: () => number): void {
+  const counter: Counter = new Counter({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      counter.reset();
+      counter.inc(read());
+    },
+  });
+}
+
 /** Has the series of those upstreams only that there are now. */
 function upstreamGauge({ name, help }: MetricDefinition, registry: Registry, read: MetricsOptions['upstreams']): void {
   const gauge: Gauge = new Gauge({
@@ -247,6 +272,20 @@ function upstreamGauge({ name, help }: MetricDefinition, registry: Registry, rea
     collect() {
       gauge.reset();
       for (const { url, up } of read()) gauge.set({ upstream: url }, Number(up));
+    },
+  });
+}
+
+/** Has the series of those customers only that are shown now. */
+function usageGauge({ name, help }: MetricDefinition, registry: Registry, read: () => readonly CustomerUsage[]): void {
+  const gauge: Gauge = new Gauge({
+    name,
+    help,
+    labelNames: ['customer'],
+    registers: [registry],
+    collect() {
+      gauge.reset();
+      for (const { customer, ratio } of read()) gauge.set({ customer }, ratio);
     },
   });
 }

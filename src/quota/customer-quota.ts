@@ -2,6 +2,7 @@
 import type { CustomerRecord } from '../store/store.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
+import type { CustomerUsage } from './highest-usage.ts';
 import type { Held, HourlyQuota } from './leased-quota.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';
 import type { Usage } from './usage.ts';
@@ -92,6 +93,11 @@ export class CustomerQuota {
   /** Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage> {
     return this.#parts.hourly.usage(customer, requestsPerHour);
+  }
+
+  /** As {@link HourlyQuota}. */
+  highestUsage(count: number): readonly CustomerUsage[] {
+    return this.#parts.hourly.highestUsage(count);
   }
 
   #decideHour(

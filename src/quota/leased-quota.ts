@@ -19,6 +19,7 @@ import type { Clock, Scheduler } from '../clock.ts';
 import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { Account, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
 import { type Admission, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
+import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';
 
@@ -47,6 +48,8 @@ export interface HourlyQuota {
   usage(customer: string, limit: number): Promise<Usage>;
   /** What this instance holds for a customer in memory. */
   held(customer: string): Held;
+  /** The customers that have used most of their limits, as this instance knows it; asks nobody. */
+  highestUsage(count: number): readonly CustomerUsage[];
   /** Gives back what no request will use any more; does not wait for an absent store. */
   close(): Promise<void>;
 }
@@ -124,6 +127,10 @@ export class LeasedQuota implements HourlyQuota {
     const leases = account?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
     const until = account?.refusal?.until ?? nowMs;
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
+  }
+
+  highestUsage(count: number): readonly CustomerUsage[] {
+    return highestUsage(this.#accounts.values(), count, this.#options.clock.monotonicMs());
   }
 
   async close(): Promise<void> {

@@ -81,6 +81,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     },
     usage: () => Promise.reject(new Error('no test asks for it')),
     held: () => ({ leases: [], refusedForMs: undefined }),
+    highestUsage: () => [],
     close: async () => {},
   };
   const destination = { write: () => {} };
@@ -91,6 +92,8 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     configLoadedAtMs: 0,
     storeIsWiped: () => false,
     upstreams: () => [],
+    highestUsage: () => [],
+    droppedLogLines: () => 0,
     defaultMetrics: false,
   });
   const app = createPublicApp({

@@ -160,6 +160,18 @@ describe.each(STORES)('metrics over $name', (store) => {
     expect(await readMetric(gateway, 'tollgate_degraded')).toEqual({ '': 0 });
   });
 
+  it('show the ten customers that have used most of their limits', async () => {
+    const { gateway } = await startSystem({ store });
+    const limits = Array.from({ length: 12 }, (_, i) => 2 + i);
+    for (const limit of limits) {
+      const customer = { id: `of-${limit}`, plan: 'enterprise', requests_per_hour: limit };
+      const key = await createCustomerWithKey(gateway, customer);
+      await (await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) })).text();
+    }
+    const highest = limits.slice(0, 10).map((limit) => [`customer="of-${limit}"`, 1 / limit]);
+    expect(await readMetric(gateway, 'tollgate_customer_usage_ratio')).toEqual(Object.fromEntries(highest));
+  });
+
   it('name the running configuration as the status does', async () => {
     const { gateway } = await startSystem({ store });
     const { body } = await callAdmin(gateway, '/status');
@@ -208,6 +220,8 @@ describe('the access log', () => {
       client: '127.0.0.1',
       duration_ms: expect.any(Number),
       upstream_ms: expect.any(Number),
+      overhead_ms: expect.any(Number),
+      upstream: new URL(system.backend.url).host,
       quota: 'store',
       bytes: 11,
     });
@@ -216,7 +230,7 @@ describe('the access log', () => {
     const denied = lines(gateway).filter(({ code }) => code === 'quota_exceeded');
     expect(denied).toHaveLength(2);
     expect(denied[0]).toMatchObject({ status: 429, source: 'gateway', customer: 'small', quota: 'store' });
-    expect(denied[0]).not.toHaveProperty('upstream_ms');
+    for (const member of ['upstream_ms', 'upstream']) expect(denied[0]).not.toHaveProperty(member);
     const anonymous = lines(gateway).filter(({ code }) => code === 'missing_key');
     expect(anonymous).toHaveLength(1);
     for (const member of ['customer', 'plan', 'key_id', 'quota']) expect(anonymous[0]).not.toHaveProperty(member);
@@ -230,6 +244,21 @@ describe('the access log', () => {
     expect(res.headers.get('x-request-id')).toBe('order-4711');
     expect(backend.seen[0]?.headers['x-request-id']).toBe('order-4711');
     await expect.poll(() => lines(gateway)).toMatchObject([{ request_id: 'order-4711' }]);
+  });
+
+  it('names the trace of a request, and the backend gets its context as it was sent', async () => {
+    const { gateway, backend, key } = await startSystem();
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const context = { traceparent: `00-${trace}-00f067aa0ba902b7-01`, tracestate: 'vendor=1,other=a b' };
+    const send = (headers: Record<string, string>) =>
+      fetch(`${gateway.public}/v1/conversations`, { headers: { ...bearer(key), ...headers } });
+    await send(context);
+    await send({ traceparent: 'mine' });
+    expect(backend.seen[0]?.headers).toMatchObject(context);
+    expect(backend.seen[1]?.headers).toMatchObject({ traceparent: 'mine' });
+    await expect.poll(() => lines(gateway)).toHaveLength(2);
+    expect(lines(gateway)[0]).toMatchObject({ trace_id: trace });
+    expect(lines(gateway)[1]).not.toHaveProperty('trace_id');
   });
 
   it('has refusals and failures only with access: errors', async () => {

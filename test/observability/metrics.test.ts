@@ -1,17 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
-import { createMetrics, type Metrics, type RequestSample } from '../../src/observability/metrics.ts';
+import {
+  createMetrics,
+  type Metrics,
+  type MetricsOptions,
+  type RequestSample,
+} from '../../src/observability/metrics.ts';
 
-function openMetrics(defaultMetrics = false): Metrics {
+function openMetrics(defaultMetrics = false, measured: Partial<MetricsOptions> = {}): Metrics {
   return createMetrics({
     version: '1.2.3',
     configHash: 'abc123',
     configLoadedAtMs: 1_700_000_000_500,
     storeIsWiped: () => false,
     upstreams: () => [],
+    highestUsage: () => [],
+    droppedLogLines: () => 0,
     defaultMetrics,
+    ...measured,
   });
 }
 
@@ -170,6 +179,36 @@ describe('the store', () => {
   });
 });
 
+it('the customers that have used most of their limits are shown, and no longer than they are among them', async () => {
+  let highest = [
+    { customer: 'acme', ratio: 0.95 },
+    { customer: 'small@example.org', ratio: 0.5 },
+  ];
+  const asked: number[] = [];
+  const highestUsage = (count: number) => {
+    asked.push(count);
+    return highest;
+  };
+  const metrics = openMetrics(false, { highestUsage });
+  expect(await samples(metrics, 'tollgate_customer_usage_ratio')).toEqual([
+    'tollgate_customer_usage_ratio{customer="acme"} 0.95',
+    'tollgate_customer_usage_ratio{customer="small@example.org"} 0.5',
+  ]);
+  highest = [{ customer: 'other', ratio: 1 }];
+  expect(await samples(metrics, 'tollgate_customer_usage_ratio')).toEqual([
+    'tollgate_customer_usage_ratio{customer="other"} 1',
+  ]);
+  expect(asked).toEqual([10, 10]);
+});
+
+it('lost log lines are counted, from 0', async () => {
+  let dropped = 0;
+  const metrics = openMetrics(false, { droppedLogLines: () => dropped });
+  expect(await samples(metrics, 'tollgate_log_lines_dropped_total')).toEqual(['tollgate_log_lines_dropped_total 0']);
+  dropped = 7;
+  expect(await samples(metrics, 'tollgate_log_lines_dropped_total')).toEqual(['tollgate_log_lines_dropped_total 7']);
+});
+
 it('what runs, with which configuration since when, can be read', async () => {
   const metrics = openMetrics();
   expect(await samples(metrics, 'tollgate_config_info')).toEqual(['tollgate_config_info{hash="abc123"} 1']);
@@ -221,7 +260,24 @@ it('two sets of metrics share nothing unless they are given one registry', async
     configLoadedAtMs: 0,
     storeIsWiped: () => false,
     upstreams: () => [],
+    highestUsage: () => [],
+    droppedLogLines: () => 0,
     defaultMetrics: false,
   });
   expect(registry.getSingleMetric('tollgate_http_requests_total')).toBeDefined();
+});
+
+it.runIf(process.platform === 'linux')('every metric of the process is in docs/metrics.md', async () => {
+  const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+  const names = [...(await openMetrics(true).text()).matchAll(/^# TYPE (\S+) /gm)].map(([, name = '']) => name);
+  expect(names.length).toBeGreaterThan(30);
+  const lag = /^nodejs_eventloop_lag(_\w+_)seconds$/;
+  expect(names.filter((name) => !page.includes(`\`${lag.exec(name)?.[1] ?? name}\``))).toEqual([]);
+});
+
+it.runIf(process.platform === 'linux')('open files are counted', async () => {
+  const [line = ''] = await samples(openMetrics(true), 'process_open_fds');
+  const count = Number(line.split(' ')[1]);
+  // What counts them is one of them while it does.
+  expect(Math.abs(count - readdirSync('/proc/self/fd').length)).toBeLessThan(5);
 });

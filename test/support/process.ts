@@ -1,6 +1,7 @@
 /** The program as its users run it: a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
@@ -25,6 +26,8 @@ export interface RunningGateway {
   readonly admin: string | undefined;
   /** Standard output so far. */
   output(): string;
+  /** Where it is read; what reads a log may pause, or be gone. */
+  readonly stdout: Readable;
   signal(name: NodeJS.Signals): void;
   /** Resolves when the process has ended and all its output is here. */
   finished: Promise<Finished>;
@@ -45,6 +48,7 @@ export async function startProgram({ args, env }: ProcessSettings): Promise<Runn
     ops: String(started.ops),
     admin: started.admin === undefined ? undefined : String(started.admin),
     output,
+    stdout: child.stdout,
     signal: (name) => void child.kill(name),
     finished,
   };

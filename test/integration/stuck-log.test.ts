@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { stringify } from 'yaml';
+import { startBackend } from '../support/backend.ts';
+import { type RunningGateway, startProgram } from '../support/process.ts';
+
+const KEY = 'tg_demo_starter';
+const CALLERS = 32;
+
+async function startGateway(): Promise<RunningGateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-log-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const backend = await startBackend();
+  onTestFinished(() => backend.close());
+  const anyPort = { host: '127.0.0.1', port: 0 };
+  const file = join(folder, 'gateway.yaml');
+  const sections = {
+    listen: anyPort,
+    ops: anyPort,
+    store: { url: 'sqlite:store.sqlite' },
+    upstream: { urls: [backend.url] },
+    shutdown: { not_ready_ms: 1, drain_ms: 1000 },
+    seed: { customers: [{ id: 'acme', plan: 'starter', key: KEY }] },
+  };
+  await writeFile(file, stringify(sections));
+  return startProgram({ args: ['--config', file] });
+}
+
+function openAgent(): Agent {
+  const agent = new Agent({ keepAlive: true, maxSockets: CALLERS });
+  onTestFinished(() => agent.destroy());
+  return agent;
+}
+
+function ask(agent: Agent, gateway: RunningGateway, headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(`${gateway.public}/v1/conversations`, { agent, headers }, (res) => {
+      res.resume().once('end', () => resolve(res.statusCode ?? 0));
+    }).once('error', reject);
+  });
+}
+
+async function droppedLines({ ops }: RunningGateway): Promise<number> {
+  const metrics = await (await fetch(`${ops}/metrics`)).text();
+  return Number(/^tollgate_log_lines_dropped_total (\d+)$/m.exec(metrics)?.[1]);
+}
+
+/** Requests without a key, whose lines are as long as callers can make them, until lines are lost. */
+async function askUntilLinesAreLost(agent: Agent, gateway: RunningGateway): Promise<void> {
+  const lengthy = { 'X-Request-Id': 'i'.repeat(128) };
+  while ((await droppedLines(gateway)) === 0) {
+    for (let round = 0; round < 10; round++) {
+      const statuses = await Promise.all(Array.from({ length: CALLERS }, () => ask(agent, gateway, lengthy)));
+      expect(new Set(statuses)).toEqual(new Set([401]));
+    }
+  }
+}
+
+it('a log that nobody reads any more costs its lines, never a request nor the end of the process', async () => {
+  const gateway = await startGateway();
+  const agent = openAgent();
+  gateway.stdout.pause();
+  await askUntilLinesAreLost(agent, gateway);
+  expect(await ask(agent, gateway, { authorization: `Bearer ${KEY}` })).toBe(200);
+  gateway.signal('SIGTERM');
+  agent.destroy();
+  // The process is gone once its ops listener is; only then is the rest of its output read.
+  await expect
+    .poll(
+      () =>
+        fetch(`${gateway.ops}/livez`).then(
+          () => 'runs',
+          () => 'gone',
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe('gone');
+  gateway.stdout.resume();
+  expect(await gateway.finished).toMatchObject({ status: 0, stderr: '' });
+});
+
+it('a log whose reader is gone costs its lines, never a request nor the end of the process', async () => {
+  const gateway = await startGateway();
+  const agent = openAgent();
+  gateway.stdout.destroy();
+  await askUntilLinesAreLost(agent, gateway);
+  expect(await ask(agent, gateway, { authorization: `Bearer ${KEY}` })).toBe(200);
+  gateway.signal('SIGTERM');
+  agent.destroy();
+  expect(await gateway.finished).toMatchObject({ status: 0, stderr: '' });
+});

@@ -1,0 +1,61 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { Account } from '../../src/quota/account.ts';
+import { highestUsage } from '../../src/quota/highest-usage.ts';
+import { Lease } from '../../src/quota/lease.ts';
+
+const NOW_MS = 1_000_000;
+
+function account(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}): Account {
+  const opened = new Account(customer, { limit, usageResetAt: '' });
+  opened.lastReply = { free: limit - used, used, receivedAt: NOW_MS - saidAgoMs, moreAt: NOW_MS };
+  if (leased > 0) {
+    const grant = {
+      granted: leased,
+      free: 0,
+      used,
+      waitMs: 0,
+      storeTimeMs: 0,
+      holdEndMs: 0,
+      epoch: 'e',
+      bucket: 1,
+      session: 1,
+    };
+    opened.leases.push(new Lease(grant, { monotonicMs: NOW_MS, wallMs: 0 }));
+  }
+  return opened;
+}
+
+it('the highest by share of the limit are chosen, as sorting all would', () => {
+  const known = fc.record({ used: fc.nat(200), limit: fc.integer({ min: 1, max: 100 }) });
+  fc.assert(
+    fc.property(fc.array(known, { maxLength: 60 }), fc.integer({ min: 1, max: 10 }), (customers, count) => {
+      const accounts = customers.map(({ used, limit }, i) => account(`c${i}`, used, limit));
+      const sorted = customers.map(({ used, limit }) => used / limit).toSorted((a, b) => b - a);
+      const chosen = highestUsage(accounts, count, NOW_MS);
+      expect(chosen.map(({ ratio }) => ratio)).toEqual(sorted.filter((ratio) => ratio > 0).slice(0, count));
+      for (const { customer, ratio } of chosen) {
+        const { used = 0, limit = 1 } = customers[Number(customer.slice(1))] ?? {};
+        expect(ratio).toBe(used / limit);
+      }
+      expect(new Set(chosen.map(({ customer }) => customer)).size).toBe(chosen.length);
+    }),
+  );
+});
+
+it('units that this instance holds and has not used do not count', () => {
+  const accounts = [account('holding', 90, 100, { leased: 80 }), account('using', 50, 100)];
+  expect(highestUsage(accounts, 10, NOW_MS)).toEqual([
+    { customer: 'using', ratio: 0.5 },
+    { customer: 'holding', ratio: 0.1 },
+  ]);
+});
+
+it('a customer of whom the store has said nothing within five minutes is left out', () => {
+  const accounts = [
+    account('old', 100, 100, { saidAgoMs: 300_001 }),
+    account('recent', 10, 100, { saidAgoMs: 300_000 }),
+    new Account('unheard', { limit: 1, usageResetAt: '' }),
+  ];
+  expect(highestUsage(accounts, 10, NOW_MS)).toEqual([{ customer: 'recent', ratio: 0.1 }]);
+});
