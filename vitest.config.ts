@@ -3,8 +3,8 @@ import { configDefaults, defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // What takes its time: npm run test:faults.
-    exclude: [...configDefaults.exclude, 'test/faults/**'],
+    // What takes its time, or needs more than npm: npm run test:faults, npm run test:prometheus.
+    exclude: [...configDefaults.exclude, 'test/faults/**', 'test/prometheus/**'],
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Bounds for a busy machine: what is slow is not thereby wrong.
     testTimeout: 60_000,
