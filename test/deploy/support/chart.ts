@@ -1,0 +1,103 @@
+/** The Helm chart as `helm template` would render it. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { onPath } from '../../support/programs.ts';
+import { GoTemplates } from './go-template.ts';
+
+export const CHART = fileURLToPath(new URL('../../../deploy/helm/tollgate/', import.meta.url));
+export const RELEASE = 'gate';
+const NAMESPACE = 'edge';
+
+export type Values = { readonly [name: string]: unknown };
+
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly [name: string]: unknown;
+}
+
+/** What lies below these names and indices. @throws Error when there is nothing. */
+export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+  return path.reduce((inner: unknown, name) => {
+    const found = isContainer(inner) ? (inner as Record<string | number, unknown>)[name] : undefined;
+    if (found === undefined) throw new Error(`nothing at ${path.join('.')}`);
+    return found;
+  }, value);
+}
+
+export function readValues(): Values {
+  return parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+}
+
+export function readTemplates(): { readonly name: string; readonly text: string }[] {
+  const folder = join(CHART, 'templates');
+  return readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
+}
+
+/** All manifests. @throws Error as Helm would, when values are missing. */
+export function renderChart(values: Values): Manifest[] {
+  const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+  const templates = new GoTemplates();
+  const files = readTemplates();
+  for (const { name, text } of files) if (name.endsWith('.tpl')) templates.define(text);
+  const data = {
+    Values: merge(readValues(), values),
+    Chart: { Name: 'tollgate', Version: version, AppVersion: appVersion },
+    Release: { Name: RELEASE, Namespace: NAMESPACE, Service: 'Helm' },
+  };
+  return files
+    .filter(({ name }) => !name.endsWith('.tpl'))
+    .map(({ name, text }) => ({ name, rendered: templates.render(text, data) }))
+    .flatMap(({ name, rendered }) => (name.endsWith('.yaml') ? readManifests(rendered) : []));
+}
+
+/** Undefined where Helm is not installed. */
+export function findHelm(): string | undefined {
+  return onPath(['helm'], process.env);
+}
+
+export function renderByHelm(helm: string, values: Values): Manifest[] {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-chart-'));
+  try {
+    const file = join(folder, 'values.yaml');
+    writeFileSync(file, stringify(values));
+    const args = ['template', RELEASE, CHART, '--namespace', NAMESPACE, '--values', file];
+    const { status, stdout, stderr } = spawnSync(helm, args, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(stderr);
+    return readManifests(stdout);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function readManifests(text: string): Manifest[] {
+  return parseAllDocuments(text).flatMap((document) => {
+    if (document.errors.length > 0) throw new Error(`${document.errors[0]?.message} in\n${text}`);
+    const manifest: Manifest | null = document.toJS();
+    return manifest === null ? [] : [manifest];
+  });
+}
+
+/** Mappings are merged, null removes, all else replaces. */
+function merge(defaults: Values, given: Values): Values {
+  const merged: Record<string, unknown> = { ...defaults };
+  for (const [name, value] of Object.entries(given)) {
+    const before = merged[name];
+    if (value === null) delete merged[name];
+    else merged[name] = isMapping(before) && isMapping(value) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+function isMapping(value: unknown): value is Values {
+  return isContainer(value) && !Array.isArray(value);
+}
+
+function isContainer(value: unknown): value is object {
+  return value !== null && typeof value === 'object';
+}
