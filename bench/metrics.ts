@@ -11,6 +11,11 @@ export async function describeCounter(opsOrigin: string, name: string, label: st
   return [...counts].map(([value, count]) => `${value} ${count}`).join(', ');
 }
 
+/** A counter by the values of one of its labels. */
+export async function readCounterBy(opsOrigin: string, name: string, label: string): Promise<Map<string, number>> {
+  return countBy(await readExposition(opsOrigin), name, label);
+}
+
 async function readExposition(opsOrigin: string): Promise<string> {
   const response = await fetch(`${opsOrigin}/metrics`);
   if (!response.ok) throw new Error(`the gateway answers ${response.status} to GET /metrics`);
