@@ -35,8 +35,8 @@ function configTable(): string {
 function metricTable(): string {
   const definitions: readonly MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
   return table(
-    ['name', 'type', 'meaning', 'labels', 'buckets'],
-    definitions.map(({ name, type, help, labels, buckets }) => [
+    ['name', 'type', 'meaning', 'labels', 'buckets', 'across workers'],
+    definitions.map(({ name, type, help, labels, buckets, acrossWorkers }) => [
       `\`${name}\``,
       type,
       help,
@@ -44,6 +44,7 @@ function metricTable(): string {
         .map(([label, values]) => `\`${label}\`: ${values}`)
         .join('; '),
       buckets?.join(', ') ?? '',
+      acrossWorkers ?? 'sum',
     ]),
   );
 }

@@ -27,7 +27,7 @@ export function explainRoute({ records, effectiveLimit, limitOrigin, usage, held
       const customer = await requireCustomer(records, req.params.id);
       const limit = effectiveLimit(customer);
       const used = limit.found ? await usageOf(customer.id, limit.requestsPerHour) : undefined;
-      const { leases, refusedForMs } = held(customer.id);
+      const [{ leases, refusedForMs }, refused] = await Promise.all([held(customer.id), refusals(customer.id)]);
       res.json({
         customer: customer.id,
         plan: customer.plan,
@@ -38,7 +38,7 @@ export function explainRoute({ records, effectiveLimit, limitOrigin, usage, held
         instance: {
           leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
           refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
-          refusals: refusals(customer.id).map(refusalDocument),
+          refusals: refused.map(refusalDocument),
         },
       });
     })

@@ -25,10 +25,10 @@ export interface AdminParts extends AccessParts {
   reload(): Promise<ReloadOutcome>;
   /** What this content of a configuration file would change. Rejects with ConfigError and StoreUnavailableError. */
   preview(content: Uint8Array): Promise<Preview>;
-  /** What this instance holds for a customer in memory. */
-  held(customer: string): Held;
-  /** What this instance refused a customer lately. */
-  refusals(customer: string): readonly RecentRefusal[];
+  /** What this gateway, all its workers together, holds for a customer in memory. */
+  held(customer: string): Held | Promise<Held>;
+  /** What it refused a customer lately. */
+  refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
   /** Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

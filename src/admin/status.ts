@@ -20,10 +20,37 @@ export interface GatewayStatus {
   /** That said within the last hour that they run. */
   readonly instances: number;
   readonly upstreams: readonly UpstreamStatus[];
+  /** Empty where one process does it all. */
+  readonly workers: readonly WorkerStatus[];
+}
+
+/** A place for a worker, and the process that has it. Times: wall time in ms. */
+export interface WorkerStatus {
+  readonly id: number;
+  /** Undefined between two of them. */
+  readonly pid: number | undefined;
+  readonly startedAtMs: number | undefined;
+  /** Whether it serves callers, and reaches the store. */
+  readonly ready: boolean;
+  /** Of what it runs; undefined before it does. */
+  readonly configHash: string | undefined;
+  /** How often its process had to be replaced. */
+  readonly restarts: number;
 }
 
 function lastReloadDocument({ atMs, result, problems }: LastReload) {
   return { at: new Date(atMs).toISOString(), result, error: problems.length > 0 ? problems.join('\n') : null };
+}
+
+function workerDocument({ id, pid, startedAtMs, ready, configHash, restarts }: WorkerStatus) {
+  return {
+    id,
+    pid: pid ?? null,
+    started_at: startedAtMs === undefined ? null : new Date(startedAtMs).toISOString(),
+    ready,
+    config_hash: configHash ?? null,
+    restarts,
+  };
 }
 
 export function statusRoute(status: () => GatewayStatus): Router {
@@ -31,7 +58,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
   router
     .route('/status')
     .get((_req, res) => {
-      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstreams } = status();
+      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstreams, workers } = status();
       res.json({
         version,
         started_at: new Date(startedAtMs).toISOString(),
@@ -57,6 +84,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
           reason: reason ?? null,
           fault: fault ?? null,
         })),
+        workers: workers.map(workerDocument),
       });
     })
     .all(allowOnly('GET', 'HEAD'));

@@ -33,6 +33,8 @@ export interface Config {
   readonly ops: { readonly host: string; readonly port: number };
   /** Left out: no admin API. */
   readonly admin?: AdminConfig;
+  /** Processes that serve callers; `auto`: one for each core that is available. 1: all is one process. */
+  readonly workers: number | 'auto';
   readonly store: StoreConfig;
   readonly upstream: UpstreamConfig;
   readonly routes: readonly RouteConfig[];

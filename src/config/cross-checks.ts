@@ -47,6 +47,7 @@ export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly
   checkListenTls(subject, secrets);
   checkUpstreamTls(subject, secrets);
   checkSeed(subject, secrets);
+  checkWorkers(subject, secrets);
   return problems;
 }
 
@@ -310,6 +311,14 @@ function checkSeed(subject: Subject, { storeUrl }: Secrets): void {
       else if (value !== undefined) first.set(value, index);
     }
   }
+}
+
+/** SQLite's file belongs to one process; so whether `auto` would be 1 on some machine must not matter. */
+function checkWorkers({ valid, report }: Subject, { storeUrl }: Secrets): void {
+  const workers = valid(['workers']);
+  const store = storeUrl.kind === 'value' ? parseStoreUrl(storeUrl.value).kind : 'invalid';
+  if (store !== 'sqlite' || workers === undefined || workers === 1) return;
+  report(['workers'], 'must be 1 with the embedded store; several workers need Redis in store.url');
 }
 
 function checkSeedPlan({ document, valid, report }: Subject, index: number): void {

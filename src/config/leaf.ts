@@ -41,6 +41,15 @@ export const seconds = () =>
 
 export const count = () => integer('integer', 'must be an integer of at least 1', 1);
 
+/** Far beyond any machine: a number of requests, put in the wrong place, is noticed. */
+const MOST_WORKERS = 1024;
+const WORKERS_RULE = `must be an integer from 1 to ${MOST_WORKERS}, or "auto"`;
+
+export const workers = () =>
+  z
+    .union([z.int().min(1).max(MOST_WORKERS), z.literal('auto')], WORKERS_RULE)
+    .register(kinds, { type: 'integer | auto' });
+
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
 
 export const flag = () => z.boolean('must be true or false').register(kinds, { type: 'boolean' });

@@ -95,6 +95,7 @@ function assemble(
     },
     ops: { host: ops.host, port: ops.port },
     ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
+    workers: values.workers,
     store: storeConfig(values, secrets, folder),
     upstream: {
       target: upstreamTarget(upstream.urls),

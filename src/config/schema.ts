@@ -224,6 +224,12 @@ export const configSchema = leaf.mapping({
   listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
   ops: ops.prefault({}).describe('The ops listener: health, metrics, and the keys that verify assertions.'),
   admin: admin.optional().describe('The admin listener; left out, there is no admin API.'),
+  workers: leaf
+    .workers()
+    .default(1)
+    .describe(
+      'Processes that serve callers; auto: one for each core that the gateway may use. Each is an instance of its own. The embedded store allows 1 only.',
+    ),
   store: store.prefault({}).describe('Where keys, customers and counters are kept.'),
   upstream: upstream.describe('The backend and how to speak to it.'),
   routes: leaf

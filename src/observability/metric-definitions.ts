@@ -4,6 +4,9 @@
  * no header.
  */
 
+/** `primary`: the process that keeps the workers says it, and they do not. */
+export type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
+
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -12,6 +15,8 @@ export interface MetricDefinition {
   readonly labels: Readonly<Record<string, string>>;
   /** Upper bounds, of histograms only. */
   readonly buckets?: readonly number[];
+  /** How the values of several workers become one, of gauges only; counters and histograms are summed. */
+  readonly acrossWorkers?: AcrossWorkers;
 }
 
 const ROUTE = "the configured route's template, or `none` when no route matched";
@@ -104,6 +109,7 @@ export const METRIC_DEFINITIONS = {
   customerUsageRatio: {
     name: 'tollgate_customer_usage_ratio',
     type: 'gauge',
+    acrossWorkers: 'max',
     help: 'Used by limit of the hour, for the ten highest of the customers about whom this instance asked the store within the last five minutes; units that open leases hold elsewhere are counted as used.',
     labels: { customer: 'ids of ten customers at most' },
   },
@@ -123,18 +129,21 @@ export const METRIC_DEFINITIONS = {
   storeUp: {
     name: 'tollgate_store_up',
     type: 'gauge',
+    acrossWorkers: 'min',
     help: '1 while the store can be reached, else 0.',
     labels: {},
   },
   degraded: {
     name: 'tollgate_degraded',
     type: 'gauge',
+    acrossWorkers: 'max',
     help: '1 while the store, which was reached before, cannot be reached or has lost its data; else 0.',
     labels: {},
   },
   upstreamUp: {
     name: 'tollgate_upstream_up',
     type: 'gauge',
+    acrossWorkers: 'min',
     help: '1 while requests are sent to this server of the backend, 0 while it is out of service.',
     labels: { upstream: 'the origin of an entry of `upstream.urls`' },
   },
@@ -147,6 +156,7 @@ export const METRIC_DEFINITIONS = {
   inflightRequests: {
     name: 'tollgate_inflight_requests',
     type: 'gauge',
+    acrossWorkers: 'sum',
     help: 'Requests on the public listener that are not finished.',
     labels: {},
   },
@@ -159,6 +169,7 @@ export const METRIC_DEFINITIONS = {
   connections: {
     name: 'tollgate_connections',
     type: 'gauge',
+    acrossWorkers: 'sum',
     help: 'Open connections of callers on the public listener.',
     labels: {},
   },
@@ -174,6 +185,7 @@ export const METRIC_DEFINITIONS = {
   certificateExpiry: {
     name: 'tollgate_certificate_expiry_timestamp_seconds',
     type: 'gauge',
+    acrossWorkers: 'min',
     help: 'When the certificate of the public listener ends, in seconds since the Unix epoch; only with `listen.tls`.',
     labels: {},
   },
@@ -186,6 +198,7 @@ export const METRIC_DEFINITIONS = {
   configInfo: {
     name: 'tollgate_config_info',
     type: 'gauge',
+    acrossWorkers: 'primary',
     help: 'Always 1; the running configuration.',
     labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, secrets left out' },
   },
@@ -201,18 +214,27 @@ export const METRIC_DEFINITIONS = {
   configReloadFailing: {
     name: 'tollgate_config_reload_failing',
     type: 'gauge',
+    acrossWorkers: 'primary',
     help: '1 while the gateway runs with another configuration than the file that it read last, because that one was not taken over; else 0.',
     labels: {},
   },
   configLastSuccess: {
     name: 'tollgate_config_last_success_timestamp_seconds',
     type: 'gauge',
+    acrossWorkers: 'primary',
     help: 'When the configuration file was last read and found to be what runs since, in seconds since the Unix epoch.',
+    labels: {},
+  },
+  workerRestarts: {
+    name: 'tollgate_worker_restarts_total',
+    type: 'counter',
+    help: 'Workers that ended by themselves, or did not do as they were told, and are replaced.',
     labels: {},
   },
   buildInfo: {
     name: 'tollgate_build_info',
     type: 'gauge',
+    acrossWorkers: 'primary',
     help: 'Always 1; what is running.',
     labels: { version: "Tollgate's version", node: "Node.js's version" },
   },

@@ -1,5 +1,5 @@
 /** What the gateway counts and measures, as methods that say what happened. See metric-definitions.ts for what each means. */
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import type { ProblemCode } from '../problems/table.ts';
 import type { CustomerUsage } from '../quota/highest-usage.ts';
 import type { StoreObserver, StoreOp } from '../store/store.ts';
@@ -75,13 +75,20 @@ export interface Metrics extends StoreObserver {
   certificateReload(result: 'used' | 'refused'): void;
   upstreamRetry(result: RetryResult): void;
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
+  /** A worker ended by itself. */
+  workerRestart(): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
   text(): Promise<string>;
   readonly contentType: string;
+  /** All values, to be put together with those of other processes. */
+  snapshot(): Promise<MetricsSnapshot>;
 }
 
 /** So many customers are shown: a series each for all of them would be without bound. */
-const CUSTOMERS_SHOWN = 10;
+export const CUSTOMERS_SHOWN = 10;
+
+/** Plain data, in prom-client's form. */
+export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 export interface RunningConfigFacts {
   readonly hash: string;
@@ -144,6 +151,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   const configReloads = createCounter(define.configReloads, registry);
+  const workerRestarts = createCounter(define.workerRestarts, registry);
+  workerRestarts.announce();
   let configLoadedAtMs = options.configLoadedAtMs;
   let reloadFailing = false;
   measuredGauge(define.configLastSuccess, registry, () => configLoadedAtMs / 1000);
@@ -162,6 +171,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     contentType: registry.contentType,
 
     text: () => registry.metrics(),
+
+    snapshot: () => registry.getMetricsAsJSON(),
 
     request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds }) {
       httpRequests.increment(route, boundedMethod(method), String(status), source, plan);
@@ -219,6 +230,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       configInfo.set({ hash: running.hash }, 1);
     },
 
+    workerRestart() {
+      workerRestarts.increment();
+    },
+
     called(op: StoreOp, durationSeconds: number) {
       storeCalls.increment(op);
       storeCommandDuration.observe(durationSeconds, op);
@@ -235,15 +250,14 @@ function boundedMethod(method: string): string {
   return method === 'GET' || method === 'HEAD' ? method : 'other';
 }
 
-function named({ name, help }: MetricDefinition) {
-  return { name, help };
+function named({ name, help, acrossWorkers = 'sum' }: MetricDefinition) {
+  return { name, help, aggregator: acrossWorkers === 'primary' ? ('omit' as const) : acrossWorkers };
 }
 
 /** A gauge whose value is read when it is scraped. */
-function measuredGauge({ name, help }: MetricDefinition, registry: Registry, read: () => number): void {
+function measuredGauge(definition: MetricDefinition, registry: Registry, read: () => number): void {
   const gauge: Gauge = new Gauge({
-    name,
-    help,
+    ...named(definition),
     registers: [registry],
     collect: () => gauge.set(read()),
   });
@@ -263,10 +277,9 @@ function measuredCounter({ name, help }: MetricDefinition, registry: Registry, r
 }
 
 /** Has the series of those upstreams only that there are now. */
-function upstreamGauge({ name, help }: MetricDefinition, registry: Registry, read: MetricsOptions['upstreams']): void {
+function upstreamGauge(definition: MetricDefinition, registry: Registry, read: MetricsOptions['upstreams']): void {
   const gauge: Gauge = new Gauge({
-    name,
-    help,
+    ...named(definition),
     labelNames: ['upstream'],
     registers: [registry],
     collect() {
@@ -277,10 +290,9 @@ function upstreamGauge({ name, help }: MetricDefinition, registry: Registry, rea
 }
 
 /** Has the series of those customers only that are shown now. */
-function usageGauge({ name, help }: MetricDefinition, registry: Registry, read: () => readonly CustomerUsage[]): void {
+function usageGauge(definition: MetricDefinition, registry: Registry, read: () => readonly CustomerUsage[]): void {
   const gauge: Gauge = new Gauge({
-    name,
-    help,
+    ...named(definition),
     labelNames: ['customer'],
     registers: [registry],
     collect() {
@@ -290,8 +302,8 @@ function usageGauge({ name, help }: MetricDefinition, registry: Registry, read: 
   });
 }
 
-function infoGauge({ name, help }: MetricDefinition, registry: Registry, labels: Record<string, string>): Gauge {
-  const gauge = new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] });
+function infoGauge(definition: MetricDefinition, registry: Registry, labels: Record<string, string>): Gauge {
+  const gauge = new Gauge({ ...named(definition), labelNames: Object.keys(labels), registers: [registry] });
   gauge.set(labels, 1);
   return gauge;
 }

@@ -131,6 +131,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
         lastReload: undefined,
       },
       store: store.status(),
+      workers: [],
       instances: 3,
       upstreams: [
         { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },

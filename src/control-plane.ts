@@ -1,0 +1,193 @@
+/**
+ * What is there for operators: the ops and the admin listener, and the configuration that is followed. There is one of it,
+ * however many processes serve callers.
+ */
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { dirname, resolve } from 'node:path';
+import { createAdminApp } from './admin/admin-app.ts';
+import { createJwtVerifier, type JwtVerifier } from './admin/jwt.ts';
+import type { AdminParts } from './admin/parts.ts';
+import { RemoteKeySet } from './admin/remote-key-set.ts';
+import type { WorkerStatus } from './admin/status.ts';
+import { type Clock, systemScheduler } from './clock.ts';
+import type { AdminJwtConfig, Config } from './config/config.ts';
+import { parseConfig, readConfigFile } from './config/load.ts';
+import type { Environment } from './config/substitute.ts';
+import { openListener, type ServingFacts } from './data-plane.ts';
+import type { Logger } from './observability/logger.ts';
+import type { Metrics } from './observability/metrics.ts';
+import { createOpsApp, type OpsAppParts } from './ops/ops-app.ts';
+import { assessReadiness } from './ops/readiness.ts';
+import type { CustomerQuota } from './quota/customer-quota.ts';
+import { limitOrigin } from './quota/limit.ts';
+import { watchConfig } from './reload/config-watch.ts';
+import { POSTED_FILE, previewConfig } from './reload/preview.ts';
+import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloader.ts';
+import type { Store } from './store/store.ts';
+import { readVersion } from './version.ts';
+
+/** Those who serve callers, as one: this process, or its workers. */
+export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
+  facts(): Omit<ServingFacts, 'configHash'>;
+  /** Empty where there are none. */
+  workers(): readonly WorkerStatus[];
+  /** All of them go by another configuration; rejects, and nothing has changed. */
+  follow(config: Config): Promise<void>;
+}
+
+export interface ControlPlaneParts {
+  readonly serving: Serving;
+  readonly store: Store;
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
+  readonly metrics: Pick<Metrics, 'configReloaded'>;
+  /** What is scraped. */
+  readonly exposition: OpsAppParts['metrics'];
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly startedAtMs: number;
+  /** For the configuration file when it is read again. */
+  readonly environment: Environment;
+}
+
+export interface ControlPlane {
+  readonly opsUrl: string;
+  /** Undefined without an `admin` section. */
+  readonly adminUrl: string | undefined;
+  /** What runs. */
+  readonly config: Config;
+  /** From now on a changed configuration file is noticed. Resolves when it was looked at for the first time. */
+  follow(): Promise<void>;
+  /** Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
+  /** Not ready from now on. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/** @throws Error when an address is taken. */
+export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
+  const { serving, store, quota, metrics, exposition, logger, clock, startedAtMs, environment } = parts;
+  await using opened = new AsyncDisposableStack();
+  const version = readVersion();
+  let draining = false;
+
+  const opsApp = createOpsApp({
+    metrics: exposition,
+    readiness: () => {
+      const { store, announced, upstreams } = serving.facts();
+      const { reached, up, wiped } = store;
+      return assessReadiness({
+        configLoaded: true,
+        draining,
+        store: { reached: reached && announced, up, wiped },
+        upstreamUp: upstreams.some((upstream) => upstream.up),
+      });
+    },
+    publicKeys: () => serving.publicKeys(),
+    logger,
+  });
+  const opsUrl = await openListener(createServer(opsApp), 'ops', config.ops, opened);
+
+  const reloader = new Reloader({
+    running: config,
+    runningSinceMs: startedAtMs,
+    read: () => readConfigFile(config.file),
+    parse: (content) => parseConfig(config.file, content, environment),
+    async apply(next) {
+      const nextAdminApp = openAdmin(next);
+      await serving.follow(next);
+      adminApp = nextAdminApp;
+    },
+    records: store.records,
+    usages: store.usages,
+    metrics,
+    logger,
+    clock,
+  });
+  const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
+  let adminApp = openAdmin(config);
+  const adminServer = createServer((req, res) => adminApp(req, res));
+  const adminUrl = config.admin && (await openListener(adminServer, 'admin', config.admin, opened));
+
+  function openAdmin(config: Config) {
+    return createAdminApp({
+      token: config.admin?.token,
+      jwt: adminJwt,
+      records: store.records,
+      keyUses: store.keyUses,
+      audit: store.audit,
+      planNames: new Set(config.plans.keys()),
+      effectiveLimit: (customer) => quota.limitOf(customer),
+      limitOrigin: (customer, limit) => limitOrigin(customer, limit, config.limitOrigins),
+      runningConfig: () => config.disclosed,
+      reload: () => reloader.reload('admin'),
+      preview: async (content) => {
+        const next = await parseConfig(POSTED_FILE, content, environment, dirname(resolve(config.file)));
+        return previewConfig(reloader.running, next, store);
+      },
+      usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
+      held: (customer) => serving.held(customer),
+      refusals: (customer) => serving.refusals(customer),
+      status: () => {
+        const { store, instances, upstreams } = serving.facts();
+        return {
+          version,
+          startedAtMs,
+          uptimeSeconds: (clock.nowMs() - startedAtMs) / 1000,
+          config: {
+            file: config.file,
+            hash: reloader.running.hash,
+            loadedAtMs: reloader.loadedAtMs,
+            lastReload: reloader.last,
+          },
+          store,
+          instances,
+          upstreams,
+          workers: serving.workers(),
+        };
+      },
+      logger,
+      clock,
+      randomBytes,
+    });
+  }
+
+  const running = opened.move();
+  return {
+    opsUrl,
+    adminUrl,
+    get config() {
+      return reloader.running;
+    },
+    async follow() {
+      running.defer(() => reloader.close());
+      const watching = watchConfig({
+        file: config.file,
+        look: () => void reloader.reload('noticed'),
+        onUnwatched: (error) =>
+          logger.warn({ err: error }, 'the configuration is not watched, and is looked at every 5 s'),
+      });
+      running.defer(() => watching.close());
+      // Also learns what the file holds now, so that a part of it can be told from a new one.
+      await reloader.reload('noticed');
+    },
+    reload: (trigger) => reloader.reload(trigger),
+    drain() {
+      draining = true;
+    },
+    close: () => running.disposeAsync(),
+  };
+}
+
+interface JwtParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+function openAdminJwt(jwt: AdminJwtConfig, { clock, logger }: JwtParts, opened: AsyncDisposableStack): JwtVerifier {
+  const keys = new RemoteKeySet({ url: jwt.jwksUrl, clock, scheduler: systemScheduler, logger });
+  opened.defer(() => keys.close());
+  keys.start();
+  return createJwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, clock, keyFor: keys.keyFor });
+}
