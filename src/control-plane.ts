@@ -12,7 +12,7 @@ import { RemoteKeySet } from './admin/remote-key-set.ts';
 import type { WorkerStatus } from './admin/status.ts';
 import { type Clock, systemScheduler } from './clock.ts';
 import type { AdminJwtConfig, Config } from './config/config.ts';
-import { parseConfig, readConfigFile } from './config/load.ts';
+import { digestOf, parseConfig, readConfigFile } from './config/load.ts';
 import type { Environment } from './config/substitute.ts';
 import { openListener, type ServingFacts } from './data-plane.ts';
 import type { Logger } from './observability/logger.ts';
@@ -93,6 +93,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     running: config,
     runningSinceMs: startedAtMs,
     read: () => readConfigFile(config.file),
+    digestOf,
     parse: (content) => parseConfig(config.file, content, environment),
     async apply(next) {
       const nextAdminApp = openAdmin(next);

@@ -14,6 +14,8 @@ export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 export interface Config {
   /** As the caller named it. */
   readonly file: string;
+  /** What it names with `…_file`, as absolute names: what stands there belongs to the configuration. */
+  readonly namedFiles: readonly string[];
   /**
    * First 12 hex digits of the SHA-256 of the effective values. Secrets are left out, because the hash is public and
    * would let anybody try guesses offline: a changed secret alone doesn't change it.
@@ -151,7 +153,7 @@ export interface AuthConfig {
   readonly cacheEntries: number;
   /** How long a key that was known goes on being served while the store is away. */
   readonly staleIfErrorMs: number;
-  /** Failed keys of one address, on each instance, after which it is told to wait. */
+  /** Failed keys of one address, at all workers of this gateway, after which it is told to wait. */
   readonly failuresPerMinute: number;
   /** What becomes of a request that a browser sent. */
   readonly browserKeys: (typeof BROWSER_KEY_MODES)[number];

@@ -33,6 +33,16 @@ export async function readConfigFile(file: string): Promise<Uint8Array> {
   }
 }
 
+/** Changes with what stands in any of the files, and with whether it is there. */
+export async function digestOf(files: readonly string[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const file of files) {
+    const content = await readFile(file).catch(() => undefined);
+    hash.update(content === undefined ? 'none' : createHash('sha256').update(content).digest());
+  }
+  return hash.digest('hex');
+}
+
 /**
  * {@link loadConfig} for content at hand. Files that it names are read all the same. `folder`: what relative names are
  * relative to, where that is not the folder of `file`.
@@ -54,12 +64,13 @@ export async function parseConfig(
     ]);
   }
   const checked = checkSchema(document);
-  const { secrets, problems: secretProblems } = await readSecrets(document, folder);
+  const { secrets, files, problems: secretProblems } = await readSecrets(document, folder);
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
   if (!checked.values || problems.length > 0) throw new ConfigError(file, problems);
   const { values } = checked;
   return deepFreeze({
     file,
+    namedFiles: files,
     limitOrigins: limitOrigins(file, document, values),
     disclosed: disclose(values),
     ...assemble(folder, values, secrets),
@@ -78,12 +89,12 @@ function assemble(
   folder: string,
   values: FileValues,
   secrets: Secrets,
-): Omit<Config, 'file' | 'limitOrigins' | 'disclosed'> {
+): Omit<Config, 'file' | 'namedFiles' | 'limitOrigins' | 'disclosed'> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
   const authorization = textOf(secrets.upstreamAuthorization);
   const token = textOf(secrets.adminToken);
   const usagePath = values.usage_path ?? undefined;
-  const effective: Omit<Config, 'file' | 'hash' | 'limitOrigins' | 'disclosed'> = {
+  const effective: Omit<Config, 'file' | 'namedFiles' | 'hash' | 'limitOrigins' | 'disclosed'> = {
     listen: {
       host: listen.host,
       port: listen.port,

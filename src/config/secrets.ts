@@ -30,13 +30,14 @@ export interface Secrets {
   readonly assertionSigningKey: Secret;
 }
 
-/** Reads what stands in files. `folder`: what relative names are relative to. */
+/** Reads what stands in `files`. `folder`: what relative names are relative to. */
 export async function readSecrets(
   document: ConfigDocument,
   folder: string,
-): Promise<{ readonly secrets: Secrets; readonly problems: readonly Problem[] }> {
+): Promise<{ readonly secrets: Secrets; readonly files: readonly string[]; readonly problems: readonly Problem[] }> {
   const problems: Problem[] = [];
-  const read = (...path: string[]) => readSecret(document, folder, path, problems);
+  const files: string[] = [];
+  const read = (...path: string[]) => readSecret(document, folder, path, files, problems);
   const secrets = {
     adminToken: await read('admin', 'token'),
     storeUrl: await read('store', 'url'),
@@ -54,10 +55,16 @@ export async function readSecrets(
     // In a file only: the schema knows no `signing_key`.
     assertionSigningKey: await read('identity', 'assertion', 'signing_key'),
   };
-  return { secrets, problems };
+  return { secrets, files, problems };
 }
 
-async function readSecret(document: ConfigDocument, folder: string, path: Path, problems: Problem[]): Promise<Secret> {
+async function readSecret(
+  document: ConfigDocument,
+  folder: string,
+  path: Path,
+  files: string[],
+  problems: Problem[],
+): Promise<Secret> {
   const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
   const [value, file] = [document.at(path), document.at(filePath)];
   // Another check has said what is wrong with these.
@@ -70,8 +77,10 @@ async function readSecret(document: ConfigDocument, folder: string, path: Path, 
     problems.push({ line: document.lineOf(filePath), path: filePath, what });
     return { kind: 'unknown' };
   }
+  const name = resolve(folder, file);
+  files.push(name);
   try {
-    const content = await readFile(resolve(folder, file), 'utf8');
+    const content = await readFile(name, 'utf8');
     const trimmed = content.replace(/(?:\r?\n)+$/, '');
     return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
   } catch (error) {

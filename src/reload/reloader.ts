@@ -44,6 +44,8 @@ export interface ReloaderOptions extends ImpactParts {
   readonly runningSinceMs: number;
   /** The file as it is now. Rejects with ConfigError. */
   readonly read: () => Promise<Uint8Array>;
+  /** Changes with what stands in any of the files. */
+  readonly digestOf: (files: readonly string[]) => Promise<string>;
   /** Rejects with ConfigError. */
   readonly parse: (content: Uint8Array) => Promise<Config>;
   /** Makes the gateway run with it: at once and wholly, or it rejects and nothing has changed. */
@@ -76,6 +78,8 @@ export class Reloader {
   #runningText: string | undefined;
   #last: LastReload | undefined;
   #seen: Seen | undefined;
+  /** Of the file and of what it names, when both were last found to be what runs. */
+  #settled: string | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: ReloaderOptions) {
@@ -114,12 +118,16 @@ export class Reloader {
   async #attempt(trigger: ReloadTrigger): Promise<ReloadOutcome> {
     if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
     let digest = '';
+    let settled: string | undefined;
     let text: string | undefined;
     let next: Config | undefined;
     let outcome: ReloadOutcome;
     try {
       const content = await this.#options.read();
       digest = createHash('sha256').update(content).digest('hex');
+      settled = digest + (await this.#options.digestOf(this.#running.namedFiles));
+      // Reading YAML of thousands of overrides holds up every request, so it is not done at each look.
+      if (trigger === 'noticed' && settled === this.#settled) return this.#outcome('unchanged', [], []);
       text = Buffer.from(content).toString('latin1');
       this.#refuseCutOff(text);
       next = await this.#options.parse(content);
@@ -128,6 +136,7 @@ export class Reloader {
     } catch (error) {
       outcome = this.#failure(error);
     }
+    this.#settled = outcome.result === 'unchanged' ? settled : undefined;
     const before = this.#running;
     if (outcome.result === 'applied' && next !== undefined) this.#running = next;
     if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = text;

@@ -21,6 +21,8 @@ async function start() {
   const counted: ReloadResult[] = [];
   const world = {
     file: MINIMAL + A,
+    secret: 'one',
+    parsed: 0,
     holders: 0,
     isStoreUp: true,
     canApply: true,
@@ -40,7 +42,11 @@ async function start() {
     running: await parse(world.file),
     runningSinceMs: nowMs,
     read: async () => Buffer.from(world.file),
-    parse,
+    digestOf: async () => world.secret,
+    parse: (content) => {
+      world.parsed++;
+      return parse(content);
+    },
     apply: async () => {
       if (!world.canApply) throw new Error('a bug');
       world.applied++;
@@ -126,4 +132,29 @@ test('attempts at the same time are made one after the other, and the last file 
   expect(results).toEqual(['applied', 'unchanged', 'unchanged']);
   await reloader.close();
   expect((await reloader.reload('admin')).result).toBe('failed');
+});
+
+test('what has not changed is not parsed again at each look, and a secret beside it that has is not overlooked', async () => {
+  const { world, reloader } = await start();
+  await reloader.reload('noticed');
+  const once = world.parsed;
+  for (let look = 0; look < 3; look++) expect((await reloader.reload('noticed')).result).toBe('unchanged');
+  expect(world.parsed).toBe(once);
+  world.secret = 'two';
+  await reloader.reload('noticed');
+  expect(world.parsed).toBe(once + 1);
+  await reloader.reload('admin');
+  expect(world.parsed).toBe(once + 2);
+});
+
+test('a file that was put right is told, though it is what it was when nothing had changed', async () => {
+  const { world, reloader } = await start();
+  await reloader.reload('noticed');
+  await reloader.reload('noticed');
+  const right = world.file;
+  world.file = 'plans: [';
+  expect((await reloader.reload('noticed')).result).toBe('invalid');
+  world.file = right;
+  await reloader.reload('noticed');
+  expect(world.results()).toEqual(['invalid', 'unchanged']);
 });
