@@ -15,6 +15,7 @@ import { comparePeers } from './scenarios/peers.ts';
 import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
 import { compareSizes } from './scenarios/sizes.ts';
+import { compareWorkers } from './scenarios/workers.ts';
 import { startSurroundings } from './surroundings.ts';
 import { exitOnSignals } from './workspace.ts';
 
@@ -27,6 +28,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   idle: holdIdleConnections,
   memory: watchMemory,
   profile: profileRequests,
+  workers: compareWorkers,
 };
 const DOCUMENT = new URL('../docs/benchmarks.md', import.meta.url);
 

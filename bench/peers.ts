@@ -87,7 +87,7 @@ export async function startPeers(names: readonly PeerName[], surroundings: Surro
  */
 export async function startTollgate(
   { workspace, pinning, upstream, redis }: Surroundings,
-  nodeOptions: readonly string[] = [],
+  { nodeOptions = [], workers = 1 }: { nodeOptions?: readonly string[]; workers?: number } = {},
 ): Promise<Tollgate> {
   const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const opsOrigin = `http://127.0.0.1:${opsPort}`;
@@ -107,6 +107,7 @@ export async function startTollgate(
       OPS_HOST: '127.0.0.1',
       OPS_PORT: String(opsPort),
       ADMIN_PORT: String(adminPort),
+      WORKERS: String(workers),
     },
     isReady: async () => (await isListening(opsPort)) && (await fetch(`${opsOrigin}/readyz`)).ok,
   });

@@ -61,6 +61,8 @@ export interface DataPlane {
   highestUsage(count: number): readonly CustomerUsage[];
   /** The public keys that assertions can be verified with. */
   publicKeys(): { readonly keys: readonly object[] };
+  /** Failed keys of an address block that others counted. */
+  learnFailures(block: string, failures: number): void;
   /** Goes by another configuration from the next request on; rejects, and nothing has changed. */
   follow(config: Config): Promise<void>;
   /**
@@ -82,11 +84,13 @@ export interface DataPlaneParts {
   /** Gets the access log. */
   readonly destination: LogDestination;
   readonly clock: Clock;
+  /** Told of failed keys, as FailedAttempts tells; left out: nobody else counts them. */
+  readonly keyFailed?: (block: string) => void;
 }
 
 /** Opens all but the listener. */
 export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
-  const { store, metrics, logger, destination, clock } = parts;
+  const { store, metrics, logger, destination, clock, keyFailed } = parts;
   await using opened = new AsyncDisposableStack();
   let running = config;
   let accessLog = createAccessLog(destination, config.logging.access, clock);
@@ -128,7 +132,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   const audience = upstreamUrls[0].origin;
   let identity = await openIdentity(config, audience, clock);
 
-  const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute);
+  const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
   const settings = { current: publicSettings(config, { failedKeys, assertions: identity?.assertions }) };
   const connections = createConnections({ limits: config.limits, clock, observer: metrics });
   opened.defer(() => connections.close());
@@ -170,6 +174,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     refusals: (customer) => refusals.of(customer),
     highestUsage: (count) => quota.highestUsage(count),
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
+    learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
 
     /** Everything that may fail comes first; what then changes does so between two requests. */
     async follow(next) {
@@ -179,7 +184,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       const failedKeys =
         running.auth.failuresPerMinute === next.auth.failuresPerMinute
           ? settings.current.failedKeys
-          : new FailedAttempts(clock, next.auth.failuresPerMinute);
+          : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
       const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity?.assertions });
 
       running = next;

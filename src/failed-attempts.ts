@@ -26,12 +26,17 @@ interface Window {
 export class FailedAttempts {
   readonly #clock: Clock;
   readonly #perMinute: number;
+  readonly #told: (block: string) => void;
   readonly #windows = new LruMap<string, Window>(ADDRESSES);
 
-  /** `perMinute`: failures of one address that are answered with what is wrong; at least 1. */
-  constructor(clock: Clock, perMinute: number) {
+  /**
+   * `perMinute`: failures of one address that are answered with what is wrong; at least 1. `told`: gets the block of each
+   * failure that is counted here up to the first one beyond, for others who count the same addresses.
+   */
+  constructor(clock: Clock, perMinute: number, told: (block: string) => void = () => {}) {
     this.#clock = clock;
     this.#perMinute = perMinute;
+    this.#told = told;
   }
 
   /**
@@ -41,12 +46,23 @@ export class FailedAttempts {
   count(address: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
     const block = addressBlock(address);
-    const window = this.#windows.get(block);
-    if (window === undefined || window.endsAtMs <= nowMs) {
-      this.#windows.set(block, { endsAtMs: nowMs + WINDOW_MS, failures: 1 });
-      return undefined;
-    }
-    window.failures++;
+    const window = this.#add(block, 1, nowMs);
+    if (window.failures <= this.#perMinute + 1) this.#told(block);
     return window.failures > this.#perMinute ? secondsUntil(window.endsAtMs, nowMs) : undefined;
+  }
+
+  /** Failures of an address block that somebody else counted. */
+  learn(block: string, failures: number): void {
+    this.#add(block, failures, this.#clock.monotonicMs());
+  }
+
+  #add(block: string, failures: number, nowMs: number): Window {
+    let window = this.#windows.get(block);
+    if (window === undefined || window.endsAtMs <= nowMs) {
+      window = { endsAtMs: nowMs + WINDOW_MS, failures: 0 };
+      this.#windows.set(block, window);
+    }
+    window.failures += failures;
+    return window;
   }
 }

@@ -1,4 +1,5 @@
 /** What every process of the gateway has, whatever it does: a log, and a store that is observed. */
+import { fstatSync } from 'node:fs';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { openLogStream } from './observability/log-stream.ts';
@@ -16,7 +17,9 @@ export interface Log {
 
 /** `shared`: other processes write to standard output too. */
 export function openLog(opened: AsyncDisposableStack, { shared }: { shared: boolean }): Log {
-  const destination = openLogStream(shared ? wholeLines(process.stdout) : process.stdout);
+  // A write to a file is never divided.
+  const isPipe = !fstatSync(process.stdout.fd).isFile();
+  const destination = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
   opened.defer(() => destination.close());
   return { destination, droppedLines: destination.droppedLines };
 }

@@ -58,3 +58,12 @@ it('a flood of addresses is held in a bounded memory, of those that failed last'
   for (let i = 0; i < ADDRESSES_IN_MEMORY; i++) count(other(i));
   expect(count(ADDRESS)).toEqual([undefined]);
 });
+
+it('what others counted counts here, and what is counted here is told up to the first failure beyond', () => {
+  const told: string[] = [];
+  const clock = { nowMs: () => 0, monotonicMs: () => 0 };
+  const attempts = new FailedAttempts(clock, PER_MINUTE, (block) => told.push(block));
+  attempts.learn(ADDRESS, 2);
+  expect([1, 2, 3, 4].map(() => attempts.count(ADDRESS))).toEqual([undefined, 61, 61, 61]);
+  expect(told).toEqual([ADDRESS, ADDRESS]);
+});

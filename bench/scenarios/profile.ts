@@ -16,10 +16,12 @@ const END_DEADLINE_MS = 30_000;
 
 export const profileRequests: Scenario = async (surroundings, settings) => {
   const { folder } = surroundings.workspace;
-  const tollgate = await startTollgate(surroundings, [
-    ...['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-name=gateway.cpuprofile'],
-    `--cpu-prof-interval=${SAMPLING_MICROS}`,
-  ]);
+  const tollgate = await startTollgate(surroundings, {
+    nodeOptions: [
+      ...['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-name=gateway.cpuprofile'],
+      `--cpu-prof-interval=${SAMPLING_MICROS}`,
+    ],
+  });
   const customer = createCustomer('bench');
   await writeCustomers(surroundings.redis.client, [customer]);
   const load = {

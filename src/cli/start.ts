@@ -1,7 +1,9 @@
 import { once } from 'node:events';
+import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
+import { workerCount } from '../workers/worker-count.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
 /**
@@ -13,7 +15,7 @@ export async function start(file: string): Promise<number> {
   // From the first moment on: by itself the signal ends a process.
   let reload: Gateway['reload'] | undefined;
   process.on('SIGHUP', () => void reload?.('signal'));
-  const gateway = await startGateway(config);
+  const gateway = await (workerCount(config) > 1 ? startWithWorkers(config) : startGateway(config));
   reload = gateway.reload;
   if (config.seed) process.stdout.write(quickStartBanner(config.seed.customers, gateway.addresses));
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
@@ -21,4 +23,10 @@ export async function start(file: string): Promise<number> {
   process.once('SIGTERM', impatient).once('SIGINT', impatient);
   await gateway.close();
   return 0;
+}
+
+/** Loaded only where there are any. */
+async function startWithWorkers(config: Config): Promise<Gateway> {
+  const { startPrimary } = await import('../workers/primary.ts');
+  return startPrimary(config);
 }

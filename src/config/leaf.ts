@@ -47,7 +47,7 @@ const WORKERS_RULE = `must be an integer from 1 to ${MOST_WORKERS}, or "auto"`;
 
 export const workers = () =>
   z
-    .union([z.int().min(1).max(MOST_WORKERS), z.literal('auto')], WORKERS_RULE)
+    .union([integer('integer', WORKERS_RULE, 1, MOST_WORKERS), z.literal('auto')], WORKERS_RULE)
     .register(kinds, { type: 'integer | auto' });
 
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);

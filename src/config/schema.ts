@@ -271,7 +271,7 @@ export const configSchema = leaf.mapping({
         .count()
         .default(300)
         .describe(
-          'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each instance; further ones get 429. A good key is never refused by this.',
+          'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each gateway; further ones get 429. A good key is never refused by this.',
         ),
       browser_keys: leaf
         .oneOf(BROWSER_KEY_MODES)

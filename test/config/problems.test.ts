@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, store, upstream, routes, aliases, usage_path, plans, overrides, auth, identity, limits, shutdown, logging, seed';
+  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, plans, overrides, auth, identity, limits, shutdown, logging, seed';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 
 /** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */
@@ -14,6 +14,8 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['rotues: []', `3: rotues: unknown key, perhaps routes is meant; known here: ${SECTIONS}`],
   ['__proto__: {}', `3: __proto__: unknown key; known here: ${SECTIONS}`],
   ['ops:\n  host: 127.0.0.1\n  prot: 1', '5: ops.prot: unknown key, perhaps port is meant; known here: host, port'],
+  ['workers: 0', '3: workers: must be an integer from 1 to 1024, or "auto", got 0'],
+  ['workers: all', '3: workers: must be an integer from 1 to 1024, or "auto", got "all"'],
   ['listen:', '3: listen: must be a mapping with the keys of this section, got nothing'],
   ['listen: 8080', '3: listen: must be a mapping with the keys of this section, got a single value'],
   [

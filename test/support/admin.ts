@@ -1,7 +1,10 @@
 import { ADMIN_TOKEN, type TestGateway } from './gateway.ts';
 
+/** A gateway in this process or another one. */
+type AdminOf = Pick<TestGateway, 'admin'>;
+
 /** One call of the admin API with the token; a body makes it a POST. */
-export async function callAdmin(gateway: TestGateway, path: string, init: { method?: string; body?: unknown } = {}) {
+export async function callAdmin(gateway: AdminOf, path: string, init: { method?: string; body?: unknown } = {}) {
   const answer = await fetch(gateway.admin + path, {
     method: init.method ?? (init.body === undefined ? 'GET' : 'POST'),
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
@@ -18,13 +21,13 @@ export interface NewCustomer {
 }
 
 /** Creates the customer and one key; resolves to the key's value. */
-export async function createCustomerWithKey(gateway: TestGateway, customer: NewCustomer): Promise<string> {
+export async function createCustomerWithKey(gateway: AdminOf, customer: NewCustomer): Promise<string> {
   const created = await callAdmin(gateway, '/admin/v1/customers', { body: customer });
   if (created.status !== 201) throw new Error(`customer not created: ${JSON.stringify(created)}`);
   return createKey(gateway, customer.id);
 }
 
-export async function createKey(gateway: TestGateway, customer: string): Promise<string> {
+export async function createKey(gateway: AdminOf, customer: string): Promise<string> {
   const created = await callAdmin(gateway, `/admin/v1/customers/${customer}/keys`, { body: {} });
   if (created.status !== 201) throw new Error(`key not created: ${JSON.stringify(created)}`);
   return created.body.key;

@@ -1,7 +1,7 @@
 import type { TestGateway } from './gateway.ts';
 
 /** The samples of one metric, by their labels as they stand in the exposition; without labels by the empty string. */
-export async function readMetric(gateway: TestGateway, name: string): Promise<Record<string, number>> {
+export async function readMetric(gateway: Pick<TestGateway, 'ops'>, name: string): Promise<Record<string, number>> {
   const text = await (await fetch(`${gateway.ops}/metrics`)).text();
   const samples: Record<string, number> = {};
   for (const line of text.split('\n')) {

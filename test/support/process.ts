@@ -21,6 +21,7 @@ export interface Finished {
 }
 
 export interface RunningGateway {
+  readonly pid: number;
   readonly public: string;
   readonly ops: string;
   readonly admin: string | undefined;
@@ -43,7 +44,9 @@ export async function startProgram({ args, env }: ProcessSettings): Promise<Runn
   const { child, finished, output, sawLine } = launch({ args: ['start', ...args], ...(env && { env }) });
   const started = await Promise.race([sawLine('tollgate started'), finished]);
   if ('stderr' in started) throw new Error(`the gateway ended: ${started.stderr}`);
+  if (child.pid === undefined) throw new Error('the gateway has no process');
   return {
+    pid: child.pid,
     public: String(started.public),
     ops: String(started.ops),
     admin: started.admin === undefined ? undefined : String(started.admin),

@@ -1,0 +1,48 @@
+/** What a request costs with several workers, against one process that does it all. */
+import { createCustomer, writeCustomers } from '../customers.ts';
+import { startTollgate } from '../peers.ts';
+import { probe } from '../probe.ts';
+import { formatSpread } from '../report.ts';
+import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
+import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { expectBody } from '../slice.ts';
+import { LIST_PATH } from '../surroundings.ts';
+
+const TARGET_RATIO = 1.1;
+const ONE = 'one process';
+const TWO = '2 workers';
+const HEAD = ['gateway', 'CPU µs/request', 'of Redis', 'ratio to one process', 'requests/s'];
+
+export const compareWorkers: Scenario = async (surroundings, settings) => {
+  const { upstream, redis } = surroundings;
+  const one = await startTollgate(surroundings);
+  const two = await startTollgate(surroundings, { workers: 2 });
+  const customer = createCustomer('bench');
+  await writeCustomers(redis.client, [customer]);
+  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
+  const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS, key: customer.key, expected: expectBody(body) };
+  const jobs = [jobFor(one, { ...load, name: ONE }), jobFor(two, { ...load, name: TWO })];
+  const options = roundsSettings(surroundings, settings);
+  // Each of the workers has half of the requests to get warm by.
+  const warmUp = await runRounds(jobs, { ...options, rounds: 4 });
+  const rounds = await runRounds(jobs, options);
+  return {
+    table: { head: HEAD, rows: jobs.map(({ name }) => row(rounds, name)) },
+    remarks: [
+      `${describeRounds(settings)} Connections: ${BUSY_CONNECTIONS}.`,
+      `CPU time of all processes of the gateway, on the CPUs that one process has. The target is a ratio of at most ${TARGET_RATIO}.`,
+    ],
+    problems: [...warmUp.problems, ...rounds.problems],
+  };
+};
+
+function row(rounds: Rounds, name: string): string[] {
+  const ratio = pairwise(rounds, [name, ONE], (slice, one) => totalMicros(slice) / totalMicros(one));
+  return [
+    name,
+    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
+    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
+    formatSpread(ratio, 2),
+    medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
+  ];
+}

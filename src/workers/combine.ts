@@ -1,0 +1,53 @@
+/** What several workers know, as one gateway would tell it. */
+import type { ServingFacts } from '../data-plane.ts';
+import type { Held } from '../quota/leased-quota.ts';
+import type { RecentRefusal } from '../recent-refusals.ts';
+import type { StoreStatus } from '../store/store.ts';
+import type { UpstreamStatus } from '../upstream/upstream.ts';
+
+/** The worst of all: what one cannot do, some callers notice. `own`: of the process that keeps the workers. */
+export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]): StoreStatus {
+  const stores = workers.map(({ store }) => store);
+  const lastError = own.lastError ?? stores.find((store) => store.lastError !== undefined)?.lastError;
+  const isPushed = stores.every((store) => store.invalidation === 'connected');
+  return {
+    kind: own.kind,
+    up: own.up && stores.every((store) => store.up),
+    reached: own.reached,
+    ...(lastError !== undefined && { lastError }),
+    invalidation: isPushed && stores.length > 0 ? 'connected' : 'disconnected',
+    wiped: own.wiped || stores.some((store) => store.wiped),
+  };
+}
+
+/** Each finds out by itself what is out of service: one that any of them sends requests to is not. */
+export function combineUpstreams(workers: readonly ServingFacts[]): readonly UpstreamStatus[] {
+  const byUrl = new Map<string, UpstreamStatus>();
+  for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
+    if (upstream.up || !byUrl.has(upstream.url)) byUrl.set(upstream.url, upstream);
+  }
+  return [...byUrl.values()];
+}
+
+export function combineHeld(workers: readonly Held[]): Held {
+  const refused = workers.flatMap(({ refusedForMs }) => refusedForMs ?? []);
+  return {
+    leases: workers.flatMap(({ leases }) => leases),
+    refusedForMs: refused.length > 0 ? Math.max(...refused) : undefined,
+  };
+}
+
+/** The last ones first. */
+export function combineRefusals(workers: readonly (readonly RecentRefusal[])[]): readonly RecentRefusal[] {
+  const byCode = new Map<string, RecentRefusal>();
+  for (const refusal of workers.flat()) {
+    const other = byCode.get(refusal.code);
+    byCode.set(refusal.code, other === undefined ? refusal : together(refusal, other));
+  }
+  return [...byCode.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
+}
+
+function together(a: RecentRefusal, b: RecentRefusal): RecentRefusal {
+  const [last, first] = a.lastAtMs >= b.lastAtMs ? [a, b] : [b, a];
+  return { ...last, count: a.count + b.count, firstAtMs: Math.min(first.firstAtMs, last.firstAtMs) };
+}
