@@ -36,7 +36,7 @@ export interface LoadSettings {
 }
 
 export interface LoadedGateways {
-  /** Resolves when so many more requests have been answered by each gateway. */
+  /** Resolves when so many more requests with known keys have been answered, and some with others. */
   more(count: number): Promise<void>;
   /** Resolves when each gateway has decided about some requests without the store: what is wrong has begun. */
   decidedWithoutStore(): Promise<void>;
@@ -94,7 +94,9 @@ export async function startLoadedGateways(settings: LoadSettings): Promise<Loade
     backend.seen.filter(({ headers }) => headers['x-tollgate-customer'] === customer).length;
 
   return {
-    more: (count) => load.more(count),
+    async more(count) {
+      await Promise.all([load.more(count), newcomers.more(Math.ceil(count / 20))]);
+    },
 
     async decidedWithoutStore() {
       for (const gateway of gateways) {

@@ -6,7 +6,7 @@ import { ask } from '../support/steady-load.ts';
 const CUSTOMERS = 150;
 const UNKNOWN = 300;
 /** What tells the last use of each key, once, and what finds out whether Redis answers again. A call for each is more. */
-const MOST_BYTES = 100 * CUSTOMERS + 6000;
+const MOST_BYTES = 100 * CUSTOMERS + 10_000;
 
 test('what waits for a Redis that says nothing does not grow with the requests', async () => {
   let proxy: Awaited<ReturnType<typeof startFaultProxy>> | undefined;
