@@ -133,6 +133,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     invalidation: { connected: true },
     instances: 3,
     upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],
+    workers: [],
   });
 });
 

@@ -274,8 +274,8 @@ test('a cluster that is away does not keep the store from opening; it is reached
 test.each(['comes back empty', 'is emptied'])(
   'a master that %s proves nothing: what it does not know is unavailable, until somebody says that it is meant',
   async (what) => {
-    const { store, keyPrefix, warnings } = await open(200);
-    const { store: late } = await open(200, keyPrefix);
+    const { store, keyPrefix, warnings } = await open(1000);
+    const { store: late } = await open(1000, keyPrefix);
     const [customer = '', other = ''] = await customersApart(keyPrefix);
     await store.records.createCustomer({ id: customer, plan: 'starter', suspended: false });
     await store.records.createCustomer({ id: other, plan: 'starter', suspended: false });
@@ -297,7 +297,7 @@ test.each(['comes back empty', 'is emptied'])(
       await expect(records.listCustomers(undefined, 10)).rejects.toBeInstanceOf(StoreWipedError);
     }
     // Nor does a gateway make it whole that starts now.
-    const { store: latest } = await open(200, keyPrefix);
+    const { store: latest } = await open(1000, keyPrefix);
     expect(latest.status().wiped).toBe(true);
     expect(store.status()).toMatchObject({ up: true, wiped: true });
     expect(warnings).toEqual([expect.stringContaining('the store has lost its data')]);

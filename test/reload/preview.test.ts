@@ -8,6 +8,7 @@ import { ADMIN_TOKEN, STORES, type TestGateway } from '../support/gateway.ts';
 import { startSystem, type TestSystem } from '../support/system.ts';
 
 const PLANS = { starter: { requests_per_hour: 100 }, gold: { requests_per_hour: 50 }, idle: { requests_per_hour: 5 } };
+const ONE = { requests_per_hour: 1 };
 const PATH = '/admin/v1/config/preview';
 
 async function use(gateway: TestGateway, key: string, times: number): Promise<void> {
@@ -17,7 +18,7 @@ async function use(gateway: TestGateway, key: string, times: number): Promise<vo
   }
 }
 
-/** Waits until units that were leased ahead are back: until then they count as used. */
+/** Waits until units that were leased ahead are back in the store: until then they count as used there. */
 async function settled(gateway: TestGateway, used: Readonly<Record<string, number>>): Promise<void> {
   for (const [customer, count] of Object.entries(used)) {
     await vi.waitFor(
@@ -28,6 +29,14 @@ async function settled(gateway: TestGateway, used: Readonly<Record<string, numbe
       { timeout: 20_000 },
     );
   }
+  const strictest = withPlans(gateway, { starter: ONE, gold: ONE, idle: ONE });
+  await vi.waitFor(
+    async () => {
+      const { closest } = (await post(gateway, strictest)).body;
+      for (const { customer, used: seen } of closest) expect([customer, seen]).toEqual([customer, used[customer]]);
+    },
+    { timeout: 20_000 },
+  );
 }
 
 async function post(gateway: TestGateway, body: string, type = 'application/yaml'): Promise<Answer> {

@@ -85,6 +85,7 @@ it('a worker that is killed under load is replaced, the other one goes on, and n
 
 it('a reload is in effect at all workers when it is answered, and a worker that starts later goes by it', async () => {
   const { gateway, key, file, sections } = await startWithWorkers({
+    customer: { id: 'acme', plan: 'business' },
     config: { plans: { business: { requests_per_hour: 1000 } } },
   });
   await writeFile(file, stringify({ ...sections, plans: { business: { requests_per_hour: 777 } } }));
