@@ -9,6 +9,8 @@ import { type Expected, expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
 const TARGET_RATIO = 0.5;
+/** Failed keys of one address, from which on they get 429: `auth.failures_per_minute` of the configuration. */
+const FAILURES = 300;
 const FORWARDED = '200 forwarded';
 const HEAD = ['request', 'CPU µs/request', 'of Redis', 'ratio to forwarded', 'requests/s'];
 
@@ -21,10 +23,16 @@ export const floodWithRefused: Scenario = async (surroundings, settings) => {
   await writeCustomers(redis.client, [served, usedUp]);
   const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
   await probe(`${tollgate.origin}${LIST_PATH}`, usedUp.key);
+  for (let failure = 0; failure <= FAILURES; failure++) await probe(`${tollgate.origin}${LIST_PATH}`, unknown.key);
   const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS };
   const jobs = [
     jobFor(tollgate, { ...load, name: FORWARDED, key: served.key, expected: expectBody(body) }),
-    jobFor(tollgate, { ...load, name: '401 unknown key', key: unknown.key, expected: refusal(401, 'invalid_key') }),
+    jobFor(tollgate, {
+      ...load,
+      name: '429 unknown key',
+      key: unknown.key,
+      expected: refusal(429, 'too_many_failures'),
+    }),
     jobFor(tollgate, { ...load, name: '401 missing key', key: undefined, expected: refusal(401, 'missing_key') }),
     jobFor(tollgate, { ...load, name: '429 quota used up', key: usedUp.key, expected: refusal(429, 'quota_exceeded') }),
   ];
