@@ -2,8 +2,8 @@
  * The connections of callers, and what they may cost.
  *
  * - In all: at the limit, a newcomer takes the place of a connection that does nothing, so that whoever opens connections
- *   and sends slowly or nothing keeps nobody out. First goes the oldest that has never sent a whole request, then one
- *   without a request under way. Where all are busy, some more are let in to be told so, and the rest is cut.
+ *   and sends slowly or nothing keeps nobody out. First goes the oldest that has never sent a whole request in its time,
+ *   or where such are most, then one without a request under way. Where all are busy, some more are let in to be told so, and the rest is cut.
  * - Each: so many requests are worked on at once; further ones that it pipelined wait, unread as far as possible, and are
  *   answered in their order.
  * - Callers that do not take their answers are cut: what waits for them is memory.
@@ -139,7 +139,12 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
 
   function findIdle(): Connection | undefined {
     const [oldest] = unasked;
-    if (oldest !== undefined && clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS) return oldest;
+    if (oldest !== undefined) {
+      const isLate = clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS;
+      // Where most have sent nothing yet, it is they who crowd: a kept connection would be taken from a good caller.
+      const isOfCrowd = !oldest.isSurplus && unasked.size > asked.size;
+      if (isLate || isOfCrowd) return oldest;
+    }
     let looks = Math.min(LOOKED_AT, asked.size);
     for (const connection of asked) {
       if (looks-- === 0) break;
