@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/faults/**/*.test.ts'],
     globalSetup: ['test/support/find-redis.ts'],
-    testTimeout: 120_000,
+    testTimeout: 180_000,
     hookTimeout: 120_000,
     // Each file starts a handful of servers.
     maxWorkers: 2,

@@ -100,7 +100,9 @@ test.each(['dies', 'falls silent'])('when the master %s, the store is away and h
 
   if (what === 'dies') await master.restart();
   else master.resume();
-  await expect.poll(async () => String(await master.command('ROLE')), HEALS).toMatch(/^slave,.*,connected,/);
+  // Sentinels leave it what it takes itself for until they have seen that for a while.
+  const patience = { timeout: 90_000, interval: 50 };
+  await expect.poll(async () => String(await master.command('ROLE')), patience).toMatch(/^slave,.*,connected,/);
   await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
   await expect.poll(() => used(store), HEALS).toBe(4);
 });
