@@ -25,7 +25,6 @@ import { watchConfig } from './reload/config-watch.ts';
 import { POSTED_FILE, previewConfig } from './reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloader.ts';
 import type { Store } from './store/store.ts';
-import { readVersion } from './version.ts';
 
 /** Those who serve callers, as one: this process, or its workers. */
 export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
@@ -45,6 +44,7 @@ export interface ControlPlaneParts {
   readonly exposition: OpsAppParts['metrics'];
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly version: string;
   readonly startedAtMs: number;
   /** For the configuration file when it is read again. */
   readonly environment: Environment;
@@ -67,9 +67,8 @@ export interface ControlPlane {
 
 /** @throws Error when an address is taken. */
 export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
-  const { serving, store, quota, metrics, exposition, logger, clock, startedAtMs, environment } = parts;
+  const { serving, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
   await using opened = new AsyncDisposableStack();
-  const version = readVersion();
   let draining = false;
 
   const opsApp = createOpsApp({

@@ -2,7 +2,6 @@
  * The composition root of a gateway that is one process: builds every part from the configuration, passes it what it
  * depends on, and closes all in the reverse order. workers/primary.ts is that of one with workers.
  */
-import { setTimeout } from 'node:timers/promises';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { processEnvironment } from './config/environment.ts';
@@ -14,6 +13,7 @@ import { createMetrics } from './observability/metrics.ts';
 import type { ReloadOutcome, ReloadTrigger } from './reload/reloader.ts';
 import { openLog, openObservedStore } from './runtime.ts';
 import { seed } from './seed.ts';
+import { beginToServe } from './serving.ts';
 import { readVersion } from './version.ts';
 
 /** Where the listeners can be reached, as URLs without a path. */
@@ -78,28 +78,9 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     exposition: metrics,
     logger,
     clock,
+    version,
     startedAtMs,
     environment,
   });
-  opened.defer(() => controlPlane.close());
-  const publicUrl = await dataPlane.listen();
-  await controlPlane.follow();
-  const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };
-  logger.info({ version, config: config.file, config_hash: config.hash, ...addresses }, 'tollgate started');
-
-  const running = opened.move();
-  return {
-    addresses,
-    reload: (trigger) => controlPlane.reload(trigger),
-    async close() {
-      const { shutdown } = controlPlane.config;
-      controlPlane.drain();
-      logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
-      dataPlane.beginDrain();
-      await setTimeout(shutdown.notReadyMs);
-      await dataPlane.drain(shutdown.drainMs);
-      logger.info('tollgate stopped');
-      await running.disposeAsync();
-    },
-  };
+  return await beginToServe(config, { callers: dataPlane, controlPlane, logger, version }, opened);
 }

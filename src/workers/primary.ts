@@ -2,16 +2,16 @@
  * The composition root of a gateway with workers: this process has the ops and the admin listener and follows the
  * configuration, and keeps the workers, which serve callers. Node.js hands each connection to one of them in turn.
  */
-import { setTimeout } from 'node:timers/promises';
 import { systemClock, systemScheduler } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { openControlPlane, type Serving } from '../control-plane.ts';
 import { openIdentity, openQuota } from '../data-plane.ts';
-import type { Gateway, GatewayAddresses } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { createLogger } from '../observability/logger.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { openLog, openObservedStore } from '../runtime.ts';
+import { beginToServe } from '../serving.ts';
 import type { Store } from '../store/store.ts';
 import { readVersion } from '../version.ts';
 import { combineHeld, combineRefusals, combineStores, combineUpstreams } from './combine.ts';
@@ -48,8 +48,9 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   const quota = openQuota(config, { store, instances: { count: 1 }, clock }, opened);
 
   const sums = new SummedMetrics();
+  const size = workerCount(config);
   const crew = new Crew({
-    size: workerCount(config),
+    size,
     config,
     metrics,
     logger,
@@ -83,31 +84,16 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     },
     logger,
     clock,
+    version,
     startedAtMs,
     environment: processEnvironment(),
   });
-  opened.defer(() => controlPlane.close());
-  const publicUrl = await crew.start();
-  await controlPlane.follow();
-  const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };
-  const workers = workerCount(config);
-  logger.info({ version, config: config.file, config_hash: config.hash, workers, ...addresses }, 'tollgate started');
-
-  const running = opened.move();
-  return {
-    addresses,
-    reload: (trigger) => controlPlane.reload(trigger),
-    async close() {
-      const { shutdown } = controlPlane.config;
-      controlPlane.drain();
-      logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
-      crew.beginDrain();
-      await setTimeout(shutdown.notReadyMs);
-      await crew.finish(shutdown.drainMs);
-      logger.info('tollgate stopped');
-      await running.disposeAsync();
-    },
+  const callers = {
+    listen: () => crew.start(),
+    beginDrain: () => crew.beginDrain(),
+    drain: (deadlineMs: number) => crew.finish(deadlineMs),
   };
+  return await beginToServe(config, { callers, controlPlane, logger, version, facts: { workers: size } }, opened);
 }
 
 /** The workers and what this process knows of the store, as one. */
