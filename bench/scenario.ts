@@ -1,8 +1,8 @@
 /** What every scenario gets and gives. */
 import type { Load } from './load.ts';
 import type { Peer, PeerName } from './peers.ts';
-import type { Findings } from './report.ts';
-import type { RoundsSettings } from './rounds.ts';
+import { type Findings, formatSpread } from './report.ts';
+import { medianOf, pairwise, type Rounds, type RoundsSettings, totalMicros } from './rounds.ts';
 import type { Job } from './slice.ts';
 import { command, type Surroundings } from './surroundings.ts';
 
@@ -44,4 +44,15 @@ export function jobFor(peer: Peer, load: Omit<Job, 'name' | 'origin' | 'pid'> & 
 /** For the report. */
 export function describeRounds({ rounds, sliceMs }: Settings): string {
   return `Rounds: ${rounds}, of ${sliceMs / 1000} s for each.`;
+}
+
+/** The begin of a row: the name, CPU µs a request of the gateway and of Redis, and the ratio of both to that of `base`. */
+export function costCells(rounds: Rounds, name: string, base: string): string[] {
+  const ratio = pairwise(rounds, [name, base], (slice, other) => totalMicros(slice) / totalMicros(other));
+  return [
+    name,
+    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
+    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
+    formatSpread(ratio, 2),
+  ];
 }

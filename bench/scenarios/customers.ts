@@ -3,9 +3,8 @@ import { createCustomers, writeCustomers, writeKeyFile } from '../customers.ts';
 import { readCounter } from '../metrics.ts';
 import { type Peer, startPeers, startTollgate } from '../peers.ts';
 import { probe } from '../probe.ts';
-import { formatSpread } from '../report.ts';
-import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
-import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { medianOf, type Rounds, runRounds } from '../rounds.ts';
+import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
 import { expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
@@ -58,12 +57,8 @@ function readCalls(opsOrigin: string): Promise<[number, number]> {
 }
 
 function row(rounds: Rounds, name: string, callsPerRequest: string): string[] {
-  const ratio = pairwise(rounds, [name, 'tollgate'], (slice, ours) => totalMicros(slice) / totalMicros(ours));
   return [
-    name,
-    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
-    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
-    formatSpread(ratio, 2),
+    ...costCells(rounds, name, 'tollgate'),
     callsPerRequest,
     medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
   ];

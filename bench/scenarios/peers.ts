@@ -2,9 +2,8 @@
 import { createCustomer, writeCustomers } from '../customers.ts';
 import { startPeers } from '../peers.ts';
 import { probe } from '../probe.ts';
-import { formatSpread } from '../report.ts';
-import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
-import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { medianOf, type Rounds, runRounds } from '../rounds.ts';
+import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
 import { expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
@@ -27,12 +26,8 @@ export const comparePeers: Scenario = async (surroundings, settings) => {
 };
 
 function row(rounds: Rounds, name: string): string[] {
-  const ratio = pairwise(rounds, [name, 'tollgate'], (slice, ours) => totalMicros(slice) / totalMicros(ours));
   return [
-    name,
-    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
-    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
-    formatSpread(ratio, 2),
+    ...costCells(rounds, name, 'tollgate'),
     medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
     (medianOf(rounds, name, ({ p50 }) => p50) / 1000).toFixed(2),
     (medianOf(rounds, name, ({ p99 }) => p99) / 1000).toFixed(2),

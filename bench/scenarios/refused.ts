@@ -2,9 +2,8 @@
 import { createCustomer, writeCustomers } from '../customers.ts';
 import { startTollgate } from '../peers.ts';
 import { probe } from '../probe.ts';
-import { formatSpread } from '../report.ts';
-import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
-import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { medianOf, type Rounds, runRounds } from '../rounds.ts';
+import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
 import { type Expected, expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
@@ -56,12 +55,8 @@ function refusal(status: number, code: string): Expected {
 }
 
 function row(rounds: Rounds, name: string): string[] {
-  const ratio = pairwise(rounds, [name, FORWARDED], (slice, forwarded) => totalMicros(slice) / totalMicros(forwarded));
   return [
-    name,
-    medianOf(rounds, name, ({ gatewayMicros }) => gatewayMicros).toFixed(1),
-    medianOf(rounds, name, ({ redisMicros }) => redisMicros).toFixed(1),
-    formatSpread(ratio, 2),
+    ...costCells(rounds, name, FORWARDED),
     medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
   ];
 }
