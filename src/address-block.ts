@@ -19,6 +19,11 @@ function expand(address: string): number[] {
   return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
 }
 
+/** An IPv4 peer of a dual-stack socket shows up as `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2). */
+export function unmapped(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
 /**
  * What one caller can be taken to have of the address space, in one spelling: an IPv4 address, or the /64 of an IPv6
  * address, within which a host takes as many addresses as it likes (RFC 8981). An IPv4 address in the form of an IPv6 one

@@ -3,6 +3,7 @@
  * the URL, which may hold a password.
  */
 import { isIP } from 'node:net';
+import { isHostName } from './host-name.ts';
 
 export interface HostAndPort {
   /** IPv6 without brackets. */
@@ -42,8 +43,6 @@ const STORE_RULE =
 const DATABASE_RULE = 'must end after the host and port, or with the number of a database: /0';
 const SENTINEL_RULE = "must name the sentinels' master after their addresses: /master-name or /master-name/0";
 
-const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
-const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
 const HOST_AND_PORT = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d{1,5}))?$/;
 const DATABASE = /^(?:\/(\d{0,5}))?$/;
 /** What Sentinel takes for the name of a master, and then perhaps a database. */
@@ -116,17 +115,12 @@ function hostAndPort(text: string, defaultPort: number): HostAndPort {
   const [, inBrackets, name = '', portText] = HOST_AND_PORT.exec(text) ?? [];
   const host = inBrackets ?? name;
   if (host === '') throw new Fault(STORE_RULE);
-  if (inBrackets === undefined ? !isHost(host) : isIP(host) !== 6) {
+  if (inBrackets === undefined ? isIP(host) !== 4 && !isHostName(host) : isIP(host) !== 6) {
     throw new Fault('must have an IP address (IPv6 in brackets) or a host name before each port');
   }
   const port = portText === undefined ? defaultPort : Number(portText);
   if (port < 1 || port > 65_535) throw new Fault('must have ports from 1 to 65535');
   return { host, port };
-}
-
-/** What has only digits and dots is a mistyped address (RFC 1123 §2.1), not a name to look up. */
-function isHost(text: string): boolean {
-  return isIP(text) === 4 || (HOST_NAME.test(text) && !/^[\d.]+$/.test(text));
 }
 
 function databaseOf(path: string): number {

@@ -7,8 +7,8 @@ import { workerCount } from '../workers/worker-count.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
 /**
- * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP has it read its configuration again. A second signal ends the process at once, for
- * whoever sits at the terminal.
+ * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP has it read its configuration again. A second
+ * signal ends the process at once, for whoever sits at the terminal.
  */
 export async function start(file: string): Promise<number> {
   const config = await loadConfig(file, processEnvironment());

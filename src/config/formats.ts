@@ -3,18 +3,15 @@
  * that the value is fine. No fault repeats its value, which may hold a password.
  */
 import { isIP } from 'node:net';
+import { isHostName } from '../host-name.ts';
 
-const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
-const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
 const PARAMETER_SEGMENT = /^\{[A-Za-z_][A-Za-z0-9_]*\}$/;
 
 /** An address to listen on: an IP address without brackets, or a host name. */
 export function isListenHost(text: string): boolean {
-  if (isIP(text) !== 0) return true;
-  // What has only digits and dots is a mistyped address (RFC 1123 §2.1), not a name to look up.
-  return HOST_NAME.test(text) && !/^[\d.]+$/.test(text);
+  return isIP(text) !== 0 || isHostName(text);
 }
 
 export function isLoopback(host: string): boolean {

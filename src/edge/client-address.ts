@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { unmapped } from '../address-block.ts';
 
 /** Who is at the other end, seen through the proxies that the configuration trusts. */
 export interface Caller {
@@ -21,11 +22,6 @@ export interface Arrival {
 }
 
 const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
-
-/** An IPv4 peer of a dual-stack socket shows up as `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2). */
-function unmapped(address: string): string {
-  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
-}
 
 /** An address of X-Forwarded-For, where some proxies add the port, and brackets around IPv6. */
 function addressOf(hop: string): string {
