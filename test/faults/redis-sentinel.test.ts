@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { RecordingObserver, request } from '../store/contract.ts';
+import { RecordingObserver, request, used } from '../store/contract.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';
 import { type SentinelSystem, startSentinelSystem } from '../support/redis-sentinel.ts';
 import type { RedisServer } from '../support/redis-server.ts';
@@ -26,15 +26,7 @@ async function open(url = system.url) {
   return { store, keyPrefix, observer, pushed: new RecordedInvalidations(store.invalidations) };
 }
 
-/** What is counted, once it can be read: sentinels close connections more than once in a failover. */
-function used({ windows }: Store): Promise<number | undefined> {
-  return windows.reserve(request({ need: 0 })).then(
-    (grant) => grant.used,
-    () => undefined,
-  );
-}
-
-/** Likewise. */
+/** Once it can be read: sentinels close connections more than once in a failover. */
 function planOfAcme({ records }: Store): Promise<string | undefined> {
   return records.findCustomer('acme').then(
     (customer) => customer?.plan,

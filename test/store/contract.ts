@@ -49,6 +49,14 @@ export function giveBack({ epoch, bucket, session }: Grant, units: number): Give
   return { epoch, bucket, session, units };
 }
 
+/** What is counted; undefined while it cannot be read. */
+export function used({ windows }: Store): Promise<number | undefined> {
+  return windows.reserve(request({ need: 0 })).then(
+    (grant) => grant.used,
+    () => undefined,
+  );
+}
+
 export function storeContract(name: string, openStore: OpenStore): void {
   async function open() {
     const observer = new RecordingObserver();

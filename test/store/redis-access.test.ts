@@ -1,19 +1,19 @@
 /** How the store lets itself in: certificates, users, and the passwords of sentinels; nothing of it reaches a message. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openStore, type StoreSettings } from '../../src/store/open-store.ts';
 import { createCertificate } from '../support/certificates.ts';
+import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';
-import { freePort, startRedis } from '../support/redis-server.ts';
-import { RecordingObserver, request } from './contract.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { RecordingObserver, request, used } from './contract.ts';
 
+const HEALS = { timeout: 30_000, interval: 50 };
 const CA = createCertificate({ name: 'authority.test' });
 const SERVER = createCertificate({ name: 'localhost', issuer: CA });
 const CLIENT = createCertificate({ name: 'gateway.test', issuer: CA });
+const SECURE = { cert: SERVER.cert, key: SERVER.key, ca: CA.cert };
 const STRANGER = createCertificate({ name: 'authority.test' });
 
 async function open(settings: Partial<StoreSettings> & { readonly url: string }) {
@@ -24,24 +24,10 @@ async function open(settings: Partial<StoreSettings> & { readonly url: string })
   return store;
 }
 
-/** A server with TLS besides its port for the tests. */
 async function startWithTls(authClients: 'yes' | 'no') {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = (name: string, content: string) => {
-    writeFileSync(join(folder, name), content);
-    return join(folder, name);
-  };
-  const port = await freePort();
-  const files = {
-    '--tls-cert-file': file('cert.pem', SERVER.cert),
-    '--tls-key-file': file('key.pem', SERVER.key),
-    '--tls-ca-cert-file': file('ca.pem', CA.cert),
-  };
-  const args = ['--tls-port', String(port), '--tls-auth-clients', authClients, ...Object.entries(files).flat()];
-  const redis = await startRedis({ args });
+  const redis = await startRedis({ tls: SECURE, args: ['--tls-auth-clients', authClients] });
   onTestFinished(() => redis.stop());
-  return { redis, port };
+  return redis;
 }
 
 test.each(['127.0.0.1', 'localhost'])(
@@ -58,20 +44,46 @@ test.each([
   ['nobody that is known vouches for', {}],
   ['another authority vouches for', { ca: STRANGER.cert }],
 ])('rediss:// does not speak to a server that %s', async (_what, tls) => {
-  const { redis, port } = await startWithTls('no');
-  const store = await open({ url: `rediss://:some-password@127.0.0.1:${port}`, tls });
+  const redis = await startWithTls('no');
+  const store = await open({ url: redis.url.replace('//', '//:some-password@'), tls });
   await expect(store.windows.reserve(request())).rejects.toThrow(/certificate/i);
   expect(store.status()).toMatchObject({ up: false, reached: false });
   expect(String(await redis.command('INFO', 'commandstats'))).not.toContain('cmdstat_auth');
 });
 
 test('a server that asks for a certificate gets the one of the configuration', async () => {
-  const { port } = await startWithTls('yes');
-  const url = `rediss://127.0.0.1:${port}`;
+  const { url } = await startWithTls('yes');
   const store = await open({ url, tls: { ca: CA.cert, cert: CLIENT.cert, key: CLIENT.key } });
   expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
   const without = await open({ url, tls: { ca: CA.cert } });
   expect(without.status()).toMatchObject({ up: false, reached: false });
+});
+
+test('rediss+sentinel:// speaks TLS to the sentinels and to the master, also to a new one', async () => {
+  const system = await startSentinelSystem({ tls: SECURE });
+  onTestFinished(() => system.stop());
+  const store = await open({ url: system.url, tls: { ca: CA.cert } });
+  expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
+  expect(store.status()).toMatchObject({ up: true, invalidation: 'connected' });
+  await system.failover();
+  await expect.poll(() => used(store), HEALS).toBe(1);
+
+  const stranger = await open({ url: system.url, tls: { ca: STRANGER.cert } });
+  await expect(stranger.windows.reserve(request())).rejects.toThrow('not connected to Redis');
+});
+
+test('rediss+cluster:// speaks TLS to every master', async () => {
+  const cluster = await startRedisCluster({ tls: SECURE });
+  onTestFinished(() => cluster.stop());
+  const store = await open({ url: cluster.url, tls: { ca: CA.cert } });
+  for (const customer of ['acme', 'globex', 'initech', 'umbrella']) {
+    expect(await store.windows.reserve(request({ customer }))).toMatchObject({ granted: 1 });
+  }
+  expect(store.status()).toMatchObject({ up: true, invalidation: 'connected' });
+  for (const clients of await cluster.onMasters('CLIENT', 'LIST')) expect(clients).toContain('name=tollgate-windows');
+
+  const stranger = await open({ url: cluster.url, tls: { ca: STRANGER.cert } });
+  await expect(stranger.windows.reserve(request())).rejects.toThrow(/not connected to Redis: .*certificate/);
 });
 
 test('a user and a password of odd characters are sent as they are meant', async () => {

@@ -1,7 +1,7 @@
 /** A real Redis Cluster of three masters with a replica each, for tests. */
 import { slotOf } from '../../src/store/redis/cluster-slots.ts';
 import { eventually } from './eventually.ts';
-import { type RedisServer, startRedis } from './redis-server.ts';
+import { type RedisServer, type ServerTls, startRedis } from './redis-server.ts';
 
 const MASTERS = 3;
 const SLOTS = 16_384;
@@ -38,10 +38,20 @@ export interface MoveSteps {
   readonly emptied?: () => Promise<void>;
 }
 
-export async function startRedisCluster(args: readonly string[] = []): Promise<RedisClusterServers> {
+export interface ClusterSettings {
+  /** All of them speak TLS and nothing else. */
+  readonly tls?: ServerTls;
+}
+
+export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<RedisClusterServers> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)];
+  if (tls !== undefined) settings.push('--tls-cluster', 'yes');
   const start = () =>
-    startRedis({ highestPort: HIGHEST_PORT, args: [...settings, '--repl-diskless-sync-delay', '0', ...args] });
+    startRedis({
+      highestPort: HIGHEST_PORT,
+      args: [...settings, '--repl-diskless-sync-delay', '0'],
+      ...(tls !== undefined && { tls }),
+    });
   const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, start));
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()));
@@ -70,7 +80,7 @@ export async function startRedisCluster(args: readonly string[] = []): Promise<R
   const holderOf = async (name: string) => at((await rangeOf(name))?.[2]?.[1]);
 
   return {
-    url: `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    url: `redis${tls === undefined ? '' : 's'}+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodes,
     holderOf,
     replicaOf: async (name) => at((await rangeOf(name))?.[3]?.[1]),

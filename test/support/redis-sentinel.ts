@@ -3,10 +3,20 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { eventually } from './eventually.ts';
-import { end, launchOnFreePort, launchUntil, type RedisServer, startRedis } from './redis-server.ts';
+import {
+  connectTo,
+  end,
+  launchOnFreePort,
+  launchUntil,
+  portSetting,
+  type RedisServer,
+  type ServerTls,
+  startRedis,
+  tlsSettings,
+} from './redis-server.ts';
 
 const SENTINELS = 3;
 const QUORUM = 2;
@@ -34,15 +44,18 @@ export interface SentinelSettings {
   readonly sentinelPassword?: string;
   /** More lines of the sentinels' configuration. */
   readonly sentinelLines?: readonly string[];
+  /** All of them speak TLS and nothing else. */
+  readonly tls?: ServerTls;
 }
 
 export async function startSentinelSystem(settings: SentinelSettings = {}): Promise<SentinelSystem> {
-  const { args = [], password, sentinelPassword, sentinelLines = [] } = settings;
+  const { args = [], password, sentinelPassword, sentinelLines = [], tls } = settings;
   await using started = new AsyncDisposableStack();
   const startServer = async (more: readonly string[] = []) => {
     const server = await startRedis({
       args: ['--repl-diskless-sync-delay', '0', ...args, ...more],
       ...(password !== undefined && { password }),
+      ...(tls !== undefined && { tls }),
     });
     started.defer(() => server.stop());
     return server;
@@ -57,7 +70,7 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
   started.defer(() => rmSync(folder, { recursive: true, force: true }));
   const sentinelPorts: number[] = [];
   for (let number = 0; number < SENTINELS; number += 1) {
-    const { port, server } = await launchSentinel(folder, [
+    const { port, server } = await launchSentinel(folder, tls, [
       `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${first.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${MASTER_NAME} 2000`,
@@ -69,15 +82,15 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
     sentinelPorts.push(port);
   }
   const [sentinelPort = 0] = sentinelPorts;
-  const sentinel = new Redis(sentinelPort, '127.0.0.1', {
-    protocol: 2,
+  const sentinel = connectTo(sentinelPort, {
     ...(sentinelPassword !== undefined && { password: sentinelPassword }),
-  }).on('error', () => undefined);
+    ...(tls !== undefined && { tls }),
+  });
   started.defer(() => sentinel.disconnect());
   const servers = [first, second] as const;
   const running = started.move();
   const system: SentinelSystem = {
-    url: `redis+sentinel://${sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${MASTER_NAME}`,
+    url: `redis${tls === undefined ? '' : 's'}+sentinel://${sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${MASTER_NAME}`,
     servers,
     sentinelPorts,
     async master() {
@@ -112,11 +125,19 @@ async function isWatched(sentinel: Redis): Promise<boolean> {
   return field('num-slaves') === '1' && field('num-other-sentinels') === String(SENTINELS - 1);
 }
 
-function launchSentinel(folder: string, lines: readonly string[]): Promise<{ port: number; server: ChildProcess }> {
+function launchSentinel(
+  folder: string,
+  tls: ServerTls | undefined,
+  lines: readonly string[],
+): Promise<{ port: number; server: ChildProcess }> {
   const program = inject('redisServer');
+  const settings = tls === undefined ? [] : tlsSettings(folder, tls).map((setting) => setting.join(' '));
   return launchOnFreePort((port) => {
     const file = join(folder, `sentinel-${port}.conf`);
-    writeFileSync(file, ['bind 127.0.0.1', `port ${port}`, `dir ${folder}`, ...lines, ''].join('\n'));
+    writeFileSync(
+      file,
+      ['bind 127.0.0.1', ...settings, `${portSetting(tls)} ${port}`, `dir ${folder}`, ...lines, ''].join('\n'),
+    );
     return launchUntil('+monitor master', program, [file, '--sentinel']);
   }, undefined);
 }

@@ -1,7 +1,7 @@
 /** Real Redis servers for tests: each its own process on a free port, without persistence. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,20 +44,31 @@ export interface RedisServerOptions {
   readonly args?: readonly string[];
   /** For the tests' own connection, where `args` set one. */
   readonly password?: string;
+  /** Speaks TLS and nothing else, with the tests and with other members too. */
+  readonly tls?: ServerTls;
+}
+
+/** PEM. */
+export interface ServerTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
 }
 
 /** Starts a server and waits until it takes connections. Stop it in the test that started it. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
-  const { port: wantedPort, highestPort, args = [] } = options;
+  const { port: wantedPort, highestPort, args = [], tls } = options;
   const program = inject('redisServer');
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
-  const launch = (port: number) => launchServer(program, folder, port, args);
+  const settings = tls === undefined ? [] : tlsSettings(folder, tls).map(([name, value]) => [`--${name}`, value]);
+  const launch = (port: number) =>
+    launchServer(program, folder, [`--${portSetting(tls)}`, String(port), ...settings.flat(), ...args]);
   const started = await launchOnFreePort(launch, wantedPort, highestPort);
   const { port } = started;
   let server: ChildProcess | undefined = started.server;
-  const url = `redis://127.0.0.1:${port}`;
-  const ownUrl = options.password === undefined ? url : url.replace('//', `//:${options.password}@`);
-  let client = connect(ownUrl);
+  const url = `redis${tls === undefined ? '' : 's'}://127.0.0.1:${port}`;
+  const connect = () => connectTo(port, options);
+  let client = connect();
 
   const kill = async () => {
     client.disconnect();
@@ -83,7 +94,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       await kill();
       server = await launch(port);
       if (server === undefined) throw new Error(`port ${port} was taken while the server was away`);
-      client = connect(ownUrl);
+      client = connect();
     },
     stop: async () => {
       await kill();
@@ -121,10 +132,9 @@ export async function launchOnFreePort(
 async function launchServer(
   program: string,
   folder: string,
-  port: number,
   args: readonly string[],
 ): Promise<ChildProcess | undefined> {
-  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
   return launchUntil('Ready to accept connections', program, [...settings, ...args]);
 }
 
@@ -152,6 +162,29 @@ export async function end(server: ChildProcess): Promise<void> {
   await exited;
 }
 
-function connect(url: string): Redis {
-  return new Redis(url, { protocol: 2, disableClientInfo: true }).on('error', () => undefined);
+/** A connection of the tests' own, to a server or sentinel. */
+export function connectTo(port: number, { password, tls }: Pick<RedisServerOptions, 'password' | 'tls'>): Redis {
+  const access = { ...(password !== undefined && { password }), ...(tls !== undefined && { tls: { ...tls } }) };
+  return new Redis(port, '127.0.0.1', { protocol: 2, disableClientInfo: true, ...access }).on('error', () => undefined);
+}
+
+/** The setting that has the port. */
+export function portSetting(tls: ServerTls | undefined): 'port' | 'tls-port' {
+  return tls === undefined ? 'port' : 'tls-port';
+}
+
+/** Of a server or sentinel, with the certificates in files of this folder. Clients need none. */
+export function tlsSettings(folder: string, { cert, key, ca }: ServerTls): readonly [name: string, value: string][] {
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  return [
+    ['port', '0'],
+    ['tls-cert-file', file('cert.pem', cert)],
+    ['tls-key-file', file('key.pem', key)],
+    ['tls-ca-cert-file', file('ca.pem', ca)],
+    ['tls-auth-clients', 'no'],
+    ['tls-replication', 'yes'],
+  ];
 }
