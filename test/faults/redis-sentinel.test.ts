@@ -1,4 +1,5 @@
 /** A master behind Sentinel that goes: the store finds the new one by itself, and never takes a replica for a master. */
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
@@ -9,6 +10,7 @@ import { type SentinelSystem, startSentinelSystem } from '../support/redis-senti
 import type { RedisServer } from '../support/redis-server.ts';
 
 const HEALS = { timeout: 30_000, interval: 50 };
+const CALLERS = 20;
 const CUSTOMER = { id: 'acme', plan: 'starter', suspended: false };
 
 let system: SentinelSystem;
@@ -97,6 +99,29 @@ test.each(['dies', 'falls silent'])('when the master %s, the store is away and h
   await expect.poll(async () => String(await master.command('ROLE')), patience).toMatch(/^slave,.*,connected,/);
   await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
   await expect.poll(() => used(store), HEALS).toBe(4);
+});
+
+test('a master that dies takes with it no more units than it granted in its last second', async () => {
+  const { store } = await open();
+  const grantedAtMs: number[] = [];
+  const master = await system.master();
+  const ask = async () => {
+    for (;;) {
+      const { granted } = await store.windows.reserve(request({ limit: 1_000_000 }));
+      if (granted === 1) grantedAtMs.push(performance.now());
+    }
+  };
+  const asking = Promise.allSettled(Array.from({ length: CALLERS }, ask));
+  await setTimeout(3000);
+  const diedAtMs = performance.now();
+  await master.kill();
+  await asking;
+  await expect.poll(async () => (await system.master()) !== master, HEALS).toBe(true);
+  await expect.poll(() => used(store), HEALS).toBeGreaterThan(0);
+  const lost = grantedAtMs.length - ((await used(store)) ?? 0);
+  expect(lost).toBeLessThanOrEqual(grantedAtMs.filter((atMs) => atMs > diedAtMs - 1000).length);
+  // What was counted and never told: of each caller at most what it waited for.
+  expect(lost).toBeGreaterThanOrEqual(-CALLERS);
 });
 
 test('without Sentinel, too, a master that becomes a replica is left at once, and used again when it is the master', async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose';
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
@@ -58,6 +58,28 @@ it('one serves further requests, until the plan of the customer changes', async 
   await callAdmin(system.gateway, '/admin/v1/customers/acme', { method: 'PATCH', body: { plan: 'business' } });
   await read(system);
   expect(decodeJwt(assertionAt(system))).toMatchObject({ sub: 'acme', plan: 'business' });
+});
+
+it('keys are changed without a restart: the next one is published, signs from then on, and is left alone', async () => {
+  const system = await startSigning();
+  const file = join(folder, 'assertion.pem');
+  const [old, next] = [await readFile(file, 'utf8'), createPemPair().privatePem];
+  const keyIdOf = async () => {
+    await read(system);
+    return decodeProtectedHeader(assertionAt(system)).kid;
+  };
+  const published = async () => (await publishedBy(system)).keys.map(({ kid }) => kid);
+  const takeOver = async (content: string) => {
+    await writeFile(file, content);
+    expect((await system.gateway.reload('signal')).result).toMatch(/^(applied|unchanged)$/);
+    return { signs: await keyIdOf(), published: await published() };
+  };
+  const first = await keyIdOf();
+  const both = await takeOver(old + next);
+  expect(both).toEqual({ signs: first, published: [first, expect.any(String)] });
+  const second = both.published[1];
+  expect(await takeOver(next + old)).toEqual({ signs: second, published: [second, first] });
+  expect(await takeOver(next)).toEqual({ signs: second, published: [second] });
 });
 
 it('it does not depend on the headers, and a caller cannot bring its own', async () => {
