@@ -5,6 +5,9 @@ import { DAMAGED_ANSWERS, GOOD_ANSWERS } from './support/answers.ts';
 import { nodeAsker, ourAsker } from './support/askers.ts';
 import { startRawUpstream } from './support/upstreams.ts';
 
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const QUOTED = '"[^"\\r\\n]*"';
+
 /** What Node.js reads and we refuse on purpose, since another reader might take it for something else. */
 const STRICTER: readonly (readonly [reason: string, RegExp])[] = [
   ['line ends before a status line', /(?:^|\r\n\r\n)[\r\n]+HTTP\//],
@@ -16,7 +19,10 @@ const STRICTER: readonly (readonly [reason: string, RegExp])[] = [
   ['a coding that is not chunked alone', /\r\ntransfer-encoding:(?![ \t]*chunked[ \t]*\r\n)/i],
   ['a coding twice', /\r\ntransfer-encoding:.*\r\ntransfer-encoding:/is],
   ['a coding in HTTP/1.0', /HTTP\/1\.0 .*\r\ntransfer-encoding:/is],
-  ['a chunk extension without a name or value', /\r\n[0-9a-f]+;(?:[^\r\n]*[;=])?[;=\r]/i],
+  [
+    'a chunk extension that is none',
+    new RegExp(`\\r\\n[0-9a-f]+(?=;)(?!(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*\\r\\n)`, 'i'),
+  ],
   ['framing among the trailers', /\r\n0.*\r\n(?:content-length|transfer-encoding):/is],
 ];
 
