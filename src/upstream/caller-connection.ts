@@ -9,32 +9,34 @@ export interface CallerWatcher {
 /**
  * Tells when callers go away. A response that waits behind another one on the same connection (pipelining) has no
  * socket yet and emits nothing when the connection closes, so the connection itself is watched, with one listener for
- * all its requests.
+ * all its requests. An array and not a Set, for the reason that `Deadlines` has.
  */
 export class CallerWatch {
   /** Calls `watcher` when the connection closes, unless {@link unwatch} was called with the same arguments before. */
   watch(socket: WatchedSocket, watcher: CallerWatcher): void {
     let watchers = socket[WATCHERS];
     if (watchers === undefined) {
-      const created = new Set<CallerWatcher>();
+      const created: CallerWatcher[] = [];
       socket[WATCHERS] = created;
       socket.once('close', () => {
-        for (const each of created) each.onCallerGone();
+        for (const each of created.splice(0)) each.onCallerGone();
       });
       watchers = created;
     }
-    watchers.add(watcher);
+    watchers.push(watcher);
   }
 
   unwatch(socket: WatchedSocket, watcher: CallerWatcher): void {
-    socket[WATCHERS]?.delete(watcher);
+    const watchers = socket[WATCHERS];
+    const at = watchers?.lastIndexOf(watcher) ?? -1;
+    if (at >= 0) watchers?.splice(at, 1);
   }
 }
 
 /** On the connection itself: a WeakMap costs several times as much to ask, and the garbage collector work besides. */
 const WATCHERS = Symbol('watchers');
 
-type WatchedSocket = Socket & { [WATCHERS]?: Set<CallerWatcher> };
+type WatchedSocket = Socket & { [WATCHERS]?: CallerWatcher[] };
 
 /**
  * Ends the connection of an answer that was begun and cannot be finished, so that the caller cannot take what it got

@@ -97,6 +97,7 @@ export class Relay implements Exchange, Taker, Timed {
   readonly #context: RelayContext;
   readonly #totalDeadlineMs: number;
   deadlineMs = Infinity;
+  watchedAt: number | undefined;
   #phase: Phase = 'idle';
   #path = '';
   #upstream: Upstream | undefined;
