@@ -270,7 +270,8 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     },
     endAll() {
       areEnding = true;
-      for (const { newest } of asked) if (newest !== undefined) newest.shouldKeepAlive = false;
+      // An answer whose head is made has told its caller that the connection is kept: the next one ends it.
+      for (const { newest } of asked) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
     },
     destroyAll() {
       for (const { socket, accepted } of [...unasked, ...asked]) {

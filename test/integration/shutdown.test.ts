@@ -102,6 +102,31 @@ it('answers to what is under way end their connection, so that no caller sends i
   await closed;
 });
 
+it('a connection whose answer had begun, and said that it is kept, can be used once more', async () => {
+  const answers = heldAnswers();
+  const { gateway, key } = await startSystem({
+    answer(req, res) {
+      res.setHeader('Content-Length', BODY.length).flushHeaders();
+      answers.hold(req, res);
+    },
+    config: { shutdown: { not_ready_ms: 1000, drain_ms: 10_000 } },
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const req = get(`${gateway.public}/v1/conversations`, { agent, headers: bearer(key) });
+  const [begun] = (await once(req, 'response')) as [IncomingMessage];
+  const closed = gateway.close();
+  answers.release();
+  expect(begun.headers.connection).toBe('keep-alive');
+  expect(await text(begun)).toBe(BODY);
+
+  const next = read(agent, gateway.public, key);
+  await expect.poll(answers.count).toBe(1);
+  answers.release();
+  expect(await next).toEqual({ status: 200, body: BODY, closes: true });
+  await closed;
+});
+
 it('no request of callers that go on sending over kept connections is lost', async () => {
   const { gateway, key } = await startSystem({
     answer: (_req, res) => void setTimeout(() => res.end(BODY), 5),
