@@ -19,8 +19,9 @@ export interface Scheduler {
   /** Runs `action` once, not before `delayMs` have passed. */
   after(delayMs: number, action: () => void): Scheduled;
   /**
-   * As `after`, for how long to wait for an answer: what has arrived by then is read first. A busy process may find a
-   * timer due and the answer in its socket at the same moment, and must not take its own delay for the other side's.
+   * As `after`, for how long to wait for an answer. A busy process must not take its own delay for the other side's: the
+   * time counts from the end of this turn of the event loop, when what is asked leaves, and what has arrived when it is
+   * over is read first.
    */
   deadline(delayMs: number, action: () => void): Scheduled;
 }
@@ -37,17 +38,19 @@ export const systemScheduler: Scheduler = {
   },
   deadline(delayMs, action) {
     // Node.js runs timers, then reads sockets, then runs immediates.
-    let afterReading: NodeJS.Immediate | undefined;
-    const timer = setTimeout(
-      () => {
-        afterReading = setImmediate(action);
-      },
-      Math.max(0, delayMs),
-    ).unref();
+    let timer: NodeJS.Timeout | undefined;
+    let immediate = setImmediate(() => {
+      timer = setTimeout(
+        () => {
+          immediate = setImmediate(action);
+        },
+        Math.max(0, delayMs),
+      ).unref();
+    });
     return {
       cancel() {
+        clearImmediate(immediate);
         clearTimeout(timer);
-        clearImmediate(afterReading);
       },
     };
   },

@@ -262,12 +262,18 @@ export class Relay implements Exchange, Taker, Timed {
     this.#phase = 'received';
     this.#upstreamMs = this.#sinceBegun();
     this.#upstream?.answered(this.#status ?? 0);
-    const res = this.#res;
+    setImmediate(Relay.#endAnswer, this, rest);
+  }
+
+  /** At the end of the turn, with all other answers of it, for the reason that {@link UpstreamConnection} has. */
+  static #endAnswer(relay: Relay, rest: string | undefined): void {
+    if (relay.#phase !== 'received') return;
+    const res = relay.#res;
     if (rest === undefined) res.end();
     else res.end(rest, 'latin1');
     // Mostly the kernel has taken all of it by now, and the listener is not needed.
-    if (res.socket !== null && res.writableLength === 0) this.#finished();
-    else res.once('finish', () => this.#finished());
+    if (res.socket !== null && res.writableLength === 0) relay.#finished();
+    else res.once('finish', () => relay.#finished());
   }
 
   #finished(): void {

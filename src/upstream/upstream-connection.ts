@@ -21,12 +21,17 @@ export interface ConnectionOwner {
 /**
  * One kept connection to the upstream, with at most one exchange at a time: nothing is pipelined, so a byte that comes
  * between exchanges was asked for by nobody, and ends the connection.
+ *
+ * A request leaves at the end of the turn of the event loop. An answer could not be read before, and what all exchanges
+ * of a turn write goes out in one go then: the upstream is woken up once for all of it, which costs as much as the rest.
  */
 export class UpstreamConnection {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
   readonly #parser: AnswerParser;
   #exchange: Exchange | undefined;
+  /** The head of a request that has not left yet. */
+  #held: string | undefined;
   #isPaused = false;
   #isGone = false;
   #isReused = false;
@@ -79,14 +84,28 @@ export class UpstreamConnection {
     this.#isReused = this.#hasAnswered;
     this.#hasAnswered = false;
     this.#parser.expect(exchange, isHead);
-    this.#socket.write(head, 'latin1');
+    this.#held = head;
+    setImmediate(UpstreamConnection.#leave, this);
   }
 
-  /** The first `length` of `bytes` came; they may be overwritten after the call. */
+  static #leave(connection: UpstreamConnection): void {
+    const head = connection.#held;
+    connection.#held = undefined;
+    if (head !== undefined && !connection.#isGone) connection.#socket.write(head, 'latin1');
+  }
+
+  /**
+   * The first `length` of `bytes` came; they may be overwritten after the call. What comes before a request has left is
+   * no answer to it.
+   */
   receive(bytes: Buffer, length: number): void {
     const exchange = this.#exchange;
     if (exchange === undefined) {
       this.destroy();
+      return;
+    }
+    if (this.#held !== undefined) {
+      this.#fail(new ConnectionEndedError());
       return;
     }
     this.#hasAnswered = true;

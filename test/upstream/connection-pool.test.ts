@@ -1,9 +1,11 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
 import { ConnectionEndedError, PoolClosedError } from '../../src/upstream/failures.ts';
 import type { UpstreamConnection } from '../../src/upstream/upstream-connection.ts';
 import { type HeldConnection, holdConnections } from './support/held-connections.ts';
 
+const REQUEST = 'GET / HTTP/1.1\r\n\r\n';
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 /** Sends a request on what it gets, unless it `declines`. */
@@ -20,7 +22,7 @@ class NotingTaker implements Taker {
   onConnection(connection: UpstreamConnection): boolean {
     if (this.#declines) return false;
     this.connection = connection;
-    connection.send('GET / HTTP/1.1\r\n\r\n', false, {
+    connection.send(REQUEST, false, {
       onHead: () => {
         this.ended = true;
       },
@@ -66,25 +68,25 @@ function closed(connection: HeldConnection): Promise<unknown> {
   return new Promise((resolve) => connection.once('close', resolve));
 }
 
-test('a connection that has become free is used again, the one used last first', () => {
+test('a connection that has become free is used again, the one used last first', async () => {
   const { take, at, begun } = openPool();
   const [first, second] = [take(), take()];
   at(0).stand();
   at(1).stand();
-  at(1).receive(ANSWER);
-  at(0).receive(ANSWER);
+  await at(1).receive(ANSWER);
+  await at(0).receive(ANSWER);
   expect([first.ended, second.ended]).toEqual([true, true]);
   expect(take().connection).toBe(first.connection);
   expect(take().connection).toBe(second.connection);
   expect(begun).toHaveLength(2);
 });
 
-test('no more connections are made than allowed; who comes beyond them waits, first come, first served', () => {
+test('no more connections are made than allowed; who comes beyond them waits, first come, first served', async () => {
   const { take, at, begun } = openPool({ maxConnections: 1 });
   const [first, second, third] = [take(), take(), take()];
   at(0).stand();
   expect([first.connection !== undefined, second.connection, third.connection]).toEqual([true, undefined, undefined]);
-  at(0).receive(ANSWER);
+  await at(0).receive(ANSWER);
   expect(second.connection).toBe(first.connection);
   expect(third.connection).toBeUndefined();
   expect(begun).toHaveLength(1);
@@ -148,7 +150,7 @@ test.each([
     599_999,
     600_000,
   ],
-])('a free connection is used again %s', (_, answer, lastMs, tooLateMs) => {
+])('a free connection is used again %s', async (_, answer, lastMs, tooLateMs) => {
   for (const [ms, connections] of [
     [lastMs, 1],
     [tooLateMs, 2],
@@ -156,38 +158,52 @@ test.each([
     const { take, at, begun, pass } = openPool();
     take();
     at(0).stand();
-    at(0).receive(answer);
+    await at(0).receive(answer);
     pass(ms);
     take();
     expect(begun).toHaveLength(connections);
   }
 });
 
-test('a connection is not kept whose end the upstream names for the next moment', () => {
+test('a connection is not kept whose end the upstream names for the next moment', async () => {
   const { take, at } = openPool();
   take();
   at(0).stand();
-  at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n');
+  await at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n');
   expect(at(0).destroyed).toBe(true);
 });
 
-test('bytes that nobody asked for end a free connection, so that they are nobody’s answer', () => {
+test('bytes that nobody asked for end a free connection, so that they are nobody’s answer', async () => {
   const { take, at, begun } = openPool();
   take();
   at(0).stand();
-  at(0).receive(ANSWER);
-  at(0).receive(ANSWER);
+  await at(0).receive(ANSWER);
+  await at(0).receive(ANSWER);
   expect(at(0).destroyed).toBe(true);
   const next = take();
   expect(next.ended).toBe(false);
   expect(begun).toHaveLength(2);
 });
 
-test('bytes after an answer, in the same read, end its connection', () => {
+test('bytes that come before a request has left are not its answer', async () => {
+  const { take, at } = openPool();
+  take();
+  at(0).stand();
+  await at(0).receive(ANSWER);
+  const taker = take();
+  at(0).receiveAtOnce(ANSWER);
+  expect(taker.ended).toBe(false);
+  expect(taker.error).toBeInstanceOf(ConnectionEndedError);
+  expect(at(0).destroyed).toBe(true);
+  await setImmediate();
+  expect(at(0).sent).toBe(REQUEST);
+});
+
+test('bytes after an answer, in the same read, end its connection', async () => {
   const { take, at } = openPool();
   const taker = take();
   at(0).stand();
-  at(0).receive(`${ANSWER}HTTP/1.1 500`);
+  await at(0).receive(`${ANSWER}HTTP/1.1 500`);
   expect(taker.ended).toBe(true);
   expect(at(0).destroyed).toBe(true);
 });
@@ -202,7 +218,7 @@ test('closing waits for what is under way, closes what is free, and gives none t
   });
   await Promise.resolve();
   expect(isClosed).toBe(false);
-  at(0).receive(ANSWER);
+  await at(0).receive(ANSWER);
   await closing;
   expect(taker.ended).toBe(true);
   expect(at(0).destroyed).toBe(true);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
 import { holdConnections } from './support/held-connections.ts';
@@ -28,7 +29,7 @@ function openPool() {
   return { pool, begun, ends };
 }
 
-test('the load is what waits and what is under way: not what is free or only being made', () => {
+test('the load is what waits and what is under way: not what is free or only being made', async () => {
   const { pool, begun } = openPool();
   const facts = (): number[] => [pool.load, pool.standing];
   const [first, second, third] = [taker(), taker(), taker()];
@@ -39,12 +40,12 @@ test('the load is what waits and what is under way: not what is free or only bei
   begun[0]?.stand();
   expect(facts()).toEqual([2, 1]);
   begun[1]?.stand();
-  begun[0]?.receive(ANSWER);
+  await begun[0]?.receive(ANSWER);
   expect(facts()).toEqual([1, 2]);
   pool.take(taker());
   expect(facts()).toEqual([2, 2]);
-  begun[1]?.receive(ANSWER);
-  begun[0]?.receive(ANSWER);
+  await begun[1]?.receive(ANSWER);
+  await begun[0]?.receive(ANSWER);
   expect(facts()).toEqual([0, 2]);
   pool.probe();
   expect(facts()).toEqual([0, 2]);
@@ -61,18 +62,19 @@ test('every connection tells once whether it was made', async () => {
   expect(ends).toEqual([undefined, 'refused']);
 });
 
-test('who is wary of kept connections gets one that was just made, or has just been used', () => {
+test('who is wary of kept connections gets one that was just made, or has just been used', async () => {
   const { pool, begun } = openPool();
   pool.take(taker());
   begun[0]?.stand();
-  begun[0]?.receive(ANSWER);
+  await begun[0]?.receive(ANSWER);
   pool.take(taker(), true);
   expect([begun.length, pool.load]).toEqual([2, 1]);
   begun[1]?.stand();
+  await setImmediate();
   expect(begun[1]?.sent).not.toBe('');
   pool.take(taker());
   pool.take(taker(), true);
   expect([begun.length, pool.load]).toEqual([2, 3]);
-  begun[0]?.receive(ANSWER);
+  await begun[0]?.receive(ANSWER);
   expect(pool.load).toBe(2);
 });

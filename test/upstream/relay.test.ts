@@ -104,6 +104,7 @@ test('a request begins up to the last moment', async () => {
   const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);
   connection.stand();
+  await setImmediate();
   expect(connection.sent).toBe('GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n');
   leave();
   expect(await outcome).toMatchObject({ kind: 'client_gone', begun: true });
@@ -126,7 +127,7 @@ test('a connection that fails after its request was given up is nobody’s failu
   await upstreams.close();
 });
 
-test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
+test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([
   [
     'is too late',
     ({ setTime, connection }) => {
@@ -138,7 +139,7 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
     'is broken by the upstream',
     ({ connection }) => {
       connection.stand();
-      connection.receive('SSH-2.0-OpenSSH_9.2\r\n\r\n');
+      return connection.receive('SSH-2.0-OpenSSH_9.2\r\n\r\n');
     },
   ],
   ['is left by its caller', ({ leave }) => leave()],
@@ -146,7 +147,7 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => void]>([
 ])('a caller connection and the deadlines keep nothing of a request that %s', async (_, end) => {
   const connected = connecting();
   expect(connected.watchers()).toBe(2);
-  end(connected);
+  await end(connected);
   await connected.outcome.catch(() => {});
   expect(connected.watchers()).toBe(0);
 });

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import type { Connect, ConnectionEvents } from '../../../src/upstream/connect.ts';
 
 /** A connection that stands, fails, answers and ends when the test says so: the order of events is the test's. */
@@ -16,7 +17,14 @@ export class HeldConnection extends Socket {
     this.#events.onConnected();
   }
 
-  receive(text: string): void {
+  /** As an answer comes: once the request has left. */
+  async receive(text: string): Promise<void> {
+    await setImmediate();
+    this.receiveAtOnce(text);
+  }
+
+  /** In this turn of the event loop: a request of it has not left yet. */
+  receiveAtOnce(text: string): void {
     const bytes = Buffer.from(text, 'latin1');
     this.#events.onBytes(bytes, bytes.length);
   }
