@@ -226,6 +226,20 @@ test('scripts that Redis forgot are sent again, and run once', async () => {
   expect(await store.windows.refund('acme', [giveBack(grant, 1)])).toBe(1);
 });
 
+test('a server that becomes a replica is left at the first script that it refuses', async () => {
+  const redis = await start();
+  const { store, observer } = await open(redis.url);
+  await store.windows.reserve(request());
+  await redis.command('REPLICAOF', '127.0.0.1', await freePort());
+  await expect(store.windows.reserve(request())).rejects.toThrow(/^Redis: READONLY /);
+  await observer.until(false);
+  await expect.poll(() => store.status().lastError).toContain('this Redis is a replica');
+
+  await redis.command('REPLICAOF', 'NO', 'ONE');
+  await observer.until(true);
+  expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
+});
+
 test('a password in the URL reaches no message and no error', async () => {
   const redis = await start({ args: ['--requirepass', 'right-password'] });
   const { store } = await open(`redis://:wrong-password@127.0.0.1:${redis.port}`);

@@ -25,6 +25,8 @@ const PROBE_INTERVAL_MS = 200;
 const HEARTBEAT_MS = 5000;
 /** What a member of a cluster answers when another one is to be asked: nothing has run. */
 const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
+/** What Redis before 7 puts before the refusal of a command within a script. */
+const SCRIPT_PLACE = /^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?(?=[A-Z]+ )/;
 
 export interface RedisConnectionOptions {
   /** Which server, and how it lets us in. */
@@ -348,7 +350,7 @@ function isReply(error: unknown): boolean {
 
 export function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(describe).join('; ');
-  return error instanceof Error ? error.message || error.name : String(error);
+  return error instanceof Error ? error.message.replace(SCRIPT_PLACE, '') || error.name : String(error);
 }
 
 /** ioredis hangs a command's arguments on its error: digests of keys and a password of AUTH must not reach a log. */
