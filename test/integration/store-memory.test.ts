@@ -10,7 +10,8 @@ const BUCKETS = 361;
 const AT = '2026-11-21T12:00:00.000Z';
 
 async function start() {
-  const redis = await startRedis({ args: ['--hash-max-listpack-entries', '400'] });
+  // The name before Redis 7, which later ones know as well.
+  const redis = await startRedis({ args: ['--hash-max-ziplist-entries', '400'] });
   onTestFinished(() => redis.stop());
   const store = await openRedisStore({
     url: redis.url,
@@ -45,7 +46,7 @@ test('a customer that is active all the time takes at most 4 KB for its window',
     `0123456789abcdef 19855 ${oldest} ${oldest + 360} 0`,
     ...fields,
   );
-  expect(await redis.command('OBJECT', 'ENCODING', windowName('acme'))).toBe('listpack');
+  expect(await redis.command('OBJECT', 'ENCODING', windowName('acme'))).toMatch(/^(listpack|ziplist)$/);
   expect(await bytesOf(redis, windowName('acme'))).toBeLessThanOrEqual(4096);
 });
 

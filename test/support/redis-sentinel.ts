@@ -61,7 +61,7 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
     return server;
   };
   const first = await startServer();
-  const second = await startServer(['--replicaof', `127.0.0.1 ${first.port}`]);
+  const second = await startServer(['--replicaof', '127.0.0.1', String(first.port)]);
   await eventually('the replica is in step', async () => {
     return String(await second.command('INFO', 'replication')).includes('master_link_status:up');
   });
