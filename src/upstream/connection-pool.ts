@@ -2,9 +2,10 @@ import type { Clock } from '../clock.ts';
 import type { Connect } from './connect.ts';
 import { ConnectionEndedError, PoolClosedError } from './failures.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
+import { type InLine, WaitingLine } from './waiting-line.ts';
 
 /** Wants a connection for one exchange. */
-export interface Taker {
+export interface Taker extends InLine<Taker> {
   /** A connection stands and is free. False: it was not used. */
   onConnection(connection: UpstreamConnection): boolean;
   /** There will be none. */
@@ -37,7 +38,7 @@ export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
   readonly #free: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
-  readonly #waiting = new Set<Taker>();
+  readonly #waiting = new WaitingLine<Taker>();
   /** Being made, for takers who have not got theirs yet. */
   #connecting = 0;
   readonly #sweep: NodeJS.Timeout;
@@ -51,7 +52,7 @@ export class ConnectionPool {
 
   /** Exchanges under way and those who wait. */
   get load(): number {
-    return this.#all.size - this.#connecting - this.#free.length + this.#waiting.size;
+    return this.#all.size - this.#connecting - this.#free.length + this.#waiting.length;
   }
 
   /** Connections that stand. */
@@ -70,7 +71,7 @@ export class ConnectionPool {
     }
     const connection = isWaryOfKept ? undefined : this.#takeFree();
     if (connection === undefined) {
-      this.#waiting.add(taker);
+      this.#waiting.join(taker);
       this.#connectIfNeeded();
     } else if (!taker.onConnection(connection)) {
       this.#put(connection);
@@ -79,7 +80,7 @@ export class ConnectionPool {
 
   /** Stops waiting. Does nothing for one that has got its answer. */
   withdraw(taker: Taker): void {
-    this.#waiting.delete(taker);
+    this.#waiting.leave(taker);
     this.#tellIfIdle();
   }
 
@@ -117,7 +118,7 @@ export class ConnectionPool {
 
   /** One connection in the making for each who waits, as far as there may be more. */
   #connectIfNeeded(): void {
-    while (this.#connecting < this.#waiting.size && this.#all.size < this.#options.maxConnections) this.#connect();
+    while (this.#connecting < this.#waiting.length && this.#all.size < this.#options.maxConnections) this.#connect();
   }
 
   #connect(): void {
@@ -160,12 +161,8 @@ export class ConnectionPool {
 
   /** A connection could not be made: the first in line hears of it, unless there is one in the making for all. */
   #disappoint(error: Error): void {
-    if (this.#connecting >= this.#waiting.size) return;
-    for (const taker of this.#waiting) {
-      this.#waiting.delete(taker);
-      taker.onNoConnection(error);
-      return;
-    }
+    if (this.#connecting >= this.#waiting.length) return;
+    this.#waiting.next()?.onNoConnection(error);
   }
 
   #freed(connection: UpstreamConnection): void {
@@ -180,8 +177,7 @@ export class ConnectionPool {
   /** To the first in line who has a use for it. It may be used for the first or next time within `keepMs`. */
   #offer(connection: UpstreamConnection, keepMs: number): void {
     connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
-    for (const taker of this.#waiting) {
-      this.#waiting.delete(taker);
+    for (let taker = this.#waiting.next(); taker !== undefined; taker = this.#waiting.next()) {
       if (taker.onConnection(connection)) return;
     }
     this.#put(connection);
@@ -198,7 +194,7 @@ export class ConnectionPool {
   }
 
   #isIdle(): boolean {
-    return this.#waiting.size === 0 && this.#free.length === this.#all.size;
+    return this.#waiting.length === 0 && this.#free.length === this.#all.size;
   }
 
   #tellIfIdle(): void {

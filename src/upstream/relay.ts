@@ -98,6 +98,7 @@ export class Relay implements Exchange, Taker, Timed {
   readonly #totalDeadlineMs: number;
   deadlineMs = Infinity;
   watchedAt: number | undefined;
+  place: Taker['place'];
   #phase: Phase = 'idle';
   #path = '';
   #upstream: Upstream | undefined;

@@ -8,13 +8,15 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { CallerWatch } from '../../src/upstream/caller-connection.ts';
 import { Deadlines } from '../../src/upstream/deadlines.ts';
+import { type InLine, WaitingLine } from '../../src/upstream/waiting-line.ts';
 
 const EXCHANGES = 50_000;
 const UNDER_WAY = 64;
 const BYTES_EACH = 1024;
 const MOST_PROMOTED_BYTES = (EXCHANGES * BYTES_EACH) / 10;
 
-class TestExchange {
+class TestExchange implements InLine<TestExchange> {
+  place: InLine<TestExchange>['place'];
   deadlineMs = Infinity;
   watchedAt: number | undefined;
   readonly content = new Array<number>(BYTES_EACH / 8).fill(0.5);
@@ -68,6 +70,15 @@ test('connections of callers keep no exchange that is over', () => {
   const promoted = promotedBytes(
     (exchange) => callers.watch(socket, exchange),
     (exchange) => callers.unwatch(socket, exchange),
+  );
+  expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
+});
+
+test('the line of those who wait for a connection keeps no exchange that has got one', () => {
+  const line = new WaitingLine<TestExchange>();
+  const promoted = promotedBytes(
+    (exchange) => line.join(exchange),
+    () => void line.next(),
   );
   expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
 });
