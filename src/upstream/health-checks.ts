@@ -87,6 +87,7 @@ export class HealthChecks {
       onBytes: (bytes, length) => connection.receive(bytes, length),
     });
     const exchange = {
+      onLeaving: () => true,
       onHead: judge,
       onContent() {},
       onPause() {},

@@ -181,6 +181,14 @@ export class Relay implements Exchange, Taker, Timed {
     this.onError(error);
   }
 
+  /** Looked at once more: a turn may be long, and a machine may have been suspended in it. */
+  onLeaving(): boolean {
+    if (this.#mayBegin(this.#context.clock.monotonicMs())) return true;
+    this.#begun = this.#firstFailure !== undefined;
+    this.#fail('dispatch_timeout', new Error('the time to begin was over before the request could leave'));
+    return false;
+  }
+
   onHead(status: number, reason: string, fields: string[], ended: boolean): void {
     if (this.#phase !== 'begun') return;
     if (!isFinalStatus(status)) throw new InvalidAnswerError(`status ${status}`);

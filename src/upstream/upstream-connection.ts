@@ -4,6 +4,8 @@ import { ConnectionEndedError } from './failures.ts';
 
 /** One request and its answer, from the connection's side. Exactly one of an ended answer and `onError` ends it. */
 export interface Exchange extends AnswerSink {
+  /** The request is about to leave. False: it must not any more; the exchange has ended, and the connection with it. */
+  onLeaving(): boolean;
   /** Everything that came with one read was passed on, and the answer goes on. */
   onPause(): void;
   /** No (more of the) answer will come; the connection is gone. */
@@ -90,8 +92,9 @@ export class UpstreamConnection {
 
   static #leave(connection: UpstreamConnection): void {
     const head = connection.#held;
+    if (head === undefined) return;
     connection.#held = undefined;
-    if (head !== undefined && !connection.#isGone) connection.#socket.write(head, 'latin1');
+    if (connection.#exchange?.onLeaving()) connection.#socket.write(head, 'latin1');
   }
 
   /**

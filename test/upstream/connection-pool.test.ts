@@ -23,6 +23,7 @@ class NotingTaker implements Taker {
     if (this.#declines) return false;
     this.connection = connection;
     connection.send(REQUEST, false, {
+      onLeaving: () => true,
       onHead: () => {
         this.ended = true;
       },

@@ -10,7 +10,13 @@ function taker(): Taker {
   return {
     onNoConnection() {},
     onConnection(connection) {
-      connection.send('GET / HTTP/1.1\r\n\r\n', false, { onHead() {}, onContent() {}, onPause() {}, onError() {} });
+      connection.send('GET / HTTP/1.1\r\n\r\n', false, {
+        onLeaving: () => true,
+        onHead() {},
+        onContent() {},
+        onPause() {},
+        onError() {},
+      });
       return true;
     },
   };

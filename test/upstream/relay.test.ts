@@ -100,6 +100,14 @@ test('the time to begin is looked at once more when the connection stands', asyn
   expect(connection.sent).toBe('');
 });
 
+test('the time to begin is looked at once more when the request leaves, at the end of the turn', async () => {
+  const { outcome, connection, setTime } = connecting();
+  connection.stand();
+  setTime(1_000_000);
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', begun: false });
+  expect([connection.sent, connection.destroyed]).toEqual(['', true]);
+});
+
 test('a request begins up to the last moment', async () => {
   const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);

@@ -25,6 +25,7 @@ export function ourAsker(port: number): Asker {
         onConnection(connection) {
           const head = `${isHead ? 'HEAD' : 'GET'} / HTTP/1.1\r\nHost: upstream.test\r\n\r\n`;
           connection.send(head, isHead, {
+            onLeaving: () => true,
             onHead(...told) {
               sink.onHead(...told);
               if (sink.hasEnded) resolve(sink.reading('whole'));
