@@ -5,25 +5,39 @@
  *     npm run fuzz -- [--seconds N] [--seed N]     60 seconds, with a seed of chance
  *     npm run fuzz -- --replay [NAME]              what was found before: all of it, or one file of test/fuzz/findings
  */
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
 import { callerAddress, fuzz, isAlive, keepFinding, readFindings } from './run.ts';
 import { startSubject } from './subject.ts';
 import { findFault } from './verdict.ts';
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seconds: { type: 'string', default: '60' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000_000) },
-    replay: { type: 'boolean', default: false },
-  },
-});
+interface Options {
+  readonly seconds: number;
+  readonly seed: number;
+  /** A name, or true for all. */
+  readonly replay?: string | true;
+}
+
+const { seconds, seed, replay } = new Command('npm run fuzz --')
+  .description(
+    'Sends mutated requests to a gateway, and looks for a crash, a hang, a 500 or a request that was not sent.',
+  )
+  .option('--seconds <number>', 'how long', wholeNumber, 60)
+  .option('--seed <number>', 'what the bytes follow from; left out, chance', wholeNumber, Date.now() % 1_000_000_000)
+  .option('--replay [name]', 'tries what was found before: all of test/fuzz/findings, or what begins so')
+  .parse()
+  .opts<Options>();
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('It has to be a whole number.');
+  return value;
+}
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-async function replay(name: string | undefined): Promise<number> {
+async function replayFindings(name: string | undefined): Promise<number> {
   let faults = 0;
   for (const finding of readFindings().filter((each) => name === undefined || each.name.startsWith(name))) {
     // A gateway for each: the one before may have been harmed.
@@ -53,5 +67,6 @@ async function run(seconds: number, seed: number): Promise<number> {
   }
 }
 
-const faults = values.replay ? await replay(positionals[0]) : await run(Number(values.seconds), Number(values.seed));
+const faults =
+  replay === undefined ? await run(seconds, seed) : await replayFindings(replay === true ? undefined : replay);
 process.exitCode = faults > 0 ? 1 : 0;

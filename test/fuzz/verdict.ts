@@ -15,7 +15,7 @@ const PATIENCE_MS = 15_000;
 const TARGET =
   /^\/api\/v1\/conversations(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2}){1,512})?(?:\?[\x21\x22\x24-\x7e]*)?$/;
 const FORBIDDEN =
-  /^(connection|keep.alive|te|trailer|transfer.encoding|upgrade|content.length|expect|authorization|forwarded|proxy.*)$/i;
+  /^(connection|keep[-_]alive|te|trailer|transfer[-_]encoding|upgrade|content[-_]length|expect|authorization|forwarded|proxy(?:[-_].*)?)$/i;
 
 /** What is wrong, in words; undefined when all is well. */
 export async function findFault(subject: Subject, tried: Case, address: string): Promise<string | undefined> {
