@@ -38,7 +38,7 @@ const SPENT_CUSTOMERS = 20;
 const SPENT_LIMIT = 5;
 
 /** Of the gateway, in ms. No request may take longer than all of them together. */
-export const DEADLINES = { store: 100, connect: 500, response: 1000, total: 2000 } as const;
+export const DEADLINES = { store: 250, connect: 500, response: 1000, total: 2000 } as const;
 
 export async function openScene(workers: number): Promise<Scene> {
   await using opened = new AsyncDisposableStack();
