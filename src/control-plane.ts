@@ -25,6 +25,7 @@ import { watchConfig } from './reload/config-watch.ts';
 import { POSTED_FILE, previewConfig } from './reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloader.ts';
 import type { Store } from './store/store.ts';
+import { listenerOf } from './strict-app.ts';
 
 /** Those who serve callers, as one: this process, or its workers. */
 export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
@@ -86,7 +87,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     publicKeys: () => serving.publicKeys(),
     logger,
   });
-  const opsUrl = await openListener(createServer(opsApp), 'ops', config.ops, opened);
+  const opsUrl = await openListener(createServer(listenerOf(() => opsApp)), 'ops', config.ops, opened);
 
   const reloader = new Reloader({
     running: config,
@@ -107,7 +108,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
   let adminApp = openAdmin(config);
-  const adminServer = createServer((req, res) => adminApp(req, res));
+  const adminServer = createServer(listenerOf(() => adminApp));
   const adminUrl = config.admin && (await openListener(adminServer, 'admin', config.admin, opened));
 
   function openAdmin(config: Config) {

@@ -1,5 +1,6 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
+import { answerProblem } from './problems/answer.ts';
 
 /**
  * An Express application without the defaults that guess: it says nothing of itself, computes no ETags, leaves queries
@@ -13,6 +14,17 @@ export function createStrictApp(): Express {
   app.enable('case sensitive routing');
   app.enable('strict routing');
   return app;
+}
+
+/**
+ * For `createServer`; asks for the application at each request. A target that is no URL never gets as far as a handler:
+ * Express has a page of its own for it.
+ */
+export function listenerOf(app: () => Express): RequestListener {
+  return (req, res) => {
+    if (URL.canParse(req.url ?? '', 'http://listener')) app()(req, res);
+    else answerProblem(res, { code: 'bad_request', detail: 'The target of this request is neither a path nor a URL.' });
+  };
 }
 
 /**
