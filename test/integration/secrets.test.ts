@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createApiKey } from '../../src/keys/api-key.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -31,21 +31,21 @@ describe.each([
   let said: string[];
 
   beforeEach(async () => {
-    redis = await startRedis();
+    const server = await startRedis();
+    redis = server;
+    onTestFinished(() => server.stop());
     await redis.command('ACL', 'SETUSER', 'gateway', 'on', `>${STORE_PASSWORD}`, '~*', '&*', '+@all');
-    backend = await startBackend(answer);
-    gateway = await startTestGateway({
+    const answering = await startBackend(answer);
+    backend = answering;
+    onTestFinished(() => answering.close());
+    const started = await startTestGateway({
       storeUrl: `redis://gateway:${STORE_PASSWORD}@127.0.0.1:${redis.port}`,
       upstreamUrl: backend.url,
       config: { logging: { level: 'trace' }, overrides: { spent: { requests_per_hour: 1 } } },
     });
+    gateway = started;
+    onTestFinished(() => started.close());
     said = [];
-  });
-
-  afterEach(async () => {
-    await gateway.close();
-    await backend.close();
-    await redis.stop();
   });
 
   /** Makes the key the customer's; records are public, so the tests may write them. */
