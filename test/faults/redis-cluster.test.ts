@@ -61,14 +61,14 @@ function reserveSteadily({ windows }: Store, customer: string) {
       );
     }
   })();
-  return {
-    granted: () => granted,
-    async stop() {
-      stopped = true;
-      await done;
-      return { granted, failures };
-    },
+  const stop = async () => {
+    stopped = true;
+    await done;
+    return { granted, failures };
   };
+  // A store that was closed refuses at once: in a test that failed this would go round and round.
+  onTestFinished(async () => void (await stop()));
+  return { granted: () => granted, stop };
 }
 
 test('a slot that moves costs no call, no unit and no notice of a change', async () => {
