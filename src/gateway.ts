@@ -10,27 +10,10 @@ import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
 import { createLogger, type LogDestination } from './observability/logger.ts';
 import { createMetrics } from './observability/metrics.ts';
-import type { ReloadOutcome, ReloadTrigger } from './reload/reloader.ts';
 import { openLog, openObservedStore } from './runtime.ts';
 import { seed } from './seed.ts';
-import { beginToServe } from './serving.ts';
+import { beginToServe, type Gateway } from './serving.ts';
 import { readVersion } from './version.ts';
-
-/** Where the listeners can be reached, as URLs without a path. */
-export interface GatewayAddresses {
-  readonly public: string;
-  readonly ops: string;
-  /** Undefined without an `admin` section. */
-  readonly admin: string | undefined;
-}
-
-export interface Gateway {
-  readonly addresses: GatewayAddresses;
-  /** Reads the configuration file again; besides, every change of it is noticed. Never rejects. */
-  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
-  /** Stops being ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
-  close(): Promise<void>;
-}
 
 /** What tests put in place of the real thing. */
 export interface GatewayOverrides {

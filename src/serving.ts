@@ -1,8 +1,24 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from './config/config.ts';
 import type { ControlPlane } from './control-plane.ts';
-import type { Gateway, GatewayAddresses } from './gateway.ts';
 import type { Logger } from './observability/logger.ts';
+import type { ReloadOutcome, ReloadTrigger } from './reload/reloader.ts';
+
+/** Where the listeners can be reached, as URLs without a path. */
+export interface GatewayAddresses {
+  readonly public: string;
+  readonly ops: string;
+  /** Undefined without an `admin` section. */
+  readonly admin: string | undefined;
+}
+
+export interface Gateway {
+  readonly addresses: GatewayAddresses;
+  /** Reads the configuration file again; besides, every change of it is noticed. Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
+  /** Stops being ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
+  close(): Promise<void>;
+}
 
 /** Those who serve callers, as they begin and end. */
 export interface Callers {

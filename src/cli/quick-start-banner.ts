@@ -1,5 +1,5 @@
 import type { SeedCustomer } from '../config/config.ts';
-import type { GatewayAddresses } from '../gateway.ts';
+import type { GatewayAddresses } from '../serving.ts';
 
 /** What to try first, as lines that can be copied. */
 export function quickStartBanner(customers: readonly SeedCustomer[], addresses: GatewayAddresses): string {

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { type Gateway, startGateway } from '../gateway.ts';
+import { startGateway } from '../gateway.ts';
+import type { Gateway } from '../serving.ts';
 import { workerCount } from '../workers/worker-count.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Clock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { type Gateway, type GatewayAddresses, startGateway } from '../../src/gateway.ts';
+import { startGateway } from '../../src/gateway.ts';
+import type { Gateway, GatewayAddresses } from '../../src/serving.ts';
 import { startRedis } from './redis-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token-of-the-tests';
