@@ -1,8 +1,8 @@
-interface Node<Key, Value> {
+import { type Linked, LinkedList } from './linked-list.ts';
+
+interface Node<Key, Value> extends Linked<Node<Key, Value>> {
   readonly key: Key;
   readonly value: Value;
-  older: Node<Key, Value> | undefined;
-  newer: Node<Key, Value> | undefined;
 }
 
 /**
@@ -14,8 +14,8 @@ interface Node<Key, Value> {
 export class LruMap<Key, Value> {
   readonly #capacity: number;
   readonly #nodes = new Map<Key, Node<Key, Value>>();
-  #oldest: Node<Key, Value> | undefined;
-  #newest: Node<Key, Value> | undefined;
+  /** Least recently used first. */
+  readonly #order = new LinkedList<Node<Key, Value>>();
 
   constructor(capacity: number) {
     this.#capacity = capacity;
@@ -29,9 +29,9 @@ export class LruMap<Key, Value> {
   get(key: Key): Value | undefined {
     const node = this.#nodes.get(key);
     if (node === undefined) return undefined;
-    if (node !== this.#newest) {
-      this.#unlink(node);
-      this.#append(node);
+    if (node !== this.#order.last) {
+      this.#order.remove(node);
+      this.#order.append(node);
     }
     return node.value;
   }
@@ -39,39 +39,22 @@ export class LruMap<Key, Value> {
   /** Counts as a use. */
   set(key: Key, value: Value): void {
     this.delete(key);
-    if (this.#oldest !== undefined && this.#nodes.size >= this.#capacity) this.delete(this.#oldest.key);
-    const node = { key, value, older: undefined, newer: undefined };
+    const { first } = this.#order;
+    if (first !== undefined && this.#nodes.size >= this.#capacity) this.delete(first.key);
+    const node = { key, value, previous: undefined, next: undefined };
     this.#nodes.set(key, node);
-    this.#append(node);
+    this.#order.append(node);
   }
 
   delete(key: Key): void {
     const node = this.#nodes.get(key);
     if (node === undefined) return;
     this.#nodes.delete(key);
-    this.#unlink(node);
+    this.#order.remove(node);
   }
 
   clear(): void {
     this.#nodes.clear();
-    this.#oldest = undefined;
-    this.#newest = undefined;
-  }
-
-  #append(node: Node<Key, Value>): void {
-    node.older = this.#newest;
-    if (this.#newest === undefined) this.#oldest = node;
-    else this.#newest.newer = node;
-    this.#newest = node;
-  }
-
-  #unlink(node: Node<Key, Value>): void {
-    const { older, newer } = node;
-    if (older === undefined) this.#oldest = newer;
-    else older.newer = newer;
-    if (newer === undefined) this.#newest = older;
-    else newer.older = older;
-    node.older = undefined;
-    node.newer = undefined;
+    this.#order.clear();
   }
 }

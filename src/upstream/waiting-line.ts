@@ -1,8 +1,8 @@
+import { type Linked, LinkedList } from '../linked-list.ts';
+
 /** Where somebody stands. */
-interface Place<Member> {
+interface Place<Member> extends Linked<Place<Member>> {
   readonly member: Member;
-  ahead: Place<Member> | undefined;
-  behind: Place<Member> | undefined;
 }
 
 export interface InLine<Member> {
@@ -15,8 +15,7 @@ export interface InLine<Member> {
  * first member means to walk over all who have left, and for the collector it is what `Deadlines` tells.
  */
 export class WaitingLine<Member extends InLine<Member>> {
-  #first: Place<Member> | undefined;
-  #last: Place<Member> | undefined;
+  readonly #places = new LinkedList<Place<Member>>();
   #length = 0;
 
   get length(): number {
@@ -24,11 +23,9 @@ export class WaitingLine<Member extends InLine<Member>> {
   }
 
   join(member: Member): void {
-    const place: Place<Member> = { member, ahead: this.#last, behind: undefined };
+    const place = { member, previous: undefined, next: undefined };
     member.place = place;
-    if (this.#last === undefined) this.#first = place;
-    else this.#last.behind = place;
-    this.#last = place;
+    this.#places.append(place);
     this.#length++;
   }
 
@@ -37,20 +34,13 @@ export class WaitingLine<Member extends InLine<Member>> {
     const { place } = member;
     if (place === undefined) return;
     member.place = undefined;
-    const { ahead, behind } = place;
-    if (ahead === undefined) this.#first = behind;
-    else ahead.behind = behind;
-    if (behind === undefined) this.#last = ahead;
-    else behind.ahead = ahead;
-    // So that one who left long ago keeps nobody who came after it.
-    place.ahead = undefined;
-    place.behind = undefined;
+    this.#places.remove(place);
     this.#length--;
   }
 
   /** The first one, who waits no longer; undefined when nobody waits. */
   next(): Member | undefined {
-    const member = this.#first?.member;
+    const member = this.#places.first?.member;
     if (member !== undefined) this.leave(member);
     return member;
   }
