@@ -9,7 +9,6 @@ import type { Environment } from './config/substitute.ts';
 import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
 import { createLogger, type LogDestination } from './observability/logger.ts';
-import { createMetrics } from './observability/metrics.ts';
 import { openLog, openObservedStore } from './runtime.ts';
 import { seed } from './seed.ts';
 import { beginToServe, type Gateway } from './serving.ts';
@@ -38,17 +37,10 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     ? { destination: logDestination, droppedLines: () => 0 }
     : openLog(opened, { shared: false });
   const logger = createLogger({ level: config.logging.level, destination });
-  const metrics = createMetrics({
-    version,
-    configHash: config.hash,
-    configLoadedAtMs: startedAtMs,
-    storeIsWiped: () => store.status().wiped,
-    upstreams: () => dataPlane.facts().upstreams,
-    highestUsage: (count) => dataPlane.highestUsage(count),
-    droppedLogLines: droppedLines,
-    defaultMetrics: true,
-  });
-  const store = await openObservedStore(config, { metrics, logger, clock }, opened);
+  const upstreams = () => dataPlane.facts().upstreams;
+  const highestUsage = (count: number) => dataPlane.highestUsage(count);
+  const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
   if (config.seed) await seed(config.seed.customers, store.records, new Date(startedAtMs).toISOString());
 
   const dataPlane = await openDataPlane(config, { store, metrics, logger, destination, clock });

@@ -1,10 +1,10 @@
-/** What every process of the gateway has, whatever it does: a log, and a store that is observed. */
+/** What every process of the gateway has, whatever it does: a log, a store that is observed, and the metrics. */
 import { fstatSync } from 'node:fs';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { openLogStream } from './observability/log-stream.ts';
 import type { LogDestination, Logger } from './observability/logger.ts';
-import type { Metrics } from './observability/metrics.ts';
+import { createMetrics, type Metrics, type MetricsOptions } from './observability/metrics.ts';
 import { wholeLines } from './observability/whole-lines.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store, StoreObserver } from './store/store.ts';
@@ -24,22 +24,33 @@ export function openLog(opened: AsyncDisposableStack, { shared }: { shared: bool
   return { destination, droppedLines: destination.droppedLines };
 }
 
-interface StoreParts {
-  readonly metrics: Metrics;
+interface ObservedStoreParts extends Pick<MetricsOptions, 'version' | 'upstreams' | 'highestUsage'> {
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly startedAtMs: number;
+  readonly droppedLines: Log['droppedLines'];
 }
 
-/** @throws Error as {@link openStore}. */
-export async function openObservedStore(config: Config, parts: StoreParts, opened: AsyncDisposableStack) {
-  const { metrics, logger, clock } = parts;
+/** The store, and the metrics that say how it is with it and with all else. @throws Error as {@link openStore}. */
+export async function openObservedStore(config: Config, parts: ObservedStoreParts, opened: AsyncDisposableStack) {
+  const { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage } = parts;
+  const metrics = createMetrics({
+    version,
+    configHash: config.hash,
+    configLoadedAtMs: startedAtMs,
+    storeIsWiped: () => store.status().wiped,
+    upstreams,
+    highestUsage,
+    droppedLogLines: droppedLines,
+    defaultMetrics: true,
+  });
   const store: Store = await openStore(config.store, {
     clock,
     observer: observeStore(metrics, logger),
     warn: (message) => logger.warn(message),
   });
   opened.defer(() => store.close());
-  return store;
+  return { store, metrics };
 }
 
 /** The store's metrics, and one log line for each change between reachable and not. */

@@ -8,7 +8,6 @@ import { processEnvironment } from '../config/environment.ts';
 import { openControlPlane, type Serving } from '../control-plane.ts';
 import { openIdentity, openQuota } from '../data-plane.ts';
 import { createLogger } from '../observability/logger.ts';
-import { createMetrics } from '../observability/metrics.ts';
 import { openLog, openObservedStore } from '../runtime.ts';
 import { beginToServe, type Gateway } from '../serving.ts';
 import type { Store } from '../store/store.ts';
@@ -32,17 +31,10 @@ export async function startPrimary(config: Config): Promise<Gateway> {
 
   const { destination, droppedLines } = openLog(opened, { shared: true });
   const logger = createLogger({ level: config.logging.level, destination });
-  const metrics = createMetrics({
-    version,
-    configHash: config.hash,
-    configLoadedAtMs: startedAtMs,
-    storeIsWiped: () => store.status().wiped,
-    upstreams: () => [],
-    highestUsage: () => [],
-    droppedLogLines: droppedLines,
-    defaultMetrics: true,
-  });
-  const store = await openObservedStore(config, { metrics, logger, clock }, opened);
+  // What callers are served with is the workers' to tell.
+  const none = { upstreams: () => [], highestUsage: () => [] };
+  const observed = { logger, clock, version, startedAtMs, droppedLines, ...none };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
   // It admits nobody, so it is no instance: it tells limits, and what is used of them.
   const quota = openQuota(config, { store, instances: { count: 1 }, clock }, opened);
 

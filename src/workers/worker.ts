@@ -7,7 +7,6 @@ import { systemClock, systemScheduler } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { type DataPlane, openDataPlane, type ServingFacts } from '../data-plane.ts';
 import { createLogger, type Logger } from '../observability/logger.ts';
-import { createMetrics } from '../observability/metrics.ts';
 import { openLog, openObservedStore } from '../runtime.ts';
 import { readVersion } from '../version.ts';
 import { type Answers, type Question, readToWorker, type ToPrimary } from './messages.ts';
@@ -70,17 +69,11 @@ async function start(place: number, config: Config): Promise<Running> {
   await using opened = new AsyncDisposableStack();
   const { destination, droppedLines } = openLog(opened, { shared: true });
   const logger = createLogger({ level: config.logging.level, destination }).child({ worker: place });
-  const metrics = createMetrics({
-    version: readVersion(),
-    configHash: config.hash,
-    configLoadedAtMs: clock.nowMs(),
-    storeIsWiped: () => store.status().wiped,
-    upstreams: () => dataPlane.facts().upstreams,
-    highestUsage: (count) => dataPlane.highestUsage(count),
-    droppedLogLines: droppedLines,
-    defaultMetrics: true,
-  });
-  const store = await openObservedStore(config, { metrics, logger, clock }, opened);
+  const upstreams = () => dataPlane.facts().upstreams;
+  const highestUsage = (count: number) => dataPlane.highestUsage(count);
+  const [version, startedAtMs] = [readVersion(), clock.nowMs()];
+  const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
   const shared = new SharedFailures(
     (failures) => send({ kind: 'failures', failures: failures.map(([block, count]) => [block, count]) }),
     systemScheduler,
