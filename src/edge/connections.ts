@@ -3,7 +3,8 @@
  *
  * - In all: at the limit, a newcomer takes the place of a connection that does nothing, so that whoever opens connections
  *   and sends slowly or nothing keeps nobody out. First goes the oldest that has never sent a whole request in its time,
- *   or where such are most, then one without a request under way. Where all are busy, some more are let in to be told so, and the rest is cut.
+ *   or where such are most, then one without a request under way. Where all are busy, some more are let in to be told so,
+ *   and the rest is cut.
  * - Each: so many requests are worked on at once; further ones that it pipelined wait, unread as far as possible, and are
  *   answered in their order.
  * - Callers that do not take their answers are cut: what waits for them is memory.

@@ -27,14 +27,16 @@ export interface Exchange {
 }
 
 /** Writes a problem document as the whole answer (RFC 9457); a HEAD gets its header fields only. */
-export function sendProblem({ req, res, requestId }: Exchange, problem: Problem): void {
+export function sendProblem(exchange: Exchange, problem: Problem): void {
+  const { res, requestId } = exchange;
   const body = problemBody(problem, requestId);
   res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
-  setImmediate(end, res, req.method === 'HEAD' ? undefined : body);
+  setImmediate(end, exchange, body);
 }
 
 /** Writes a document of the gateway's own as the whole answer: it is about the caller, so nobody may keep it. */
-export function sendJson({ req, res, requestId }: Exchange, document: object): void {
+export function sendJson(exchange: Exchange, document: object): void {
+  const { res, requestId } = exchange;
   const body = JSON.stringify(document);
   res.writeHead(200, [
     'X-Request-Id',
@@ -46,10 +48,10 @@ export function sendJson({ req, res, requestId }: Exchange, document: object): v
     'Cache-Control',
     'no-store',
   ]);
-  setImmediate(end, res, req.method === 'HEAD' ? undefined : body);
+  setImmediate(end, exchange, body);
 }
 
 /** At the end of the turn of the event loop, with all other answers of it: the fewer times callers are woken up, the better. */
-function end(res: Response, body: string | undefined): void {
-  res.end(body);
+function end({ req, res }: Exchange, body: string): void {
+  res.end(req.method === 'HEAD' ? undefined : body);
 }

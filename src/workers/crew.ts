@@ -144,8 +144,7 @@ export class Crew {
   }
 
   beginDrain(): void {
-    this.#isEnding = true;
-    for (const { next } of this.#places) next?.cancel();
+    this.#fillNoMore();
     for (const { shift } of this.#places) if (shift) tell(shift, { kind: 'begin_drain' });
   }
 
@@ -162,8 +161,7 @@ export class Crew {
 
   /** At once. */
   async kill(): Promise<void> {
-    this.#isEnding = true;
-    for (const { next } of this.#places) next?.cancel();
+    this.#fillNoMore();
     for (const { shift } of this.#places) shift?.worker.process.kill('SIGKILL');
     await this.#ended();
   }
@@ -196,6 +194,11 @@ export class Crew {
     // What cannot be sent any more: its end is told by itself.
     worker.on('error', (error) => this.#options.logger.warn({ err: error, worker: place.id }, 'a worker is not heard'));
     worker.once('exit', (code, signal) => this.#leave(place, shift, signal ?? code));
+  }
+
+  #fillNoMore(): void {
+    this.#isEnding = true;
+    for (const { next } of this.#places) next?.cancel();
   }
 
   #hear(place: Place, shift: Shift, message: ToPrimary): void {
