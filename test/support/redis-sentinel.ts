@@ -11,11 +11,10 @@ import {
   end,
   launchOnFreePort,
   launchUntil,
-  portSetting,
+  portSettings,
   type RedisServer,
   type ServerTls,
   startRedis,
-  tlsSettings,
 } from './redis-server.ts';
 
 const SENTINELS = 3;
@@ -131,13 +130,10 @@ function launchSentinel(
   lines: readonly string[],
 ): Promise<{ port: number; server: ChildProcess }> {
   const program = inject('redisServer');
-  const settings = tls === undefined ? [] : tlsSettings(folder, tls).map((setting) => setting.join(' '));
   return launchOnFreePort((port) => {
     const file = join(folder, `sentinel-${port}.conf`);
-    writeFileSync(
-      file,
-      ['bind 127.0.0.1', ...settings, `${portSetting(tls)} ${port}`, `dir ${folder}`, ...lines, ''].join('\n'),
-    );
+    const listening = portSettings(port, folder, tls).map((setting) => setting.join(' '));
+    writeFileSync(file, ['bind 127.0.0.1', ...listening, `dir ${folder}`, ...lines, ''].join('\n'));
     return launchUntil('+monitor master', program, [file, '--sentinel']);
   }, undefined);
 }

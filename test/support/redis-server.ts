@@ -60,9 +60,10 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   const { port: wantedPort, highestPort, args = [], tls } = options;
   const program = inject('redisServer');
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
-  const settings = tls === undefined ? [] : tlsSettings(folder, tls).map(([name, value]) => [`--${name}`, value]);
-  const launch = (port: number) =>
-    launchServer(program, folder, [`--${portSetting(tls)}`, String(port), ...settings.flat(), ...args]);
+  const launch = (port: number) => {
+    const listening = portSettings(port, folder, tls).flatMap(([name, value]) => [`--${name}`, value]);
+    return launchServer(program, folder, [...listening, ...args]);
+  };
   const started = await launchOnFreePort(launch, wantedPort, highestPort);
   const { port } = started;
   let server: ChildProcess | undefined = started.server;
@@ -168,22 +169,23 @@ export function connectTo(port: number, { password, tls }: Pick<RedisServerOptio
   return new Redis(port, '127.0.0.1', { protocol: 2, disableClientInfo: true, ...access }).on('error', () => undefined);
 }
 
-/** The setting that has the port. */
-export function portSetting(tls: ServerTls | undefined): 'port' | 'tls-port' {
-  return tls === undefined ? 'port' : 'tls-port';
-}
-
-/** Of a server or sentinel, with the certificates in files of this folder. Clients need none. */
-export function tlsSettings(folder: string, { cert, key, ca }: ServerTls): readonly [name: string, value: string][] {
+/** Of a server or sentinel: its port, with TLS where wanted, certificates in files of this folder. Clients need none. */
+export function portSettings(
+  port: number,
+  folder: string,
+  tls: ServerTls | undefined,
+): [name: string, value: string][] {
+  if (tls === undefined) return [['port', String(port)]];
   const file = (name: string, content: string) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
   return [
     ['port', '0'],
-    ['tls-cert-file', file('cert.pem', cert)],
-    ['tls-key-file', file('key.pem', key)],
-    ['tls-ca-cert-file', file('ca.pem', ca)],
+    ['tls-port', String(port)],
+    ['tls-cert-file', file('cert.pem', tls.cert)],
+    ['tls-key-file', file('key.pem', tls.key)],
+    ['tls-ca-cert-file', file('ca.pem', tls.ca)],
     ['tls-auth-clients', 'no'],
     ['tls-replication', 'yes'],
   ];
