@@ -3,20 +3,21 @@
  * however many processes serve callers.
  */
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
 import { dirname, resolve } from 'node:path';
 import { createAdminApp } from './admin/admin-app.ts';
 import { createJwtVerifier, type JwtVerifier } from './admin/jwt.ts';
 import type { AdminParts } from './admin/parts.ts';
 import { RemoteKeySet } from './admin/remote-key-set.ts';
 import type { WorkerStatus } from './admin/status.ts';
-import { type Clock, systemScheduler } from './clock.ts';
+import { type Clock, systemClock, systemScheduler } from './clock.ts';
 import type { AdminJwtConfig, Config } from './config/config.ts';
 import { digestOf, parseConfig, readConfigFile } from './config/load.ts';
 import type { Environment } from './config/substitute.ts';
 import { openListener, type ServingFacts } from './data-plane.ts';
 import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
+import { createOperatorServer } from './operator-server.ts';
+import { limitExpositions } from './ops/exposition-limit.ts';
 import { createOpsApp, type OpsAppParts } from './ops/ops-app.ts';
 import { assessReadiness } from './ops/readiness.ts';
 import type { CustomerQuota } from './quota/customer-quota.ts';
@@ -73,7 +74,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   let draining = false;
 
   const opsApp = createOpsApp({
-    metrics: exposition,
+    metrics: limitExpositions(exposition, systemClock, systemScheduler),
     readiness: () => {
       const { store, announced, upstreams } = serving.facts();
       const { reached, up, wiped } = store;
@@ -87,7 +88,12 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     publicKeys: () => serving.publicKeys(),
     logger,
   });
-  const opsUrl = await openListener(createServer(listenerOf(() => opsApp)), 'ops', config.ops, opened);
+  const opsServer = createOperatorServer(
+    listenerOf(() => opsApp),
+    clock,
+    opened,
+  );
+  const opsUrl = await openListener(opsServer, 'ops', config.ops, opened);
 
   const reloader = new Reloader({
     running: config,
@@ -108,7 +114,11 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
   let adminApp = openAdmin(config);
-  const adminServer = createServer(listenerOf(() => adminApp));
+  const adminServer = createOperatorServer(
+    listenerOf(() => adminApp),
+    clock,
+    opened,
+  );
   const adminUrl = config.admin && (await openListener(adminServer, 'admin', config.admin, opened));
 
   function openAdmin(config: Config) {

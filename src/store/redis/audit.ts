@@ -43,6 +43,8 @@ function fieldsFrom(values: readonly string[]): AuditFields {
 
 function checkedId(cursor: string): string {
   const parts = ENTRY_ID.exec(cursor)?.slice(1);
-  if (parts === undefined || parts.some((part) => BigInt(part) >= ID_PARTS)) throw new InvalidCursorError();
+  const isEntryId = parts?.every((part) => BigInt(part) < ID_PARTS) && parts.some((part) => BigInt(part) > 0n);
+  // Nothing is below 0-0, and Redis refuses to look there.
+  if (!isEntryId) throw new InvalidCursorError();
   return cursor;
 }
