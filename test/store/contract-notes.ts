@@ -121,7 +121,7 @@ export function notesContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await audit.list(undefined, 10)).toEqual({ items: [], next: undefined });
     });
 
-    test.each(['', 'x', '5.5', '-', '1-', '-1', '18446744073709551616-0', '(1-1', '+', 'MS4='])(
+    test.each(['', 'x', '5.5', '-', '1-', '-1', '18446744073709551616-0', '(1-1', '+', 'MS4=', '0-0', '00-00'])(
       'refuses a cursor that it never gave: %j',
       async (cursor) => {
         const { audit, observer } = await open();
