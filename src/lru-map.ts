@@ -5,20 +5,26 @@ interface Node<Key, Value> extends Linked<Node<Key, Value>> {
   readonly value: Value;
 }
 
+/** An insertion into a full map looks at no more entries than this. */
+const EVICTION_CANDIDATES = 8;
+
 /**
- * A map of at most `capacity` entries: a new one beyond that takes the place of the least recently used.
+ * A map of at most `capacity` entries: a new one beyond that evicts the least recently used. Entries that `mayEvict` wants
+ * kept stay, so the map exceeds its capacity while it finds no other.
  *
  * Entries are linked in the order of use. The insertion order of a Map would not do: whoever asks a Map for its first
  * key walks over every hole that deletions left, which is tens of microseconds an eviction at 100,000 entries.
  */
 export class LruMap<Key, Value> {
   readonly #capacity: number;
+  readonly #mayEvict: (value: Value) => boolean;
   readonly #nodes = new Map<Key, Node<Key, Value>>();
   /** Least recently used first. */
   readonly #order = new LinkedList<Node<Key, Value>>();
 
-  constructor(capacity: number) {
+  constructor(capacity: number, mayEvict: (value: Value) => boolean = () => true) {
     this.#capacity = capacity;
+    this.#mayEvict = mayEvict;
   }
 
   get size(): number {
@@ -39,8 +45,7 @@ export class LruMap<Key, Value> {
   /** Counts as a use. */
   set(key: Key, value: Value): void {
     this.delete(key);
-    const { first } = this.#order;
-    if (first !== undefined && this.#nodes.size >= this.#capacity) this.delete(first.key);
+    if (this.#nodes.size >= this.#capacity) this.#evict();
     const node = { key, value, previous: undefined, next: undefined };
     this.#nodes.set(key, node);
     this.#order.append(node);
@@ -56,5 +61,23 @@ export class LruMap<Key, Value> {
   clear(): void {
     this.#nodes.clear();
     this.#order.clear();
+  }
+
+  /** In no particular order. */
+  *values(): Generator<Value, void> {
+    for (const { value } of this.#nodes.values()) yield value;
+  }
+
+  #evict(): void {
+    for (let looked = 0; looked < EVICTION_CANDIDATES; looked++) {
+      const { first } = this.#order;
+      if (first === undefined) return;
+      if (this.#mayEvict(first.value)) {
+        this.delete(first.key);
+        return;
+      }
+      this.#order.remove(first);
+      this.#order.append(first);
+    }
   }
 }

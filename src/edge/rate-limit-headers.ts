@@ -13,7 +13,7 @@ const BURST_RESET_SECONDS = 1;
 
 export interface QuotaState {
   readonly limit: number;
-  /** A lower bound of what is left. */
+  /** As `remaining` of an admission in src/quota/admission.ts. */
   readonly remaining: number;
   /** Seconds until more than `remaining` become available, at least 1. */
   readonly resetSeconds: number;

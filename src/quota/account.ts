@@ -4,10 +4,12 @@ import type { Admission } from './admission.ts';
 import type { Instant, Lease } from './lease.ts';
 import { RateMeter } from './rate-meter.ts';
 
-/** A request that waits for the answer of the store. */
+/** A request that waits for the reply of the store. */
 export interface Waiter {
+  /** Monotonic ms: when it arrived. */
+  readonly since: number;
   /** Monotonic ms: it is not to wait any longer. */
-  readonly until: number;
+  until: number;
   resolve(admission: Admission): void;
   reject(error: unknown): void;
 }

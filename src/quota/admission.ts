@@ -6,7 +6,10 @@ export type QuotaMode = 'lease' | 'store' | 'local';
 export interface Admitted {
   readonly outcome: 'admitted';
   readonly mode: QuotaMode;
-  /** A lower bound of what is left. */
+  /**
+   * What was left at the store's last reply to this instance, at most one lease ago, less what this instance used since.
+   * Other instances may have used more, or given units back.
+   */
   readonly remaining: number;
   /** Monotonic ms: from then on the request must not begin upstream. */
   readonly beginBefore: number;

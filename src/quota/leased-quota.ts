@@ -10,15 +10,19 @@
  * belongs to its lease. What is not used goes back to the bucket it was counted in, once, on the connection that granted
  * it, and is never moved to a newer lease.
  *
+ * A usage reset or a lower limit ends the open leases at once. Units of a lease that ended are never handed out again,
+ * also when the request that took one gives it back later.
+ *
  * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs nothing.
  *
  * The store is taken for absent while its connection is down, or a reservation has been waiting for more than
  * `timeoutMs`: then nobody waits for it, and `withoutStore` decides. A late grant is given back whole.
  */
 import type { Clock, Scheduler } from '../clock.ts';
+import { LruMap } from '../lru-map.ts';
 import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { Account, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
-import { type Admission, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
+import { type Admission, CLOCK_DRIFT, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';
@@ -76,17 +80,18 @@ export interface LeasedQuotaOptions {
   readonly scheduler: Scheduler;
   /** How long a request waits for the store. */
   readonly timeoutMs: number;
-  /** Customers held in memory; beyond it idle ones are forgotten. */
+  /** Customers held in memory; beyond it the least recently used idle ones are evicted. */
   readonly accounts: number;
 }
 
 export class LeasedQuota implements HourlyQuota {
   readonly #options: LeasedQuotaOptions;
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts: LruMap<string, Account>;
   #overdueCalls = 0;
 
   constructor(options: LeasedQuotaOptions) {
     this.#options = options;
+    this.#accounts = new LruMap(options.accounts, (account) => account.isIdle);
   }
 
   admit(customer: string, terms: Terms): Admission | Promise<Admission> {
@@ -98,7 +103,8 @@ export class LeasedQuota implements HourlyQuota {
     if (account.refusal && now.monotonicMs < account.refusal.until) return this.#refused(account.refusal, 'lease');
     if (!this.#storeAnswers(customer)) return this.#options.withoutStore.admit(account);
     return new Promise((resolve, reject) => {
-      account.waiters.push({ until: now.monotonicMs + this.#options.timeoutMs, resolve, reject });
+      const since = now.monotonicMs;
+      account.waiters.push({ since, until: since + this.#options.timeoutMs, resolve, reject });
       this.#reserve(account);
     });
   }
@@ -149,36 +155,23 @@ export class LeasedQuota implements HourlyQuota {
   #accountOf(customer: string, terms: Terms): Account {
     const account = this.#accounts.get(customer);
     if (account === undefined) return this.#openAccount(customer, terms);
-    const { limit, usageResetAt } = account.terms;
-    if (limit === terms.limit && usageResetAt === terms.usageResetAt) return account;
+    const before = account.terms;
+    if (before.limit === terms.limit && before.usageResetAt === terms.usageResetAt) return account;
     account.terms = terms;
     account.refusal = undefined;
-    const wasReset = usageResetAt !== terms.usageResetAt;
-    // After a reset the window that these units were counted in is gone, and the new one does not know of them. A lower
-    // limit holds from this request on, and units that are more than it allows go back.
-    if (wasReset || terms.limit < limit) for (const lease of [...account.leases]) this.#endLease(account, lease);
-    if (!wasReset && account.lastReply) {
-      account.lastReply.free = Math.max(0, account.lastReply.free + terms.limit - limit);
+    // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
+    // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
+    if (endsLeases(before, terms)) for (const lease of [...account.leases]) this.#endLease(account, lease);
+    if (before.usageResetAt === terms.usageResetAt && account.lastReply) {
+      account.lastReply.free = Math.max(0, account.lastReply.free + terms.limit - before.limit);
     }
     return account;
   }
 
   #openAccount(customer: string, terms: Terms): Account {
-    if (this.#accounts.size >= this.#options.accounts) this.#forgetAnIdleAccount();
     const account = new Account(customer, terms);
     this.#accounts.set(customer, account);
     return account;
-  }
-
-  /** Looks at the few oldest; those in use go to the end of the line. */
-  #forgetAnIdleAccount(): void {
-    let looked = 0;
-    for (const [customer, account] of this.#accounts) {
-      this.#accounts.delete(customer);
-      if (account.isIdle) return;
-      this.#accounts.set(customer, account);
-      if (++looked === 8) return;
-    }
   }
 
   #now(): Instant {
@@ -211,14 +204,14 @@ export class LeasedQuota implements HourlyQuota {
 
   #admitted(account: Account, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const reply = account.lastReply;
+    const { lastReply: reply, terms } = account;
     return {
       outcome: 'admitted',
       mode,
       remaining: (reply?.free ?? 0) + unitsLeft,
       beginBefore: lease.beginBefore,
       beginBeforeWallMs: lease.beginBeforeWallMs,
-      giveBack: () => this.#takeBack(account, lease),
+      giveBack: () => this.#takeBack(account, lease, terms),
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
   }
@@ -259,8 +252,8 @@ export class LeasedQuota implements HourlyQuota {
 
   #received(account: Account, call: Call, grant: Grant): void {
     this.#endCall(account, call);
-    const { limit, usageResetAt } = account.terms;
-    if (call.overdue || call.terms.usageResetAt !== usageResetAt || call.terms.limit > limit) {
+    if (!call.overdue) this.#forgiveStandstill(account, call);
+    if (call.overdue || endsLeases(call.terms, account.terms)) {
       this.#giveBackLater(account, grant, grant.granted);
     } else {
       this.#use(account, call, grant);
@@ -282,10 +275,26 @@ export class LeasedQuota implements HourlyQuota {
     this.#serve(account, now);
     if (grant.granted >= call.need) return;
 
-    // Nothing is left for those who still wait, nor for whoever comes before this can change.
+    // Nothing is left for the waiters, nor for requests that arrive before this can change.
     if (call.terms.limit !== account.terms.limit) return;
-    account.refusal = rememberRefusal(call.terms, grant, receivedAt);
-    for (const waiter of account.waiters.splice(0)) waiter.resolve(this.#refused(account.refusal, 'store'));
+    const refusal = rememberRefusal(call, grant, receivedAt);
+    account.refusal = refusal;
+    // Requests that arrived while the call was under way, but after that instant, are not refused by this reply.
+    const { monotonicMs: askedAt } = call.asked;
+    const undecided = account.waiters.findIndex(({ since }) => since > askedAt && since >= refusal.until);
+    const refused = account.waiters.splice(0, undecided < 0 ? account.waiters.length : undecided);
+    for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
+  }
+
+  /**
+   * A reply that is read after the call's time-out, though the call is not overdue, had arrived in time: the process stood
+   * still. Requests that need another call get a whole time-out for it.
+   */
+  #forgiveStandstill(account: Account, { asked }: Call): void {
+    const { clock, timeoutMs } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs < asked.monotonicMs + timeoutMs) return;
+    for (const waiter of account.waiters) waiter.until = nowMs + timeoutMs;
   }
 
   #serve(account: Account, now: Instant): void {
@@ -367,8 +376,8 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   /** A unit whose request did not begin: for the next request on the same lease, while that runs. */
-  #takeBack(account: Account, lease: Lease): void {
-    if (!lease.runsAt(this.#now())) {
+  #takeBack(account: Account, lease: Lease, terms: Terms): void {
+    if (!lease.runsAt(this.#now()) || endsLeases(terms, account.terms)) {
       this.#giveBackLater(account, lease.grant, 1);
       return;
     }
@@ -400,14 +409,21 @@ export class LeasedQuota implements HourlyQuota {
   }
 }
 
+/** Whether a change of terms ends the leases that were granted before it. */
+function endsLeases(before: Terms, now: Terms): boolean {
+  return before.usageResetAt !== now.usageResetAt || before.limit > now.limit;
+}
+
 /**
  * Until the first instant at which asking again may help: units drop out of the window, or come back from a lease that
- * some gateway still holds. `receivedAt`: monotonic ms.
+ * some gateway still holds. That instant is never later than by the store's clock: it counts from when the store was
+ * asked, by a clock that may run slow. What clients are told to wait is never shorter: it counts from when the reply was
+ * received (monotonic ms). So a client that was told to wait by one gateway meets no older refusal at another.
  */
-function rememberRefusal(terms: Terms, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal({ terms, asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
-  const until = receivedAt + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS);
+  const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS) / CLOCK_DRIFT;
   return { terms, until, moreAt: moreAt(grant, receivedAt) };
 }
