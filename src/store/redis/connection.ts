@@ -23,6 +23,8 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
 const PROBE_INTERVAL_MS = 200;
 const HEARTBEAT_MS = 5000;
+/** How long closing waits for replies that are still due. */
+const CLOSE_MS = 500;
 /** What a member of a cluster answers when another one is to be asked: nothing has run. */
 const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
 /** What Redis before 7 puts before the refusal of a command within a script. */
@@ -182,13 +184,22 @@ export class RedisConnection implements RedisChannel {
     if (this.connected) this.#giveUp(reason);
   }
 
-  /** Ends the connection after the replies that are still due. Calls reject from now on. */
+  /** Closes the connection after the replies that are still due, or after {@link CLOSE_MS}. Calls reject from now on. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#probe);
     clearInterval(this.#heartbeat);
-    if (this.connected) await this.#redis.quit().catch(() => undefined);
+    if (this.usable) await this.#quit();
     this.#redis.disconnect();
+    // ioredis only ends its side of the socket and then waits for a server that may hang.
+    this.#redis.stream?.destroy();
+  }
+
+  async #quit(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const deadline = systemScheduler.deadline(CLOSE_MS, resolve);
+    await Promise.race([this.#redis.quit().catch(() => undefined), late]);
+    deadline.cancel();
   }
 
   async #noSentinel(): Promise<void> {
