@@ -1,24 +1,25 @@
 /**
- * The push of changes: Redis remembers which names were read on the records connection, missing ones included, and tells
- * the subscriber connection once when one of them changes, whoever changed it.
+ * The push of changes: Redis tells the subscriber connection the name of every key record, customer record and mark of
+ * the installation (installed.ts) that any program writes or deletes.
  *
- * Tracking is plain, not BCAST: that would push every write of every window to every gateway. Windows are read on a
- * connection of their own, which is not tracked.
+ * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, made-up keys too, and once
+ * its table is full it reports good records as changed to make room. The prefixes leave out what changes with every
+ * request: the windows.
  *
- * Both connections must last. When one is lost, Redis forgets what was read or has nobody to tell; when both are there
- * again, nobody knows what changed in between. Either moment is an invalidation of everything.
+ * Both connections must last: tracking ends with the records connection, the pushes with the subscriber's. Changes made
+ * meanwhile are unknown, so losing either, and tracking again, counts as an invalidation of everything.
  */
 import { InvalidationListeners } from '../invalidation-listeners.ts';
 import type { Invalidations } from '../store.ts';
 import type { RedisConnection } from './connection.ts';
-import { parseTrackedName } from './key-names.ts';
+import { parseTrackedName, trackedPrefixes } from './key-names.ts';
 import { SessionTask } from './session-task.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const CHANNEL = '__redis__:invalidate';
 
 export interface InvalidationPushOptions {
-  /** What is read on it is tracked. */
+  /** Tracks; the pushes go to the other one. */
   readonly records: RedisConnection;
   /** Carries nothing but the pushes. */
   readonly subscriber: RedisConnection;
@@ -76,7 +77,7 @@ export class InvalidationPush implements Invalidations {
   }
 
   async #arm(): Promise<void> {
-    const { records, subscriber } = this.#options;
+    const { records, subscriber, keyPrefix } = this.#options;
     const { session } = subscriber;
     // The id must be asked for before the subscription: a subscriber may ask for nothing.
     if (this.#subscriberId?.session !== session) {
@@ -86,7 +87,12 @@ export class InvalidationPush implements Invalidations {
     }
     const { clientId } = this.#subscriberId;
     await subscriber.client.subscribe(CHANNEL);
-    await records.client.client('TRACKING', 'ON', 'REDIRECT', clientId);
+    const prefixes = trackedPrefixes(keyPrefix).flatMap((prefix) => ['PREFIX', prefix]);
+    await Promise.all([
+      // Redis refuses prefixes that the connection tracks already.
+      records.client.client('TRACKING', 'OFF'),
+      records.client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', clientId, 'BCAST', ...prefixes),
+    ]);
   }
 
   #pushed(names: readonly Buffer[] | null): void {

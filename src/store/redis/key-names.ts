@@ -59,15 +59,19 @@ export function isSha256(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
+/** The names whose changes Redis pushes begin so. None of these may be the beginning of another. */
+export const trackedPrefixes = (prefix: string): readonly string[] => [
+  `${prefix}:key:`,
+  `${prefix}:customer:`,
+  installedName(prefix),
+];
+
 export type TrackedName =
   | { readonly kind: 'key'; readonly sha256: string }
   | { readonly kind: 'customer'; readonly id: string }
   | { readonly kind: 'installed' };
 
-/**
- * What a pushed name stands for; undefined for names of which nothing is kept in memory: indexes, the list of instances,
- * and a window after it was reset.
- */
+/** What a pushed name stands for; undefined for a name that has only the beginning right. */
 export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
   if (name === installedName(prefix) || name.startsWith(`${installedName(prefix)}:{`)) return { kind: 'installed' };
   const sha256 = KEY_RECORDS.parse(prefix, name);

@@ -67,9 +67,9 @@ interface RecordCommands {
 }
 
 export interface RedisRecordsOptions {
-  /** On which single records are read and written. What is read there is tracked. */
+  /** On which single records are read and written. */
   readonly connection: RedisChannel;
-  /** For what walks over many: nobody's request waits behind it, and nothing of it is tracked. */
+  /** For what walks over many: no request waits behind it. */
   readonly walks: RedisChannel;
   readonly installed: Installed;
   readonly keyPrefix: string;

@@ -116,7 +116,6 @@ class RedisStore implements Store {
     this.keyUses = redisKeyUses(walks, keyPrefix);
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);
-    // Not on the records connection: what is read there is tracked, and every announcement would be pushed to everyone.
     this.announce = redisInstances(windows, keyPrefix);
     this.windows = new HourlyWindow({
       connection: windows,
