@@ -62,11 +62,15 @@ export async function beginToServe(
       const { shutdown } = controlPlane.config;
       controlPlane.drain();
       logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
-      callers.beginDrain();
-      await setTimeout(shutdown.notReadyMs);
-      await callers.drain(shutdown.drainMs);
-      logger.info('tollgate stopped');
-      await running.disposeAsync();
+      try {
+        callers.beginDrain();
+        await setTimeout(shutdown.notReadyMs);
+        await callers.drain(shutdown.drainMs);
+        logger.info('tollgate stopped');
+      } finally {
+        // A failed drain must not keep the store and the log from being closed.
+        await running.disposeAsync();
+      }
     },
   };
 }

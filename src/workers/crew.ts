@@ -3,7 +3,6 @@
  * grows if it happens again and again, and the others go on.
  */
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { WorkerStatus } from '../admin/status.ts';
@@ -34,6 +33,11 @@ interface Shift {
   failure: string | undefined;
   /** Knows the configuration, and follows the next ones. */
   isStarted: boolean;
+  /**
+   * Resolves when the process has exited; never rejects. `events.once(worker, 'exit')` would: a message to a worker that
+   * has just died makes the worker emit 'error' (EPIPE) before 'exit'.
+   */
+  readonly exited: Promise<void>;
   readonly waiting: Map<number, (answer: { readonly value: unknown } | undefined) => void>;
 }
 
@@ -138,7 +142,7 @@ export class Crew {
         const { pid } = shift.worker.process;
         this.#options.logger.error({ pid }, 'a worker does not take over the configuration, and is ended');
         shift.worker.process.kill('SIGKILL');
-        await once(shift.worker, 'exit');
+        await shift.exited;
       }),
     );
   }
@@ -167,8 +171,7 @@ export class Crew {
   }
 
   async #ended(): Promise<void> {
-    const workers = this.#places.flatMap(({ shift }) => shift?.worker ?? []);
-    await Promise.all(workers.map((worker) => once(worker, 'exit')));
+    await Promise.all(this.#places.map(({ shift }) => shift?.exited));
   }
 
   #shifts(): readonly Shift[] {
@@ -187,11 +190,12 @@ export class Crew {
       facts: undefined,
       failure: undefined,
       isStarted: false,
+      exited: new Promise((resolve) => worker.once('exit', () => resolve())),
       waiting: new Map(),
     };
     place.shift = shift;
     worker.on('message', (message: unknown) => this.#hear(place, shift, readToPrimary(message)));
-    // What cannot be sent any more: its end is told by itself.
+    // A message could not be sent. If the worker has died, its 'exit' event follows.
     worker.on('error', (error) => this.#options.logger.warn({ err: error, worker: place.id }, 'a worker is not heard'));
     worker.once('exit', (code, signal) => this.#leave(place, shift, signal ?? code));
   }
