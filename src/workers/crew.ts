@@ -8,11 +8,13 @@ import { fileURLToPath } from 'node:url';
 import type { WorkerStatus } from '../admin/status.ts';
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 import type { Config } from '../config/config.ts';
+import type { Environment } from '../config/substitute.ts';
 import type { ServingFacts } from '../data-plane.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics, MetricsSnapshot } from '../observability/metrics.ts';
 import { restartDelayMs } from './backoff.ts';
 import { closeWhatDiesWith } from './handed-over.ts';
+import { workerConfig, workerEnvironment } from './least-privilege.ts';
 import { type Answers, type Question, readToPrimary, type ToPrimary, type ToWorker } from './messages.ts';
 
 const ENTRY = fileURLToPath(new URL(`./worker-main${extname(import.meta.filename)}`, import.meta.url));
@@ -54,6 +56,8 @@ interface Place {
 export interface CrewOptions {
   readonly size: number;
   readonly config: Config;
+  /** Of the primary's process. */
+  readonly environment: Environment;
   readonly metrics: Pick<Metrics, 'workerRestart'>;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -75,7 +79,7 @@ export class Crew {
 
   constructor(options: CrewOptions) {
     this.#options = options;
-    this.#config = options.config;
+    this.#config = workerConfig(options.config);
     this.#places = Array.from({ length: options.size }, (_, index) => ({
       id: index + 1,
       shift: undefined,
@@ -134,8 +138,8 @@ export class Crew {
 
   /** Resolves when none goes by the old configuration: one that does not follow is ended, and its successor does. */
   async follow(config: Config): Promise<void> {
-    this.#config = config;
-    const question: Question = { about: 'follow', config };
+    this.#config = workerConfig(config);
+    const question: Question = { about: 'follow', config: this.#config };
     await Promise.all(
       this.#shifts().map(async (shift) => {
         if ((await this.#ask(shift, question, FOLLOWS_WITHIN_MS)) !== undefined || shift.worker.isDead()) return;
@@ -179,8 +183,8 @@ export class Crew {
   }
 
   #fill(place: Place): void {
-    const { clock } = this.#options;
-    const worker = cluster.fork();
+    const { clock, environment } = this.#options;
+    const worker = cluster.fork(workerEnvironment(environment));
     closeWhatDiesWith(worker);
     const shift: Shift = {
       worker,

@@ -28,6 +28,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   await using opened = new AsyncDisposableStack();
   const startedAtMs = clock.nowMs();
   const version = readVersion();
+  const environment = processEnvironment();
 
   const { destination, droppedLines } = openLog(opened, { shared: true });
   const logger = createLogger({ level: config.logging.level, destination });
@@ -43,6 +44,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   const crew = new Crew({
     size,
     config,
+    environment,
     metrics,
     logger,
     clock,
@@ -77,7 +79,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     clock,
     version,
     startedAtMs,
-    environment: processEnvironment(),
+    environment,
   });
   const callers = {
     listen: () => crew.start(),

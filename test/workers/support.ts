@@ -25,6 +25,8 @@ export interface WorkersSettings {
   readonly answer?: RequestListener;
   readonly config?: Readonly<Record<string, unknown>>;
   readonly customer?: NewCustomer;
+  /** Of the process, as in {@link startProgram}. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** More than the fastest machine can ask for in a test. */
@@ -32,7 +34,7 @@ const UNLIMITED = { id: 'acme', plan: 'enterprise', requests_per_hour: 100_000_0
 
 /** A gateway process with two workers over a Redis of its own, ready, and a customer; ended when the test ends. */
 export async function startWithWorkers(settings: WorkersSettings = {}): Promise<WorkersSystem> {
-  const { answer, config = {}, customer = UNLIMITED } = settings;
+  const { answer, config = {}, customer = UNLIMITED, env = {} } = settings;
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const backend = await startBackend(answer);
@@ -50,7 +52,7 @@ export async function startWithWorkers(settings: WorkersSettings = {}): Promise<
     ...config,
   };
   const file = await temporaryFile('gateway.yaml', stringify(sections));
-  const gateway = await startProgram({ args: ['--config', file] });
+  const gateway = await startProgram({ args: ['--config', file], env });
   await isReady(gateway);
   return { gateway, backend, key: await createCustomerWithKey(gateway, customer), storeUrl: redis.url, file, sections };
 }

@@ -1,0 +1,61 @@
+/**
+ * Workers read what callers send, so a fault in them must not give away more than serving takes. Each inherited the whole
+ * environment of the primary, and its configuration had the admin token: whoever could read a worker's memory or
+ * /proc/<pid>/environ held the admin API.
+ */
+import { open, readFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+import { ADMIN_TOKEN } from '../support/gateway.ts';
+import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../workers/support.ts';
+
+const UPSTREAM_SECRET = 'Basic c2VjcmV0LW9mLXRoZS1iYWNrZW5k';
+const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN, DATABASE_PASSWORD: 'unrelated-secret', TZ: 'UTC' };
+// Needs /proc.
+const onLinux = it.skipIf(process.platform !== 'linux');
+
+async function startWithSecrets() {
+  const system = await startWithWorkers({
+    env,
+    config: { upstream: { urls: ['http://127.0.0.1:1'], credentials: 'replace', authorization: UPSTREAM_SECRET } },
+  });
+  const pids = (await workersOf(system.gateway)).map(({ pid }) => pid ?? 0);
+  return { ...system, pids };
+}
+
+onLinux('the environment of a worker has the variables of the runtime and no other', async () => {
+  const { pids } = await startWithSecrets();
+  for (const pid of pids) {
+    const names = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').map((each) => each.split('=')[0]);
+    const ofNode = ['NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'NODE_UNIQUE_ID'];
+    expect(new Set(names)).toEqual(new Set(['PATH', 'TZ', ...ofNode, '']));
+  }
+});
+
+onLinux('the memory of a worker has the secrets that it serves with, and not the admin token', async () => {
+  const { gateway, key, pids } = await startWithSecrets();
+  // The primary has used the token, and a reload sends the configuration to the workers again.
+  gateway.signal('SIGHUP');
+  await expect.poll(gateway.output, PATIENCE).toMatch(/"trigger":"signal"/);
+  await request(agentOfTest({ keepAlive: false }), gateway.public, key);
+  for (const pid of pids) {
+    const found = await findInMemory(pid, [UPSTREAM_SECRET, ADMIN_TOKEN]);
+    expect(found).toEqual([UPSTREAM_SECRET]);
+  }
+});
+
+/** Those of the texts that stand in the writable memory of a process, in Latin-1. */
+async function findInMemory(pid: number, texts: readonly string[]): Promise<string[]> {
+  const memory = await open(`/proc/${pid}/mem`);
+  const found = new Set<string>();
+  for (const line of (await readFile(`/proc/${pid}/maps`, 'utf8')).split('\n')) {
+    const [, from, to] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
+    if (from === undefined || to === undefined) continue;
+    const [start, end] = [Number.parseInt(from, 16), Number.parseInt(to, 16)];
+    const content = Buffer.alloc(end - start);
+    // Not every page of a mapping can be read.
+    await memory.read(content, 0, content.length, start).catch(() => undefined);
+    for (const text of texts) if (content.includes(text)) found.add(text);
+  }
+  await memory.close();
+  return [...found].toSorted((a, b) => texts.indexOf(a) - texts.indexOf(b));
+}
