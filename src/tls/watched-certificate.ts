@@ -37,6 +37,9 @@ export class WatchedCertificate {
   /** What was seen last, whether it could be used or not. */
   #seen: string | undefined;
   #look: Scheduled | undefined;
+  #isReading = true;
+  /** The folders have changed since the last reading began. */
+  #hasChanged = false;
   #use: (keys: TlsKeys) => void = () => {};
   #isClosed = false;
 
@@ -49,13 +52,17 @@ export class WatchedCertificate {
    * @throws Error when it cannot be used; the message says why.
    */
   async start(use: (keys: TlsKeys) => void): Promise<TlsKeys> {
-    const { certFile, keyFile, pollMs = POLL_MS } = this.#options;
-    const { content, result } = await this.#read();
-    if (result.kind === 'invalid') throw new Error(`the certificate cannot be used: ${result.fault}`);
-    this.#seen = content;
+    const { certFile, keyFile } = this.#options;
+    // Watched before they are read: a change in between would go unnoticed until the next regular look.
     for (const folder of new Set([dirname(certFile), dirname(keyFile)])) this.#watch(folder);
-    this.#lookAfter(pollMs);
+    const { content, result } = await this.#read();
+    if (result.kind === 'invalid') {
+      this.close();
+      throw new Error(`the certificate cannot be used: ${result.fault}`);
+    }
+    this.#seen = content;
     this.#use = use;
+    this.#lookAgain();
     this.#options.used(result.expiresAtMs);
     return result.keys;
   }
@@ -68,7 +75,7 @@ export class WatchedCertificate {
 
   #watch(folder: string): void {
     try {
-      const watcher = watch(folder, { persistent: false }, () => this.#lookAfter(SETTLE_MS));
+      const watcher = watch(folder, { persistent: false }, () => this.#noteChange());
       watcher.on('error', () => watcher.close());
       this.#watchers.push(watcher);
     } catch {
@@ -76,15 +83,30 @@ export class WatchedCertificate {
     }
   }
 
+  /** Further changes don't postpone the look that the first one asked for: the folder may be one that is always busy. */
+  #noteChange(): void {
+    if (this.#hasChanged) return;
+    this.#hasChanged = true;
+    if (!this.#isReading) this.#lookAfter(SETTLE_MS);
+  }
+
+  /** After a reading: soon, when something changed meanwhile, of which the reading may have seen a part or nothing. */
+  #lookAgain(): void {
+    this.#isReading = false;
+    this.#lookAfter(this.#hasChanged ? SETTLE_MS : (this.#options.pollMs ?? POLL_MS));
+  }
+
   #lookAfter(delayMs: number): void {
     if (this.#isClosed) return;
     this.#look?.cancel();
     this.#look = this.#options.scheduler.after(delayMs, () => {
-      this.#lookNow().finally(() => this.#lookAfter(this.#options.pollMs ?? POLL_MS));
+      this.#lookNow().finally(() => this.#lookAgain());
     });
   }
 
   async #lookNow(): Promise<void> {
+    this.#isReading = true;
+    this.#hasChanged = false;
     const { content, result } = await this.#read();
     if (this.#isClosed || content === this.#seen) return;
     this.#seen = content;
