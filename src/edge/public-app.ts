@@ -162,7 +162,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   function refuseByQuota(exchange: Exchange, decision: Exclude<QuotaDecision, { outcome: 'admitted' }>): void {
     if (decision.outcome === 'not_configured') refuseWithoutQuota(exchange, decision.reason);
-    else if (decision.outcome === 'burst_exceeded') refuse(exchange, refusals.burstExceeded(decision));
+    else if (decision.outcome === 'burst_exceeded') refuse(exchange, refusals.burstExceeded(decision, clock.nowMs()));
     else refuse(exchange, refusals.quotaExceeded(decision, clock.nowMs()));
   }
 

@@ -21,7 +21,7 @@ export interface QuotaState {
 
 /**
  * Flat `[name, value, …]`. `burst`: where the plan has such a limit. `nowMs` is wall time; the epoch second of the reset
- * is rounded up. X-RateLimit-* speak of the hour only: they have room for one policy.
+ * is rounded up. X-RateLimit-* describe the hourly policy.
  */
 export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string[] {
   const { limit, remaining, resetSeconds } = quota;
@@ -31,22 +31,38 @@ export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefine
     `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
     'RateLimit',
     `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}`,
+    ...onePolicyHeaders(quota, nowMs),
+  ];
+}
+
+/**
+ * For a request refused by its burst limit. The hourly window was not asked, so `RateLimit` and `X-RateLimit-*` describe
+ * the burst policy: the one that the client has to wait for.
+ */
+export function burstExceededHeaders(
+  hourlyLimit: number,
+  burstLimit: number,
+  resetSeconds: number,
+  nowMs: number,
+): string[] {
+  return [
+    'RateLimit-Policy',
+    `"${HOURLY_POLICY}";q=${hourlyLimit};w=${WINDOW_SECONDS}, ${burstPolicy(burstLimit)}`,
+    'RateLimit',
+    `"${BURST_POLICY}";r=0;t=${resetSeconds}`,
+    ...onePolicyHeaders({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs),
+  ];
+}
+
+/** `X-RateLimit-*` have room for one policy. */
+function onePolicyHeaders({ limit, remaining, resetSeconds }: QuotaState, nowMs: number): string[] {
+  return [
     'X-RateLimit-Limit',
     String(limit),
     'X-RateLimit-Remaining',
     String(remaining),
     'X-RateLimit-Reset',
     String(Math.ceil(nowMs / 1000) + resetSeconds),
-  ];
-}
-
-/** Of a request refused by its burst limit: the hour was not asked, so nothing is said of what is left of it. */
-export function burstExceededHeaders(hourlyLimit: number, burstLimit: number, resetSeconds: number): string[] {
-  return [
-    'RateLimit-Policy',
-    `"${HOURLY_POLICY}";q=${hourlyLimit};w=${WINDOW_SECONDS}, ${burstPolicy(burstLimit)}`,
-    'RateLimit',
-    `"${BURST_POLICY}";r=0;t=${resetSeconds}`,
   ];
 }
 

@@ -72,15 +72,14 @@ export function quotaExceeded(
   };
 }
 
-export function burstExceeded({
-  limit,
-  burstLimit,
-  resetSeconds,
-}: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>): Problem {
+export function burstExceeded(
+  { limit, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
+  nowMs: number,
+): Problem {
   return {
     code: 'burst_exceeded',
     detail: `More than ${burstLimit} requests came within a second. ${tryAgainIn(resetSeconds)}`,
-    headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds)],
+    headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds, nowMs)],
     members: { 'violated-policies': [BURST_POLICY] },
   };
 }
@@ -121,6 +120,9 @@ export function internalError(): Problem {
   return { code: 'internal_error', detail: 'The gateway failed. Please report the request_id.' };
 }
 
+/** The wait as a person reads it; `Retry-After` has the exact seconds. */
 function tryAgainIn(seconds: number): string {
-  return `Try again in ${seconds === 1 ? 'a second' : `${seconds} seconds`}.`;
+  if (seconds === 1) return 'Try again in a second.';
+  if (seconds < 120) return `Try again in ${seconds} seconds.`;
+  return `Try again in about ${Math.ceil(seconds / 60)} minutes.`;
 }

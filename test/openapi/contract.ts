@@ -11,7 +11,7 @@ export interface Operation {
   /** In upper case. */
   readonly method: string;
   readonly path: string;
-  /** As they stand in the file, `default` included. */
+  /** As they stand in the file, `default` and ranges such as `4XX` included. */
   readonly statuses: readonly string[];
   readonly hasBody: boolean;
   readonly queryParameters: readonly string[];
@@ -146,7 +146,8 @@ export function readContract(name: string, isOwnHeader: (header: string) => bool
       return found;
     },
     faultsOf({ method, path, statuses }, received) {
-      const status = [String(received.status), 'default'].find((each) => statuses.includes(each));
+      const { status: code } = received;
+      const status = [String(code), `${Math.floor(code / 100)}XX`, 'default'].find((each) => statuses.includes(each));
       if (status === undefined) return [`${received.status} is not declared: ${received.text}`];
       return faultsAt(follow(join('#', 'paths', path, method.toLowerCase(), 'responses', status)), received);
     },
