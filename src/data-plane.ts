@@ -155,6 +155,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
     }),
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
+    documentationUrl: () => settings.current.documentationUrl,
     refuseMethod: (target) => refuseMethod(target, settings.current.routes),
     onUnparsed: recorder.unparsed,
   });
@@ -260,7 +261,7 @@ export async function openIdentity({ identity, auth }: Config, audience: string,
 type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions'>;
 
 function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
-  const { auth, identity, limits, listen, upstream } = config;
+  const { auth, documentationUrl, identity, limits, listen, upstream } = config;
   const { credentials, authorization, preserveHost } = upstream;
   return Object.freeze({
     ...parts,
@@ -272,6 +273,7 @@ function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
     browserKeys: auth.browserKeys,
     upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
     identityHeaders: identity.headers,
+    documentationUrl,
   });
 }
 

@@ -30,6 +30,7 @@ const RELOADABLE: readonly string[] = [
   'routes',
   'aliases',
   'usage_path',
+  'documentation_url',
   'plans',
   'overrides',
   'auth.realm',

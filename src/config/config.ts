@@ -44,6 +44,8 @@ export interface Config {
   readonly aliases: Readonly<Record<string, string>>;
   /** The caller's own quota, canonical; undefined: not offered. */
   readonly usagePath?: string;
+  /** For people who read a refusal; `{code}` stands for its code. Left out: refusals have no such member. */
+  readonly documentationUrl?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;
   /** Names that plans had before, each with the present name of its plan. */
   readonly formerPlans: ReadonlyMap<string, string>;

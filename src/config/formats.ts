@@ -82,3 +82,10 @@ export function isTrustworthyUrl(text: string): boolean {
   if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
 }
+
+/** `http(s)://…` for people; `{code}` may stand anywhere behind the host. */
+export function isDocumentationUrl(text: string): boolean {
+  if (text.length > 1024 || !/^https?:\/\/[^/{}]+(\/\S*)?$/.test(text)) return false;
+  const url = parseUrl(text.replaceAll('{code}', 'code'));
+  return url !== undefined && url.username === '' && url.password === '';
+}

@@ -1,7 +1,15 @@
 /** Schemas of single values. Each has one rule in words, which stands in the problem whichever way it was broken. */
 import { z } from 'zod';
 import { isCustomerId } from '../customer-id.ts';
-import { isAddressOrBlock, isListenHost, isPrefix, isRoutePath, isTrustworthyUrl, parseOrigin } from './formats.ts';
+import {
+  isAddressOrBlock,
+  isDocumentationUrl,
+  isListenHost,
+  isPrefix,
+  isRoutePath,
+  isTrustworthyUrl,
+  parseOrigin,
+} from './formats.ts';
 
 export interface Kind {
   /** For the reference table. */
@@ -87,6 +95,14 @@ export const trustworthyUrl = () =>
     'URL',
     'must be https://host[:port]/path, or http:// with a loopback host such as 127.0.0.1, without credentials and fragment',
     isTrustworthyUrl,
+  );
+
+/** Shown to callers, who follow it. */
+export const documentationUrl = () =>
+  text(
+    'URL',
+    'must be http:// or https://, at most 1024 characters, without credentials; {code} stands for the code of the problem',
+    isDocumentationUrl,
   );
 
 /** RFC 7519 §2's StringOrURI, as far as anybody uses it. */

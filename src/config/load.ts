@@ -94,6 +94,7 @@ function assemble(
   const authorization = textOf(secrets.upstreamAuthorization);
   const token = textOf(secrets.adminToken);
   const usagePath = values.usage_path ?? undefined;
+  const documentationUrl = values.documentation_url;
   const effective: Omit<Config, 'file' | 'namedFiles' | 'hash' | 'limitOrigins' | 'disclosed'> = {
     listen: {
       host: listen.host,
@@ -129,6 +130,7 @@ function assemble(
     })),
     aliases: aliasesOf(values),
     ...(usagePath !== undefined && { usagePath }),
+    ...(documentationUrl !== undefined && { documentationUrl }),
     plans: plansOf(values),
     formerPlans: formerPlansOf(values),
     overrides: overridesOf(values),

@@ -247,6 +247,12 @@ export const configSchema = leaf.mapping({
     .usagePath()
     .default('/api/v1/usage')
     .describe('Where a caller reads its own quota, free of charge; null turns it off. Aliases apply.'),
+  documentation_url: leaf
+    .documentationUrl()
+    .optional()
+    .describe(
+      'Where callers read what a refusal means, in every problem document of the public listener; {code} stands for its code.',
+    ),
   plans: leaf
     .mapOf(leaf.planName(), plan.describe('A plan.'))
     .default(DEFAULT_PLANS)

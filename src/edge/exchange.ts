@@ -28,8 +28,8 @@ export interface Exchange {
 
 /** Writes a problem document as the whole answer (RFC 9457); a HEAD gets its header fields only. */
 export function sendProblem(exchange: Exchange, problem: Problem): void {
-  const { res, requestId } = exchange;
-  const body = problemBody(problem, requestId);
+  const { res, requestId, settings } = exchange;
+  const body = problemBody(problem, requestId, settings.documentationUrl);
   res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
   setImmediate(end, exchange, body);
 }

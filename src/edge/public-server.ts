@@ -58,8 +58,8 @@ function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): P
 }
 
 /** The whole answer to what never became a request, as bytes. */
-function parseFailureAnswer(problem: Problem, requestId: string): string {
-  const body = problemBody(problem, requestId);
+function parseFailureAnswer(problem: Problem, requestId: string, documentationUrl: string | undefined): string {
+  const body = problemBody(problem, requestId, documentationUrl);
   const status = problemStatus(problem.code);
   const fields = [
     'Date',
@@ -91,6 +91,8 @@ export interface PublicServerParts {
   /** Left out: the listener speaks HTTP without TLS. */
   readonly tls?: TlsKeys | undefined;
   readonly refuseMethod: RefuseMethod;
+  /** For problem documents. Called for each refusal, because a reload can change it. */
+  documentationUrl(): string | undefined;
   /** Told of each connection that sent something else than a request. */
   onUnparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
 }
@@ -103,7 +105,7 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     endWith(socket, () => {
       const requestId = randomUUID();
       onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
-      return parseFailureAnswer(problem, requestId);
+      return parseFailureAnswer(problem, requestId, parts.documentationUrl());
     });
   }
 

@@ -22,6 +22,8 @@ export interface PublicSettings {
   readonly upstreamHeaders: CredentialsPolicy;
   /** Whether the backend is told who calls, by X-Tollgate-* headers. */
   readonly identityHeaders: boolean;
+  /** For problem documents; `{code}` stands for their code. */
+  readonly documentationUrl?: string | undefined;
   /** Left out: the backend gets no assertion of who calls. */
   readonly assertions?: Assertions | undefined;
 }

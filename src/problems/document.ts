@@ -18,8 +18,11 @@ export function problemStatus(code: ProblemCode): number {
   return PROBLEMS[code].status;
 }
 
-/** The body's text. `status` is always the real one (RFC 9457 §3.1.2). */
-export function problemBody(problem: Problem, requestId: string): string {
+/**
+ * Returns the body's text. `status` is always the real one (RFC 9457 §3.1.2). `documentationUrl` is a page for people, in
+ * which `{code}` stands for the problem's code.
+ */
+export function problemBody(problem: Problem, requestId: string, documentationUrl?: string): string {
   return JSON.stringify({
     type: problemType(problem.code),
     title: PROBLEMS[problem.code].title,
@@ -28,6 +31,7 @@ export function problemBody(problem: Problem, requestId: string): string {
     instance: `urn:uuid:${randomUUID()}`,
     request_id: requestId,
     code: problem.code,
+    documentation_url: documentationUrl?.replaceAll('{code}', problem.code),
     ...problem.members,
   });
 }

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, plans, overrides, auth, identity, limits, shutdown, logging, seed';
+  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging, seed';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 
 /** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */
@@ -119,6 +119,10 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   [
     "auth: { realm: 'a\"b' }",
     '3: auth.realm: must be 1 to 128 printable ASCII characters without quotes and backslashes, got "a\\"b"',
+  ],
+  [
+    'documentation_url: /errors',
+    '3: documentation_url: must be http:// or https://, at most 1024 characters, without credentials; {code} stands for the code of the problem, got "/errors"',
   ],
   ['auth: { failures_per_minute: 0 }', '3: auth.failures_per_minute: must be an integer of at least 1, got 0'],
   ['auth: { browser_keys: deny }', '3: auth.browser_keys: must be one of allow, warn, reject, got "deny"'],

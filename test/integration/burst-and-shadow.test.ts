@@ -61,6 +61,9 @@ test('what goes beyond burst_per_second is refused under a policy of its own, an
     expect([1, 2]).toContain(retryAfter);
     expect(headers.get('ratelimit-policy')).toBe('"hourly";q=100;w=3600, "burst";q=5;w=1');
     expect(headers.get('ratelimit')).toBe(`"burst";r=0;t=${retryAfter}`);
+    expect(headers.get('x-ratelimit-limit')).toBe(String(BURST));
+    expect(headers.get('x-ratelimit-remaining')).toBe('0');
+    expect(Number(headers.get('x-ratelimit-reset'))).toBeGreaterThan(Date.now() / 1000 - 5);
     expect(headers.get('content-type')).toBe('application/problem+json');
   }
   expect(await refused[0]?.json()).toMatchObject({
