@@ -2,7 +2,7 @@
  * Records as named text fields: the form in which both stores keep them. An absent, null or empty field is unset.
  * Outside programs write such records, so every value is read with suspicion.
  */
-import type { CustomerChange, CustomerRecord, KeyChange, KeyRecord } from './store.ts';
+import type { CustomerChange, CustomerRecord, EnforcedCustomer, EnforcedKey, KeyChange, KeyRecord } from './store.ts';
 
 export const KEY_FIELDS = [
   'id',
@@ -16,19 +16,36 @@ export const KEY_FIELDS = [
 ] as const;
 export const CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'name', 'suspended', 'usage_reset_at'] as const;
 
+/** Of {@link EnforcedKey}. */
+export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
+/** Of {@link EnforcedCustomer}. */
+export const ENFORCED_CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'suspended', 'usage_reset_at'] as const;
+
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
 export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
 export type CustomerFields = Fields<(typeof CUSTOMER_FIELDS)[number]>;
+export type EnforcedKeyFields = Fields<(typeof ENFORCED_KEY_FIELDS)[number]>;
+export type EnforcedCustomerFields = Fields<(typeof ENFORCED_CUSTOMER_FIELDS)[number]>;
 
 /** The record, or undefined when a required field is unset: then there is no such key. */
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
+  const enforced = enforcedKeyFrom(fields);
+  return (
+    enforced && {
+      ...enforced,
+      ...(fields.name && { name: fields.name }),
+      ...(fields.prefix && { prefix: fields.prefix }),
+      ...(fields.created_at && { createdAt: fields.created_at }),
+    }
+  );
+}
+
+/** As {@link keyRecordFrom}. */
+export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefined {
   if (!fields.id || !fields.customer) return undefined;
   return {
     id: fields.id,
     customer: fields.customer,
-    ...(fields.name && { name: fields.name }),
-    ...(fields.prefix && { prefix: fields.prefix }),
-    ...(fields.created_at && { createdAt: fields.created_at }),
     ...(fields.expires_at && { expiresAt: fields.expires_at }),
     ...(fields.revoked_at && { revokedAt: fields.revoked_at }),
     ...(fields.replaced_by && { replacedBy: fields.replaced_by }),
@@ -37,13 +54,18 @@ export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
 
 /** The record, or undefined when the plan is unset: then there is no such customer. */
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
+  const enforced = enforcedCustomerFrom(id, fields);
+  return enforced && { ...enforced, ...(fields.name && { name: fields.name }) };
+}
+
+/** As {@link customerRecordFrom}. */
+export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields): EnforcedCustomer | undefined {
   if (!fields.plan) return undefined;
   return {
     id,
     plan: fields.plan,
-    ...(fields.name && { name: fields.name }),
     ...(fields.requests_per_hour && { requestsPerHour: parseLimit(fields.requests_per_hour) }),
-    suspended: fields.suspended === '1',
+    suspended: isSuspended(fields.suspended),
     ...(fields.usage_reset_at && { usageResetAt: fields.usage_reset_at }),
   };
 }
@@ -93,6 +115,11 @@ export function byCreation(a: KeyRecord, b: KeyRecord): number {
 
 function createdAtMs({ createdAt = '' }: KeyRecord): number {
   return Date.parse(createdAt) || 0;
+}
+
+/** Other programs write `true` or a date as well as `1`: whatever does not deny the suspension is one. */
+function isSuspended(text: string | null | undefined): boolean {
+  return Boolean(text) && text !== '0' && text !== 'false';
 }
 
 function parseLimit(text: string): number | 'invalid' {

@@ -1,5 +1,5 @@
 /** Opening the embedded store's file: one process, one schema. */
-import { mkdirSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../store.ts';
@@ -62,6 +62,8 @@ const MIGRATIONS = [
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
+/** The file has the hashes of keys and the audit. SQLite gives its `-wal` and `-shm` the mode of the file. */
+const OWNER_ONLY = 0o600;
 
 /**
  * Opens the file, makes it (and its folder) if there is none, and holds it alone until it is closed or the process ends.
@@ -74,6 +76,7 @@ export function openDatabase(file: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(file), { recursive: true });
+    restrictToOwner(file);
     database = new DatabaseSync(file, { timeout: 0 });
     // Counters in memory of two processes would drift apart unnoticed, so the lock is taken now and kept.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
@@ -96,6 +99,17 @@ export function inTransaction<T>(database: DatabaseSync, work: (database: Databa
     // SQLite rolls back by itself on some errors, a full disk among them.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
+  }
+}
+
+/** Before SQLite opens it: a file that SQLite creates can be read by others at first. */
+function restrictToOwner(file: string): void {
+  closeSync(openSync(file, 'a', OWNER_ONLY));
+  try {
+    chmodSync(file, OWNER_ONLY);
+  } catch (error) {
+    // A file of another user that this process may write is that user's to protect.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) throw error;
   }
 }
 
