@@ -27,6 +27,10 @@ const HEARTBEAT_MS = 5000;
 const CLOSE_MS = 500;
 /** What a member of a cluster answers when another one is to be asked: nothing has run. */
 const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
+/** How Redis repeats what it was sent with a command that it does not have: with AUTH, the password. */
+const REPEATED_ARGUMENTS = /,? with args beginning with.*/is;
+/** Replacing shorter ones would mangle every message. */
+const SHORTEST_SECRET = 4;
 /** What Redis before 7 puts before the refusal of a command within a script. */
 const SCRIPT_PLACE = /^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?(?=[A-Z]+ )/;
 
@@ -60,6 +64,7 @@ export class RedisConnection implements RedisChannel {
   readonly #redis: RedisClient;
   readonly #database: number;
   readonly #newSession: () => number;
+  readonly #secrets: readonly string[];
   #session: number;
   #attempts = 0;
   /** In the database that the URL names. */
@@ -77,6 +82,7 @@ export class RedisConnection implements RedisChannel {
     this.#newSession = options.newSession ?? counter();
     this.#session = this.#newSession();
     this.#database = options.server.db ?? 0;
+    this.#secrets = [options.server.password, options.server.sentinelPassword].filter(isSecret);
     this.#redis = new RedisClient({
       ...options.server,
       lazyConnect: true,
@@ -100,6 +106,7 @@ export class RedisConnection implements RedisChannel {
     this.#redis.on('connect', () => this.#expectHandshake());
     this.#redis.on('close', () => this.#lost());
     this.#redis.on('error', (error: Error) => {
+      withoutArguments(error, this.#secrets);
       this.#lossReason = describe(error);
     });
     this.#heartbeat = setInterval(() => void this.#ping(), options.heartbeatMs ?? HEARTBEAT_MS).unref();
@@ -230,7 +237,7 @@ export class RedisConnection implements RedisChannel {
       if (this.#database !== 0) await this.#redis.select(this.#database);
       return undefined;
     } catch (error) {
-      withoutArguments(error);
+      withoutArguments(error, this.#secrets);
       return `database ${this.#database} is refused: ${describe(error)}`;
     }
   }
@@ -261,7 +268,7 @@ export class RedisConnection implements RedisChannel {
   }
 
   #failed(error: unknown): void {
-    withoutArguments(error);
+    withoutArguments(error, this.#secrets);
     const failure = describe(error);
     if (isReply(error) && REDIRECTION.test(failure)) {
       this.#answered();
@@ -364,7 +371,24 @@ export function describe(error: unknown): string {
   return error instanceof Error ? error.message.replace(SCRIPT_PLACE, '') || error.name : String(error);
 }
 
-/** ioredis hangs a command's arguments on its error: digests of keys and a password of AUTH must not reach a log. */
-export function withoutArguments(error: unknown): void {
-  if (error instanceof Error && 'command' in error) delete error.command;
+/**
+ * Removes from an error what was sent to Redis: digests of keys and a password of AUTH must not reach a log. ioredis hangs
+ * the arguments of a command on its error, and Redis may repeat them in its reply.
+ */
+export function withoutArguments(error: unknown, secrets: readonly string[] = []): void {
+  if (!(error instanceof Error)) return;
+  if (error instanceof AggregateError) for (const inner of error.errors) withoutArguments(inner, secrets);
+  if ('command' in error) delete error.command;
+  const message = secrets.reduce(
+    (text, secret) => text.replaceAll(secret, '***'),
+    error.message.replace(REPEATED_ARGUMENTS, ''),
+  );
+  if (message === error.message) return;
+  // The stack begins with the message.
+  error.stack = (error.stack ?? '').replace(error.message, () => message);
+  error.message = message;
+}
+
+function isSecret(text: string | null | undefined): text is string {
+  return typeof text === 'string' && text.length >= SHORTEST_SECRET;
 }

@@ -27,7 +27,7 @@ import type {
 import { redisAudit } from './audit.ts';
 import type { RedisChannel } from './channel.ts';
 import { RedisCluster, type Role } from './cluster.ts';
-import { RedisConnection } from './connection.ts';
+import { RedisConnection, withoutArguments } from './connection.ts';
 import { HourlyWindow } from './hourly-window.ts';
 import { Installed } from './installed.ts';
 import { redisInstances } from './instances.ts';
@@ -200,6 +200,7 @@ class RedisStore implements Store {
     const isRefusal = error instanceof Error && error instanceof ReplyError;
     if (!isRefusal || PASSING.test(error.message) || this.#refusals.has(consequence)) return;
     this.#refusals.add(consequence);
+    withoutArguments(error);
     this.#warn(`Redis refuses a command, so ${consequence}: ${error.message}`);
   }
 }
