@@ -6,8 +6,11 @@ import { Refusal } from './refusal.ts';
 const LONGEST_KEY_ID = 256;
 
 /** @throws Refusal `not_found`, also for what can be no customer's id. */
-export async function requireCustomer(records: Pick<RecordStore, 'findCustomer'>, id: string): Promise<CustomerRecord> {
-  return (await records.findCustomer(possibleCustomerId(id))) ?? noSuchCustomer();
+export async function requireCustomer(
+  records: Pick<RecordStore, 'findCustomerRecord'>,
+  id: string,
+): Promise<CustomerRecord> {
+  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer();
 }
 
 /** @throws Refusal `not_found`, also for what can be no key's id. */

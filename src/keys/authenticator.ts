@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import { isCustomerId } from '../customer-id.ts';
-import type { CustomerRecord, Invalidations, KeyRecord, RecordStore } from '../store/store.ts';
+import type { EnforcedCustomer, EnforcedKey, Invalidations, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
 import { type CacheTimes, createRecordCache } from './record-cache.ts';
@@ -16,11 +16,11 @@ export type Authentication = KnownKey | InvalidKey;
 /** The same object for as long as both records stay as they are; frozen. */
 export interface KnownKey {
   readonly outcome: 'known';
-  readonly key: KeyRecord;
+  readonly key: EnforcedKey;
   /** Wall time in ms at which the key ends, if it does. */
   readonly expiresAtMs: number | undefined;
   /** Undefined: the key names a customer that has no record. */
-  readonly customer: CustomerRecord | undefined;
+  readonly customer: EnforcedCustomer | undefined;
 }
 
 export interface InvalidKey {
@@ -60,7 +60,7 @@ export interface AuthenticatorOptions extends CacheTimes {
 
 /** A key's record and what follows from it. */
 interface HeldKey {
-  readonly record: KeyRecord;
+  readonly record: EnforcedKey;
   readonly expiresAtMs: number | undefined;
   readonly refusal: InvalidKey | undefined;
   /** The answer that was given last. */
@@ -82,7 +82,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     read: async (sha256) => heldKey(await records.findKey(sha256)),
     unchanged: (held, read) => isDeepStrictEqual(held.record, read.record),
   });
-  const customers = createRecordCache<CustomerRecord>({
+  const customers = createRecordCache<EnforcedCustomer>({
     ...options,
     read: (id) => records.findCustomer(id),
     unchanged: isDeepStrictEqual,
@@ -135,17 +135,17 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-function heldKey(record: KeyRecord | undefined): HeldKey | undefined {
+function heldKey(record: EnforcedKey | undefined): HeldKey | undefined {
   if (record === undefined) return undefined;
   return { record, expiresAtMs: expiryMsOf(record), refusal: refusalOf(record), known: undefined };
 }
 
-function refusalOf(record: KeyRecord): InvalidKey | undefined {
+function refusalOf(record: EnforcedKey): InvalidKey | undefined {
   if (!KEY_ID.test(record.id) || !isCustomerId(record.customer)) return UNUSABLE;
   return record.revokedAt === undefined ? undefined : REVOKED;
 }
 
-function known(held: HeldKey, customer: CustomerRecord | undefined): KnownKey {
+function known(held: HeldKey, customer: EnforcedCustomer | undefined): KnownKey {
   if (held.known === undefined || held.known.customer !== customer) {
     const { record: key, expiresAtMs } = held;
     held.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });

@@ -1,4 +1,4 @@
-import type { KeyRecord } from '../store/store.ts';
+import type { EnforcedKey, KeyRecord } from '../store/store.ts';
 import { parseTimestamp } from './timestamp.ts';
 
 export type KeyState = 'live' | 'revoked' | 'expired';
@@ -7,11 +7,11 @@ export type KeyState = 'live' | 'revoked' | 'expired';
  * Wall time in ms at which a key ends, if it does. An unreadable time ends it at once: whoever wrote it meant a bound,
  * and none of ours is safe to assume.
  */
-export function expiryMsOf({ expiresAt }: Pick<KeyRecord, 'expiresAt'>): number | undefined {
+export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): number | undefined {
   return expiresAt === undefined ? undefined : (parseTimestamp(expiresAt) ?? 0);
 }
 
-export function keyState(record: KeyRecord, nowMs: number): KeyState {
+export function keyState(record: EnforcedKey, nowMs: number): KeyState {
   if (record.revokedAt !== undefined) return 'revoked';
   const expiresAtMs = expiryMsOf(record);
   return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live';

@@ -17,6 +17,9 @@ export interface KeyRecord {
   readonly replacedBy?: string;
 }
 
+/** What decisions about requests depend on. Texts for people are not in it: they may be of any size. */
+export type EnforcedKey = Pick<KeyRecord, 'id' | 'customer' | 'expiresAt' | 'revokedAt' | 'replacedBy'>;
+
 export interface CustomerRecord {
   readonly id: string;
   readonly plan: string;
@@ -26,6 +29,9 @@ export interface CustomerRecord {
   readonly suspended: boolean;
   readonly usageResetAt?: string;
 }
+
+/** As {@link EnforcedKey}. */
+export type EnforcedCustomer = Omit<CustomerRecord, 'name'>;
 
 /** What is not named stays as it is; null unsets. */
 export interface CustomerChange {
@@ -67,8 +73,10 @@ export class InvalidCursorError extends Error {
  */
 export interface RecordStore {
   /** `sha256`: lower-case hex digest of the whole API key. */
-  findKey(sha256: string): Promise<KeyRecord | undefined>;
-  findCustomer(id: string): Promise<CustomerRecord | undefined>;
+  findKey(sha256: string): Promise<EnforcedKey | undefined>;
+  findCustomer(id: string): Promise<EnforcedCustomer | undefined>;
+  /** With what only people read. */
+  findCustomerRecord(id: string): Promise<CustomerRecord | undefined>;
   createCustomer(record: CustomerRecord): Promise<'created' | 'exists'>;
   createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists'>;
   findKeyById(keyId: string): Promise<KeyRecord | undefined>;

@@ -234,7 +234,7 @@ overBothStores((start) => {
       const { records } = admin.store;
       const racing = await startAdmin({
         records: {
-          findCustomer: (id: string) => records.findCustomer(id),
+          findCustomerRecord: (id: string) => records.findCustomerRecord(id),
           updateCustomer: async (id: string, change: CustomerChange) => {
             await records.deleteCustomer(id);
             return records.updateCustomer(id, change);

@@ -87,7 +87,7 @@ test('a slot that moves costs no call, no unit and no notice of a change', async
       },
     });
     await expect.poll(() => steady.granted(), HEALS).toBeGreaterThan(before + 100);
-    expect(await records.findCustomer('acme')).toMatchObject({ name: `moved ${move}` });
+    expect(await records.findCustomerRecord('acme')).toMatchObject({ name: `moved ${move}` });
   }
   const { granted, failures } = await steady.stop();
   expect(failures).toEqual([]);

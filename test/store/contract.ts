@@ -265,7 +265,9 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('give back a customer as it was written', async () => {
       const { records } = await open();
       expect(await records.createCustomer(customer)).toBe('created');
-      expect(await records.findCustomer('acme')).toEqual(customer);
+      const { name: _name, ...enforced } = customer;
+      expect(await records.findCustomer('acme')).toEqual(enforced);
+      expect(await records.findCustomerRecord('acme')).toEqual(customer);
     });
 
     test('leave out what a customer does not have', async () => {
@@ -279,13 +281,13 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const { records } = await open();
       await records.createCustomer(customer);
       expect(await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false })).toBe('exists');
-      expect(await records.findCustomer('acme')).toEqual(customer);
+      expect(await records.findCustomerRecord('acme')).toEqual(customer);
     });
 
     test('give back a key by its digest and by its id, as it was written', async () => {
       const { records } = await open();
       expect(await records.createKey(SHA256, key)).toBe('created');
-      expect(await records.findKey(SHA256)).toEqual(key);
+      expect(await records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme', expiresAt: key.expiresAt });
       expect(await records.findKeyById('k1')).toEqual(key);
     });
 
@@ -293,7 +295,6 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const { records } = await open();
       await records.createKey(SHA256, key);
       expect(await records.createKey(SHA256, { id: 'k2', customer: 'globex' })).toBe('exists');
-      expect(await records.findKey(SHA256)).toEqual(key);
       expect(await records.findKeyById('k2')).toBeUndefined();
       expect(await records.createKey(SHA256, { ...key, name: 'again' })).toBe('exists');
       expect(await records.findKeyById('k1')).toEqual(key);
@@ -329,7 +330,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const revoked = { ...key, revokedAt: '2026-05-06T07:08:09Z' };
       expect(await records.revokeKey('k1', '2026-05-06T07:08:09Z')).toEqual(revoked);
       expect(await records.revokeKey('k1', '2026-12-31T00:00:00Z')).toEqual(revoked);
-      expect(await records.findKey(SHA256)).toEqual(revoked);
+      expect(await records.findKeyById('k1')).toEqual(revoked);
     });
   });
 
@@ -342,7 +343,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       await records.createCustomer(customer);
       const grant = await windows.reserve(request({ need: 10 }));
       expect(await records.resetUsage('acme', resetAt)).toEqual({ ...customer, usageResetAt: resetAt });
-      expect(await records.findCustomer('acme')).toEqual({ ...customer, usageResetAt: resetAt });
+      expect(await records.findCustomerRecord('acme')).toEqual({ ...customer, usageResetAt: resetAt });
       // What was granted before belongs to a window that is gone.
       expect(await windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
       const after = await windows.reserve(request({ need: 10 }));

@@ -135,7 +135,7 @@ test('a file of the version before keeps what it holds, and learns what is new',
     expect(await store.records.findCustomer('acme')).toEqual({ id: 'acme', plan: 'starter', suspended: true });
     expect(await store.windows.reserve(request({ need: 0 }))).toMatchObject({ used: 7 });
     if (opening === 'first') {
-      expect(await store.records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme', name: 'production' });
+      expect(await store.records.findKeyById('k1')).toEqual({ id: 'k1', customer: 'acme', name: 'production' });
       await store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' });
       await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 5 }]);
       await store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.rotate' });

@@ -6,6 +6,12 @@ import {
   customerChangeFields,
   customerFields,
   customerRecordFrom,
+  ENFORCED_CUSTOMER_FIELDS,
+  ENFORCED_KEY_FIELDS,
+  type EnforcedCustomerFields,
+  type EnforcedKeyFields,
+  enforcedCustomerFrom,
+  enforcedKeyFrom,
   type KeyFields,
   keyChangeFields,
   keyFields,
@@ -16,6 +22,8 @@ import { keyBefore, pageOf } from './cursor.ts';
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
 
+type EnforcedKeyRow = Required<EnforcedKeyFields>;
+type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
 type CustomerRow = Required<CustomerFields> & { readonly id: string };
 
@@ -25,11 +33,12 @@ export function embeddedRecords(
   run: RunOperation,
   changed: (change: Invalidation) => void,
 ): RecordStore {
-  const selectKey = database.prepare('SELECT * FROM api_key WHERE sha256 = ?');
+  const selectKey = database.prepare(`SELECT ${ENFORCED_KEY_FIELDS.join(', ')} FROM api_key WHERE sha256 = ?`);
+  const selectCustomer = database.prepare(`SELECT ${ENFORCED_CUSTOMER_FIELDS.join(', ')} FROM customer WHERE id = ?`);
   const selectKeyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
   const selectKeysAfter = database.prepare('SELECT * FROM api_key WHERE id > ? ORDER BY id LIMIT ?');
   const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ?');
-  const selectCustomer = database.prepare('SELECT * FROM customer WHERE id = ?');
+  const selectCustomerRecord = database.prepare('SELECT * FROM customer WHERE id = ?');
   const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
   const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
   const insertCustomer = database.prepare(
@@ -56,7 +65,7 @@ export function embeddedRecords(
   const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
   const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
 
-  const customerRow = (id: string) => selectCustomer.get(id) as CustomerRow | undefined;
+  const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;
   const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
   const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
   const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
@@ -79,9 +88,19 @@ export function embeddedRecords(
   };
 
   return {
-    findKey: (sha256) => run('read_key', () => keyFrom(selectKey.get(sha256) as KeyRow | undefined)),
+    findKey: (sha256) =>
+      run('read_key', () => {
+        const row = selectKey.get(sha256) as EnforcedKeyRow | undefined;
+        return row && enforcedKeyFrom(row);
+      }),
 
-    findCustomer: (id) => run('read_customer', () => customerFrom(customerRow(id))),
+    findCustomer: (id) =>
+      run('read_customer', () => {
+        const row = selectCustomer.get(id) as EnforcedCustomerRow | undefined;
+        return row && enforcedCustomerFrom(id, row);
+      }),
+
+    findCustomerRecord: (id) => run('read_customer', () => customerFrom(customerRow(id))),
 
     createCustomer: (record) =>
       run('create_customer', () => {

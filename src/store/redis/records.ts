@@ -6,18 +6,25 @@
 import { readFileSync } from 'node:fs';
 import {
   CUSTOMER_FIELDS,
+  type CustomerFields,
   customerChangeFields,
   customerFields,
   customerRecordFrom,
+  ENFORCED_CUSTOMER_FIELDS,
+  ENFORCED_KEY_FIELDS,
+  type EnforcedCustomerFields,
+  enforcedCustomerFrom,
+  enforcedKeyFrom,
   type Fields,
   KEY_FIELDS,
   keyChangeFields,
   keyFields,
-  keyRecordFrom,
 } from '../record-fields.ts';
 import {
   type CustomerChange,
   type CustomerRecord,
+  type EnforcedCustomer,
+  type EnforcedKey,
   type KeyChange,
   type KeyRecord,
   type KeyReplacement,
@@ -67,9 +74,9 @@ interface RecordCommands {
 }
 
 export interface RedisRecordsOptions {
-  /** On which single records are read and written. */
+  /** Reads what requests wait for, and only fields that cannot be long. */
   readonly connection: RedisChannel;
-  /** For what walks over many: no request waits behind it. */
+  /** For all else: no request waits behind it. */
   readonly walks: RedisChannel;
   readonly installed: Installed;
   readonly keyPrefix: string;
@@ -93,7 +100,7 @@ export class RedisRecords implements RecordStore {
   readonly #prefix: string;
 
   constructor({ connection, walks, installed, keyPrefix }: RedisRecordsOptions) {
-    const { client } = connection;
+    const { client } = walks;
     client.defineCommand('tollgateCreateRecord', { numberOfKeys: 1, lua: CREATE_LUA });
     client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
     client.defineCommand('tollgateResetUsage', { numberOfKeys: 2, lua: RESET_USAGE_LUA });
@@ -109,18 +116,25 @@ export class RedisRecords implements RecordStore {
     this.#deletion = new Deletion(walks, this.#index, keyPrefix);
   }
 
-  findKey(sha256: string): Promise<KeyRecord | undefined> {
-    return this.#find('read_key', keyRecordName(this.#prefix, sha256), KEY_FIELDS, keyRecordFrom);
+  findKey(sha256: string): Promise<EnforcedKey | undefined> {
+    const name = keyRecordName(this.#prefix, sha256);
+    return this.#find(this.#connection, 'read_key', name, ENFORCED_KEY_FIELDS, enforcedKeyFrom);
   }
 
-  findCustomer(id: string): Promise<CustomerRecord | undefined> {
-    return this.#find('read_customer', customerRecordName(this.#prefix, id), CUSTOMER_FIELDS, (fields) =>
-      customerRecordFrom(id, fields),
-    );
+  findCustomer(id: string): Promise<EnforcedCustomer | undefined> {
+    const name = customerRecordName(this.#prefix, id);
+    const recordFrom = (fields: EnforcedCustomerFields) => enforcedCustomerFrom(id, fields);
+    return this.#find(this.#connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, recordFrom);
+  }
+
+  findCustomerRecord(id: string): Promise<CustomerRecord | undefined> {
+    const name = customerRecordName(this.#prefix, id);
+    const recordFrom = (fields: CustomerFields) => customerRecordFrom(id, fields);
+    return this.#find(this.#walks, 'read_customer', name, CUSTOMER_FIELDS, recordFrom);
   }
 
   createCustomer(record: CustomerRecord): Promise<'created' | 'exists'> {
-    return this.#connection.run('create_customer', () =>
+    return this.#walks.run('create_customer', () =>
       this.#create(customerRecordName(this.#prefix, record.id), customerFields(record)),
     );
   }
@@ -132,7 +146,7 @@ export class RedisRecords implements RecordStore {
    * again afterwards: see key-index.ts.
    */
   createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists'> {
-    return this.#connection.run('create_key', async () => {
+    return this.#walks.run('create_key', async () => {
       const indexName = keyIdName(this.#prefix, record.id);
       const isNewId = (await this.#redis.setnx(indexName, sha256)) === 1;
       if (!isNewId && (await this.#redis.get(indexName)) !== sha256) return 'exists';
@@ -154,7 +168,7 @@ export class RedisRecords implements RecordStore {
   }
 
   async findKeyById(keyId: string): Promise<KeyRecord | undefined> {
-    const reading = await this.#connection.run('read_key_id', async () => {
+    const reading = await this.#walks.run('read_key_id', async () => {
       const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
       const record = sha256 === null ? undefined : await this.#readKey(sha256);
       const lookedFor = sha256 === null ? keyIdName(this.#prefix, keyId) : keyRecordName(this.#prefix, sha256);
@@ -171,7 +185,7 @@ export class RedisRecords implements RecordStore {
   }
 
   async resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined> {
-    const reading = await this.#connection.run('reset_usage', async () => {
+    const reading = await this.#walks.run('reset_usage', async () => {
       const names = [windowName(this.#prefix, customer), customerRecordName(this.#prefix, customer)] as const;
       const values = await this.#redis.tollgateResetUsage(...names, resetAt, ...CUSTOMER_FIELDS);
       return this.#withInstalled(names[1], customerRecordFromReply(customer, values));
@@ -180,7 +194,7 @@ export class RedisRecords implements RecordStore {
   }
 
   async updateCustomer(id: string, change: CustomerChange): Promise<CustomerRecord | undefined> {
-    const reading = await this.#connection.run('update_customer', async () => {
+    const reading = await this.#walks.run('update_customer', async () => {
       const name = customerRecordName(this.#prefix, id);
       const changes = fieldsAndValues(customerChangeFields(change));
       const count = changes.length / 2;
@@ -232,7 +246,7 @@ export class RedisRecords implements RecordStore {
     const keys = await this.#deletion.deleteCustomer(id);
     if (keys !== undefined) return keys;
     return this.#unlessWiped(
-      await this.#connection.run('delete_customer', () =>
+      await this.#walks.run('delete_customer', () =>
         this.#withInstalled<number>(customerRecordName(this.#prefix, id), undefined),
       ),
     );
@@ -252,7 +266,7 @@ export class RedisRecords implements RecordStore {
     keyId: string,
     change: (name: string) => Promise<R | undefined>,
   ): Promise<R | undefined> {
-    const reading = await this.#connection.run(op, async () => {
+    const reading = await this.#walks.run(op, async () => {
       const sha256 = await this.#redis.get(keyIdName(this.#prefix, keyId));
       if (sha256 === null) return this.#withInstalled<R>(keyIdName(this.#prefix, keyId), undefined);
       const name = keyRecordName(this.#prefix, sha256);
@@ -266,14 +280,15 @@ export class RedisRecords implements RecordStore {
    * read is never taken for one that never was.
    */
   async #find<Name extends string, R>(
+    channel: RedisChannel,
     op: StoreOp,
     name: string,
     fields: readonly Name[],
     recordFrom: (fields: Fields<Name>) => R | undefined,
   ): Promise<R | undefined> {
-    const reading = await this.#connection.run(op, async (): Promise<Reading<R>> => {
+    const reading = await channel.run(op, async (redis): Promise<Reading<R>> => {
       const near = this.#installed.nameNear(name);
-      const [[recordError, values] = [], [installedError, installed] = []] = await this.#redis.batch([
+      const [[recordError, values] = [], [installedError, installed] = []] = await redis.batch([
         ['hmget', name, ...fields],
         ['get', near],
       ]);
