@@ -65,7 +65,7 @@ export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields)
     id,
     plan: fields.plan,
     ...(fields.requests_per_hour && { requestsPerHour: parseLimit(fields.requests_per_hour) }),
-    suspended: fields.suspended === '1',
+    suspended: isSuspended(fields.suspended),
     ...(fields.usage_reset_at && { usageResetAt: fields.usage_reset_at }),
   };
 }
@@ -115,6 +115,11 @@ export function byCreation(a: KeyRecord, b: KeyRecord): number {
 
 function createdAtMs({ createdAt = '' }: KeyRecord): number {
   return Date.parse(createdAt) || 0;
+}
+
+/** Other programs write `true` or a date as well as `1`: whatever does not deny the suspension is one. */
+function isSuspended(text: string | null | undefined): boolean {
+  return Boolean(text) && text !== '0' && text !== 'false';
 }
 
 function parseLimit(text: string): number | 'invalid' {

@@ -78,7 +78,10 @@ test.each([
   ['1', true],
   ['0', false],
   ['', false],
-  ['true', false],
+  ['false', false],
+  ['true', true],
+  ['yes', true],
+  ['2026-01-01T00:00:00Z', true],
 ])('suspended written as %j is read as %j', async (written, read) => {
   const { store, prefix } = await open();
   await redis.command('HSET', `${prefix}:customer:{acme}`, 'plan', 'starter', 'suspended', written);
