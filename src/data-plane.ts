@@ -32,6 +32,7 @@ import { CustomerQuota } from './quota/customer-quota.ts';
 import type { CustomerUsage } from './quota/highest-usage.ts';
 import { Instances } from './quota/instances.ts';
 import { type Held, LeasedQuota } from './quota/leased-quota.ts';
+import { RecentUsage } from './quota/recent-usage.ts';
 import { createQuotaWithoutStore } from './quota/without-store.ts';
 import { type RecentRefusal, RecentRefusals } from './recent-refusals.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
@@ -304,7 +305,12 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
     }),
   });
   opened.defer(() => hourly.close());
-  return new CustomerQuota({ limits: config, hourly, bursts: new BurstLimiter(clock, config.auth.cacheEntries) });
+  return new CustomerQuota({
+    limits: config,
+    hourly,
+    bursts: new BurstLimiter(clock, config.auth.cacheEntries),
+    recentUsage: new RecentUsage({ ...common, hourly, customers: config.auth.cacheEntries }),
+  });
 }
 
 /** The backend's origins; starts the bundled one where the configuration asks for it. */

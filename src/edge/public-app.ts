@@ -170,7 +170,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   async function answerUsage(exchange: Exchange, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
-    const usage = await quota.usage(customer.id, limit.requestsPerHour);
+    const usage = await quota.recentUsage(customer, limit.requestsPerHour);
     sendJson(exchange, { customer: customer.id, plan: exchange.plan, ...usageDocument(usage) });
     recorder.answered(exchange);
   }

@@ -34,6 +34,10 @@ export interface Terms {
   readonly usageResetAt: string;
 }
 
+export function areSameTerms(a: Terms, b: Terms): boolean {
+  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
+}
+
 /** What the store said last. Times: monotonic ms. */
 export interface LastReply {
   free: number;
@@ -68,6 +72,8 @@ export class Account {
   /** Ask for the next lease when no more units than this are left, or from this monotonic time on. */
   refillAtUnits = -1;
   refillAfter = Number.POSITIVE_INFINITY;
+  /** Requests admitted on units of the store, less those whose unit came back. */
+  admitted = 0;
 
   constructor(customer: string, terms: Terms) {
     this.customer = customer;

@@ -1,10 +1,12 @@
 /** All that a plan says of how much a customer may send, as one decision a request: burst first, then the hour. */
 import type { CustomerRecord } from '../store/store.ts';
+import type { Terms } from './account.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
 import type { CustomerUsage } from './highest-usage.ts';
 import type { Held, HourlyQuota } from './leased-quota.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';
+import type { RecentUsage } from './recent-usage.ts';
 import type { Usage } from './usage.ts';
 
 /** Where the plan has a burst limit: what is left of it. */
@@ -45,6 +47,7 @@ export interface CustomerQuotaParts {
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
   readonly hourly: HourlyQuota;
+  readonly recentUsage: RecentUsage;
 }
 
 export class CustomerQuota {
@@ -90,7 +93,12 @@ export class CustomerQuota {
     return this.#parts.hourly.held(customer);
   }
 
-  /** Rejects with StoreUnavailableError. */
+  /** For a customer that asks about itself: at most 250 ms old. Rejects with StoreUnavailableError. */
+  recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
+    return this.#parts.recentUsage.of(customer.id, termsOf(customer, requestsPerHour));
+  }
+
+  /** As the store has it now. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage> {
     return this.#parts.hourly.usage(customer, requestsPerHour);
   }
@@ -116,8 +124,7 @@ export class CustomerQuota {
       const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
       return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit };
     };
-    const terms = { limit, usageResetAt: customer.usageResetAt ?? '' };
-    const admission = this.#parts.hourly.admit(customer.id, terms);
+    const admission = this.#parts.hourly.admit(customer.id, termsOf(customer, limit));
     return admission instanceof Promise ? admission.then(settle) : settle(admission);
   }
 
@@ -138,6 +145,10 @@ export class CustomerQuota {
     if (decision.outcome !== 'admitted') this.#parts.bursts.untake(customer);
     return decision;
   }
+}
+
+function termsOf({ usageResetAt = '' }: CustomerRecord, limit: number): Terms {
+  return { limit, usageResetAt };
 }
 
 /** `used`: this request included. Units that other instances hold ahead count as used, so it errs towards denied. */

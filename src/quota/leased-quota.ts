@@ -21,7 +21,7 @@
 import type { Clock, Scheduler } from '../clock.ts';
 import { LruMap } from '../lru-map.ts';
 import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { Account, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
+import { Account, areSameTerms, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
 import { type Admission, CLOCK_DRIFT, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
@@ -50,6 +50,8 @@ export interface HourlyQuota {
   admit(customer: string, terms: Terms): Admission | Promise<Admission>;
   /** What enforcement would see now, without taking anything. Rejects with StoreUnavailableError. */
   usage(customer: string, limit: number): Promise<Usage>;
+  /** Requests that this instance admitted since it knows the customer, for comparison with a later value. */
+  admitted(customer: string): number;
   /** What this instance holds for a customer in memory. */
   held(customer: string): Held;
   /** The customers that have used most of their limits, as this instance knows it; asks nobody. */
@@ -113,7 +115,8 @@ export class LeasedQuota implements HourlyQuota {
     if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
     const giveBacks = this.#accounts.get(customer)?.takeGiveBacks() ?? [];
     const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, giveBacks };
-    const grant = await this.#withinTimeout(this.#options.windows.reserve(request));
+    const reading = this.#options.windows.reserve(request);
+    const grant = await this.#withinTimeout(reading, () => this.#noteOverdue(reading));
     const now = this.#options.clock.monotonicMs();
     // Also of a lease that ended while the store was asked.
     const inHand = this.#accounts.get(customer)?.unitsInHand ?? 0;
@@ -125,6 +128,10 @@ export class LeasedQuota implements HourlyQuota {
       resetSeconds: used > 0 ? secondsUntil(moreAt(grant, now), now) : 0,
       windowSeconds: WINDOW_SECONDS,
     };
+  }
+
+  admitted(customer: string): number {
+    return this.#accounts.get(customer)?.admitted ?? 0;
   }
 
   held(customer: string): Held {
@@ -156,7 +163,7 @@ export class LeasedQuota implements HourlyQuota {
     const account = this.#accounts.get(customer);
     if (account === undefined) return this.#openAccount(customer, terms);
     const before = account.terms;
-    if (before.limit === terms.limit && before.usageResetAt === terms.usageResetAt) return account;
+    if (areSameTerms(before, terms)) return account;
     account.terms = terms;
     account.refusal = undefined;
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
@@ -205,6 +212,7 @@ export class LeasedQuota implements HourlyQuota {
   #admitted(account: Account, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
     const { lastReply: reply, terms } = account;
+    account.admitted++;
     return {
       outcome: 'admitted',
       mode,
@@ -349,6 +357,15 @@ export class LeasedQuota implements HourlyQuota {
     }
   }
 
+  /** Until the call settles, nobody waits for the store. */
+  #noteOverdue(call: Promise<unknown>): void {
+    this.#overdueCalls++;
+    const settled = () => {
+      this.#overdueCalls--;
+    };
+    call.then(settled, settled);
+  }
+
   #endCall(account: Account, call: Call): void {
     call.timer?.cancel();
     if (call.overdue) this.#overdueCalls--;
@@ -377,6 +394,7 @@ export class LeasedQuota implements HourlyQuota {
 
   /** A unit whose request did not begin: for the next request on the same lease, while that runs. */
   #takeBack(account: Account, lease: Lease, terms: Terms): void {
+    account.admitted--;
     if (!lease.runsAt(this.#now()) || endsLeases(terms, account.terms)) {
       this.#giveBackLater(account, lease.grant, 1);
       return;
@@ -398,11 +416,12 @@ export class LeasedQuota implements HourlyQuota {
     await this.#options.windows.refund(customer, giveBacks).catch(() => undefined);
   }
 
-  #withinTimeout<T>(call: Promise<T>): Promise<T> {
+  #withinTimeout<T>(call: Promise<T>, onOverdue = () => {}): Promise<T> {
     const { scheduler, timeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
       const timer = scheduler.deadline(timeoutMs, () => {
-        reject(new StoreUnavailableError(`no answer from the store within ${timeoutMs} ms`));
+        onOverdue();
+        reject(new StoreUnavailableError(`no reply from the store within ${timeoutMs} ms`));
       });
       call.then(resolve, reject).finally(() => timer.cancel());
     });

@@ -15,6 +15,7 @@ import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
+import { RecentUsage } from '../../src/quota/recent-usage.ts';
 import type { CustomerRecord } from '../../src/store/store.ts';
 import { createForwarder } from '../../src/upstream/forwarder.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
@@ -80,6 +81,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       };
     },
     usage: () => Promise.reject(new Error('no test asks for it')),
+    admitted: () => 0,
     held: () => ({ leases: [], refusedForMs: undefined }),
     highestUsage: () => [],
     close: async () => {},
@@ -122,6 +124,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
       hourly,
       bursts: new BurstLimiter(clock, 100),
+      recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),
     }),
     forwarder,
     connections: { isSurplus: () => false },

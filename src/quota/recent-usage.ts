@@ -1,0 +1,80 @@
+import type { Clock } from '../clock.ts';
+import { LruMap } from '../lru-map.ts';
+import { areSameTerms, type Terms } from './account.ts';
+import type { HourlyQuota } from './leased-quota.ts';
+import type { Usage } from './usage.ts';
+
+/** Bounds a customer that polls its usage to four store calls a second. */
+const REUSE_MS = 250;
+
+interface Read {
+  readonly terms: Terms;
+  readonly usage: Promise<Usage>;
+  /** Undefined while the store call is under way, and after it failed. */
+  result: { readonly usage: Usage; readonly admitted: number; readonly goodUntilMs: number } | undefined;
+  isUnderWay: boolean;
+}
+
+export interface RecentUsageOptions {
+  readonly hourly: Pick<HourlyQuota, 'usage' | 'admitted'>;
+  readonly storeIsUp: (customer: string) => boolean;
+  readonly clock: Clock;
+  /** Customers held in memory. */
+  readonly customers: number;
+}
+
+/**
+ * Customers' usage for whoever may ask as often as it likes: one store call per customer at a time, whose result is shared
+ * and then reused for 250 ms, with the requests added that this instance admitted meanwhile. A change of the limit, a
+ * usage reset or the loss of the store ends that at once.
+ */
+export class RecentUsage {
+  readonly #options: RecentUsageOptions;
+  readonly #reads: LruMap<string, Read>;
+
+  constructor(options: RecentUsageOptions) {
+    this.#options = options;
+    this.#reads = new LruMap(options.customers);
+  }
+
+  /** Rejects with StoreUnavailableError, which is never reused. */
+  of(customer: string, terms: Terms): Promise<Usage> {
+    const read = this.#reads.get(customer);
+    if (read && areSameTerms(read.terms, terms)) {
+      if (read.isUnderWay) return read.usage;
+      const usage = this.#reusable(customer, read);
+      if (usage) return Promise.resolve(usage);
+    }
+    return this.#read(customer, terms);
+  }
+
+  #reusable(customer: string, { result }: Read): Usage | undefined {
+    const { hourly, storeIsUp, clock } = this.#options;
+    if (result === undefined || clock.monotonicMs() >= result.goodUntilMs || !storeIsUp(customer)) return undefined;
+    const { usage, admitted } = result;
+    const since = Math.max(0, hourly.admitted(customer) - admitted);
+    if (since === 0) return usage;
+    // When the first request of an hour stops counting is only known to the store.
+    if (usage.used === 0) return undefined;
+    const used = usage.used + since;
+    return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
+  }
+
+  #read(customer: string, terms: Terms): Promise<Usage> {
+    const { hourly, clock } = this.#options;
+    const usage = hourly.usage(customer, terms.limit);
+    const read: Read = { terms, usage, result: undefined, isUnderWay: true };
+    this.#reads.set(customer, read);
+    usage.then(
+      (result) => {
+        read.isUnderWay = false;
+        const goodUntilMs = clock.monotonicMs() + REUSE_MS;
+        read.result = { usage: result, admitted: hourly.admitted(customer), goodUntilMs };
+      },
+      () => {
+        read.isUnderWay = false;
+      },
+    );
+    return usage;
+  }
+}
