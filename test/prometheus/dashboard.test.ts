@@ -110,3 +110,18 @@ it('every query of the dashboard yields data, and every alert can be evaluated, 
   const firing = (await prometheus.rules()).filter(({ state }) => state === 'firing').map(({ name }) => name);
   expect(firing).not.toContain('TollgateInstanceDown');
 });
+
+it('the shares of 5xx and of refusals read 0, not "No data", on a gateway where all is well', async () => {
+  const gateway = await startGateway({});
+  const key = await createCustomerWithKey(gateway, { id: 'good', plan: 'starter' });
+  const prometheus = await startPrometheus([new URL(gateway.ops).host]);
+  const shares = dashboardQueries(RATE_INTERVAL).filter(({ title }) => title === '5xx' || title === 'Refused');
+  expect(shares).toHaveLength(2);
+  for (const { expr } of shares) {
+    const read = async () => {
+      await (await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) })).text();
+      return (await prometheus.query(expr)).map(({ value: [, value] }) => value);
+    };
+    await expect.poll(read, { timeout: DATA_DEADLINE_MS, interval: 500 }).toEqual(['0']);
+  }
+});
