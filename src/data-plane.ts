@@ -94,11 +94,12 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   const { store, metrics, logger, destination, clock, keyFailed } = parts;
   await using opened = new AsyncDisposableStack();
   let running = config;
-  let accessLog = createAccessLog(destination, config.logging.access, clock);
+  const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
+  opened.defer(() => accessLog.close());
   const refusals = new RecentRefusals(clock);
   const recorder = createRecorder({
     metrics,
-    accessLog: (record) => accessLog(record),
+    accessLog,
     refusals,
     logger,
     clock,
@@ -194,7 +195,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       settings.current = nextSettings;
       quota.follow(next);
       authenticator.follow(next.auth);
-      accessLog = createAccessLog(destination, next.logging.access, clock);
+      accessLog.follow(next.logging.access);
       logger.level = next.logging.level;
     },
 

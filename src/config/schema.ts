@@ -320,7 +320,12 @@ export const configSchema = leaf.mapping({
   logging: leaf
     .mapping({
       level: leaf.oneOf(LOG_LEVELS).default('info').describe('The least severe level that is logged.'),
-      access: leaf.oneOf(ACCESS_LOG_MODES).default('all').describe('Which requests get a line in the log.'),
+      access: leaf
+        .oneOf(ACCESS_LOG_MODES)
+        .default('all')
+        .describe(
+          'Which requests get a line in the log: all, refusals and 5xx (errors), or none. Repeated refusals share one.',
+        ),
     })
     .prefault({})
     .describe('The log, as JSON lines on standard output.'),

@@ -20,6 +20,7 @@ const REPEAT_AFTER_MS = 10_000;
 /** Of what is said about one key. */
 const REPEAT_FOR_KEY_AFTER_MS = 600_000;
 const KEYS_REMEMBERED = 10_000;
+const CUSTOMERS_REMEMBERED = 10_000;
 
 /** The one place that writes a request's metrics and its log line: once for each, when it is over. */
 export interface Recorder {
@@ -49,7 +50,7 @@ export interface Recorder {
 
 export interface RecorderParts {
   readonly metrics: Metrics;
-  readonly accessLog: AccessLog;
+  readonly accessLog: Pick<AccessLog, 'write'>;
   /** Told of what known customers are refused; must be cheap. */
   readonly refusals: Pick<RecentRefusals, 'note'>;
   readonly logger: Logger;
@@ -82,7 +83,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       durationSeconds: durationMs / 1000,
       upstreamSeconds: upstreamMs === undefined ? undefined : upstreamMs / 1000,
     });
-    accessLog({
+    accessLog.write({
       requestId,
       method: req.method,
       route,
@@ -120,6 +121,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   }
 
   const notices = createQuotaNotices(logger, clock);
+  const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, CUSTOMERS_REMEMBERED);
   const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
 
   return {
@@ -204,10 +206,11 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         problem: code,
       };
       metrics.request({ ...record, plan: 'none' });
-      accessLog({ ...record, requestId, clientAddress });
+      accessLog.write({ ...record, requestId, clientAddress });
     },
     limitMissing(exchange, reason) {
       const { requestId, customer, keyId } = exchange;
+      if (!limitErrors.isDue(customer ?? '')) return;
       logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
     },
     bug(error, requestId) {

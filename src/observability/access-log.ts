@@ -1,7 +1,8 @@
-import type { Clock } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { LogDestination } from './logger.ts';
 import type { AnswerSource } from './metrics.ts';
+import { type RefusalSum, RepeatedRefusals } from './repeated-refusals.ts';
 
 /** `errors`: refusals of the gateway and answers of 500 or more; the backend's own 4xx are not errors of a gateway. */
 export type AccessLogMode = 'all' | 'errors' | 'off';
@@ -36,42 +37,97 @@ export interface AccessRecord {
   readonly bytes?: number | undefined;
 }
 
-export type AccessLog = (record: AccessRecord) => void;
+export interface AccessLog {
+  write(record: AccessRecord): void;
+  /** Goes by another mode from the next request on. */
+  follow(mode: AccessLogMode): void;
+  /** Writes what is counted and not yet written. */
+  close(): void;
+}
+
+export interface AccessLogParts {
+  readonly destination: LogDestination;
+  readonly mode: AccessLogMode;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+}
+
+const REFUSALS_WINDOW_MS = 10_000;
+/** In one window, in full, of all clients that no key identified. */
+const ANONYMOUS_LINES = 1000;
+/** The same of customers, of whom there are only as many as the operator has made. */
+const CUSTOMER_LINES = 10_000;
 
 /**
- * One JSON line a request at level `info`, whatever the logger's own level: only `mode` decides whether there is one.
- * Members that are unknown are left out. Written by hand, because a logger's general way of making a line costs more
- * than the rest of what is recorded of a request.
+ * One JSON line a request at level `info`, whatever the logger's own level: only the mode decides whether there is one.
+ * Refusals that repeat, of requests that were not sent upstream, are summed up (see {@link RepeatedRefusals}). Members
+ * that are unknown are left out. Written by hand, because a logger's general way of making a line costs more than the rest
+ * of what is recorded of a request.
  */
-export function createAccessLog(
-  destination: LogDestination,
-  mode: AccessLogMode,
-  clock: Pick<Clock, 'nowMs'>,
-): AccessLog {
-  if (mode === 'off') return () => {};
+export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts): AccessLog {
+  let mode = firstMode;
   const timestamp = createTimestamp();
-  return (record) => {
-    if (mode === 'errors' && record.status < 500 && record.problem === undefined) return;
-    destination.write(
-      `{"level":"info","time":"${timestamp(clock.nowMs())}","request_id":${quoted(record.requestId)}` +
-        `,"method":${quoted(record.method)},"route":${quoted(record.route)},"status":${record.status}` +
-        text('code', record.problem) +
-        text('source', record.source) +
-        text('customer', record.customer) +
-        text('plan', record.plan) +
-        text('key_id', record.keyId) +
-        text('client', record.clientAddress) +
-        text('trace_id', record.traceId) +
-        number('duration_ms', record.durationMs) +
-        number('upstream_ms', record.upstreamMs) +
-        number('overhead_ms', overheadMs(record)) +
-        text('upstream', record.upstream) +
-        text('quota', record.quota) +
-        text('shadow', record.shadow) +
-        number('bytes', record.bytes) +
-        ',"msg":"request"}\n',
-    );
+  const begin = () => `{"level":"info","time":"${timestamp(clock.nowMs())}"`;
+  const anonymous = new RepeatedRefusals(ANONYMOUS_LINES);
+  const customers = new RepeatedRefusals(CUSTOMER_LINES);
+  let window: Scheduled | undefined;
+
+  function isSummedUp({ problem, status, customer, clientAddress, upstreamMs }: AccessRecord): boolean {
+    if (problem === undefined || upstreamMs !== undefined) return false;
+    window ??= scheduler.after(REFUSALS_WINDOW_MS, endWindow);
+    const refusals = customer === undefined ? anonymous : customers;
+    return !refusals.isLoggedInFull({ problem, status, customer, clientAddress });
+  }
+
+  function endWindow(): void {
+    window?.cancel();
+    window = undefined;
+    for (const refusals of [anonymous, customers]) {
+      for (const sum of refusals.endWindow()) destination.write(begin() + members(sum));
+    }
+  }
+
+  return {
+    write(record) {
+      if (mode === 'off' || (mode === 'errors' && record.status < 500 && record.problem === undefined)) return;
+      if (isSummedUp(record)) return;
+      destination.write(
+        `${begin()},"request_id":${quoted(record.requestId)}` +
+          `,"method":${quoted(record.method)},"route":${quoted(record.route)},"status":${record.status}` +
+          text('code', record.problem) +
+          text('source', record.source) +
+          text('customer', record.customer) +
+          text('plan', record.plan) +
+          text('key_id', record.keyId) +
+          text('client', record.clientAddress) +
+          text('trace_id', record.traceId) +
+          number('duration_ms', record.durationMs) +
+          number('upstream_ms', record.upstreamMs) +
+          number('overhead_ms', overheadMs(record)) +
+          text('upstream', record.upstream) +
+          text('quota', record.quota) +
+          text('shadow', record.shadow) +
+          number('bytes', record.bytes) +
+          ',"msg":"request"}\n',
+      );
+    },
+    follow(next) {
+      mode = next;
+    },
+    close: endWindow,
   };
+}
+
+/** Of the line that sums refusals up, from the second one on. */
+function members({ status, problem, customer, clientBlock, requests }: RefusalSum): string {
+  return (
+    `,"status":${status}` +
+    text('code', problem) +
+    text('source', 'gateway') +
+    text('customer', customer) +
+    text('client', clientBlock) +
+    `,"requests":${requests},"msg":"further refusals"}\n`
+  );
 }
 
 /** What of the duration was not spent with the upstream. */

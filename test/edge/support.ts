@@ -10,7 +10,6 @@ import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
 import { FailedAttempts } from '../../src/failed-attempts.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
-import { createAccessLog } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
@@ -130,7 +129,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     connections: { isSurplus: () => false },
     recorder: createRecorder({
       metrics,
-      accessLog: createAccessLog(destination, 'off', clock),
+      accessLog: { write: () => {} },
       refusals: { note: () => {} },
       logger,
       clock,

@@ -35,8 +35,13 @@ const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 
 function written(mode: AccessLogMode, records: readonly AccessRecord[]) {
   const lines: string[] = [];
-  const write = createAccessLog({ write: (line) => void lines.push(line) }, mode, { nowMs: () => NOW_MS });
-  for (const record of records) write(record);
+  const accessLog = createAccessLog({
+    destination: { write: (line) => void lines.push(line) },
+    mode,
+    clock: { nowMs: () => NOW_MS },
+    scheduler: { after: () => ({ cancel() {} }) },
+  });
+  for (const record of records) accessLog.write(record);
   return lines.map((line) => {
     expect(line.endsWith('}\n')).toBe(true);
     const { time, ...rest } = JSON.parse(line) as Record<string, unknown>;
