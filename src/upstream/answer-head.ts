@@ -1,5 +1,4 @@
-import { headerName } from './header-names.ts';
-import { connectionNamed } from './hop-by-hop.ts';
+import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** What may stand in a reason phrase besides obs-text (RFC 9112 §4); another one is left to Node.js's default. */
 const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
@@ -37,9 +36,9 @@ export function buildAnswerHeaders(
   let dated = false;
   for (let i = 0; i < received.length; i += 2) {
     const name = received[i] ?? '';
-    const { lower, comparable, isHopByHop } = headerName(name);
-    if (isHopByHop || ownNames.has(lower) || named?.has(lower)) continue;
-    if (comparable.startsWith('x-tollgate-')) continue;
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || ownNames.has(lower) || named?.has(lower)) continue;
+    if (lower.startsWith('x') && comparableName(lower).startsWith('x-tollgate-')) continue;
     if (lower === 'content-length' && status === 204) continue;
     if (lower === 'date') {
       if (dated) continue;

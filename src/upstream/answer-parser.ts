@@ -5,7 +5,6 @@
  */
 import { isInterimStatus } from './answer-head.ts';
 import { InvalidAnswerError } from './failures.ts';
-import { headerName } from './header-names.ts';
 
 /** Told of one answer, in order: its head, then content until `ended`. What it throws reaches the caller of the parser. */
 export interface AnswerSink {
@@ -218,7 +217,7 @@ export class AnswerParser {
       const name = text.slice(start, colon);
       const value = trimmed(text, colon + 1, lineEnd);
       fields.push(name, value);
-      switch (headerName(name).lower) {
+      switch (name.toLowerCase()) {
         case 'content-length':
           if (contentLength !== undefined || !LENGTH.test(value))
             throw new InvalidAnswerError('not one content length');

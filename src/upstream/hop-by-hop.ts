@@ -36,10 +36,15 @@ export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<stri
   return named;
 }
 
+const UNUSUAL = /[^a-z0-9-]/;
+
 /**
- * Lower case, and `-` for all but letters and digits: servers that hand fields over as variables (CGI, WSGI, PHP) take `_`,
- * and some of them `.` or any other character of a token, for the same as `-`, so a spoofed copy could use each of them.
+ * Replaces every character of a lower-case header name except letters and digits by `-`. Servers that pass headers as
+ * variables (CGI, WSGI, PHP) read `_`, and some of them any other character of a token, as `-`: a spoofed header could
+ * use each of them.
+ *
+ * Not cached: computing it takes no longer than a look-up by name, and a cache could be filled with made-up names.
  */
-export function comparableName(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '-');
+export function comparableName(lowerName: string): string {
+  return UNUSUAL.test(lowerName) ? lowerName.replace(/[^a-z0-9]/g, '-') : lowerName;
 }

@@ -1,5 +1,4 @@
-import { headerName } from './header-names.ts';
-import { connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** What the upstream gets of the caller's credentials and Host. */
 export interface CredentialsPolicy {
@@ -65,7 +64,8 @@ export function buildRequestHeaders(rawHeaders: readonly string[], options: Requ
   if (options.preserveHost && options.host !== '') headers.push('Host', options.host);
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
-    const { comparable, lower } = headerName(name);
+    const lower = name.toLowerCase();
+    const comparable = comparableName(lower);
     if (NEVER_PASSED.has(comparable)) continue;
     if (isGatewaysOwn(comparable)) {
       if (comparable.startsWith(IDENTITY_PREFIX)) options.spoofed?.();

@@ -1,0 +1,43 @@
+/**
+ * The first 512 spellings of header names were cached for the life of the process, whoever sent them. Six requests with
+ * a hundred made-up names each filled that cache, and from then on header processing took more than three times as long
+ * for every customer, until the gateway was restarted.
+ */
+import { expect, test } from 'vitest';
+import { buildAnswerHeaders } from '../../src/upstream/answer-head.ts';
+import { requestHead } from '../../src/upstream/request-head.ts';
+import { buildRequestHeaders } from '../../src/upstream/request-headers.ts';
+
+const OPTIONS = { credentials: 'strip', preserveHost: false, host: 'api.test', httpVersion: '1.1', own: [] } as const;
+const REQUESTS = 1_000;
+const ROUNDS = 12;
+const HEADERS = 16;
+
+/** Flat headers as a parser returns them: each name is a new string. */
+function headers(prefix: string): string[] {
+  const text = Array.from({ length: HEADERS }, (_, i) => `${prefix}-${i},value`).join(',');
+  return Buffer.from(text).toString('latin1').split(',');
+}
+
+function process(rawHeaders: readonly string[]): void {
+  requestHead('GET', '/', 'backend.test', buildRequestHeaders(rawHeaders, OPTIONS));
+  buildAnswerHeaders(rawHeaders, 200, new Set(), []);
+}
+
+/** The fastest round counts: other processes only ever make one slower. */
+function fastestRoundMs(prefix: string): number {
+  let fastestMs = Infinity;
+  for (let round = 0; round < ROUNDS; round++) {
+    const startedAt = performance.now();
+    for (let i = 0; i < REQUESTS; i++) process(headers(prefix));
+    fastestMs = Math.min(fastestMs, performance.now() - startedAt);
+  }
+  return fastestMs;
+}
+
+test('made-up header names of one client do not make the headers of others slower', () => {
+  fastestRoundMs('X-Warm-Up');
+  const beforeMs = fastestRoundMs('X-Early-Customer');
+  for (let i = 0; i < 100; i++) process(headers(`X-Made-Up-${i}`));
+  expect(fastestRoundMs('X-Later-Customer')).toBeLessThan(1.5 * beforeMs);
+});
