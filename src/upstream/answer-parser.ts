@@ -81,6 +81,7 @@ export class AnswerParser {
   /** Of the trailer section, in the lines before. */
   #trailerBytes = 0;
   #mayPersist = true;
+  #isContentWithheld = false;
   #keepAliveSeconds: number | undefined;
 
   /** `mostHeaderBytes`: of a status line with its fields, and of a trailer section. */
@@ -91,6 +92,14 @@ export class AnswerParser {
   /** Whether the connection can carry another exchange after the answer that has just ended (RFC 9112 §9.3). */
   get mayPersist(): boolean {
     return this.#mayPersist;
+  }
+
+  /**
+   * Whether the head of the response announced content that its method or status rules out (RFC 9112 §6.3). An upstream
+   * that sends the content all the same, and late, would have it taken for the next response: the connection may not persist.
+   */
+  get isContentWithheld(): boolean {
+    return this.#isContentWithheld;
   }
 
   /** Whether the answer has not ended yet. */
@@ -109,6 +118,7 @@ export class AnswerParser {
     this.#isHead = isHead;
     this.#state = 'head';
     this.#mayPersist = true;
+    this.#isContentWithheld = false;
     this.#keepAliveSeconds = undefined;
   }
 
@@ -252,12 +262,14 @@ export class AnswerParser {
     isChunked: boolean,
   ): void {
     const sink = this.#sink;
-    const ended =
-      this.#isHead ||
-      status === 204 ||
-      status === 304 ||
-      (!isChunked && contentLength !== undefined && Number(contentLength) === 0);
+    const announcesNone = !isChunked && contentLength !== undefined && Number(contentLength) === 0;
+    const hasNone = this.#isHead || status === 204 || status === 304;
+    const ended = hasNone || announcesNone;
     if (ended) {
+      if (hasNone && !announcesNone && (isChunked || contentLength !== undefined)) {
+        this.#isContentWithheld = true;
+        this.#mayPersist = false;
+      }
       this.#end();
     } else if (isChunked) {
       this.#beginChunk();

@@ -44,11 +44,12 @@ type WatchedSocket = Socket & { [WATCHERS]?: CallerWatcher[] };
  * is given by the connection's end. An answer that waits behind another one (pipelining) is cut when its turn comes.
  */
 export function cutConnection(res: ServerResponse): void {
-  if (res.socket === null) res.once('socket', cutSocket);
-  else cutSocket(res.socket);
+  if (res.socket === null) res.once('socket', resetSocket);
+  else resetSocket(res.socket);
 }
 
-function cutSocket(socket: Socket): void {
+/** Resets the connection where TCP allows it; a TLS or Unix socket is closed. */
+export function resetSocket(socket: Socket): void {
   const plainTcp = !('encrypted' in socket) && socket.remoteFamily !== undefined;
   if (plainTcp) socket.resetAndDestroy();
   else socket.destroy();

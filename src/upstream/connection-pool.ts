@@ -39,6 +39,8 @@ export class ConnectionPool {
   readonly #free: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   readonly #waiting = new WaitingLine<Taker>();
+  /** Those that want a new connection; served before all others. */
+  readonly #wantingNew = new WaitingLine<Taker>();
   /** Being made, for takers who have not got theirs yet. */
   #connecting = 0;
   readonly #sweep: NodeJS.Timeout;
@@ -52,7 +54,7 @@ export class ConnectionPool {
 
   /** Exchanges under way and those who wait. */
   get load(): number {
-    return this.#all.size - this.#connecting - this.#free.length + this.#waiting.length;
+    return this.#all.size - this.#connecting - this.#free.length + this.#waitingCount;
   }
 
   /** Connections that stand. */
@@ -61,15 +63,21 @@ export class ConnectionPool {
   }
 
   /**
-   * Finds `taker` a connection: now, or when one is made or becomes free. `isWaryOfKept`: none that nobody has heard of
-   * for a while, because one of them turned out to be closed.
+   * Finds `taker` a connection: now, or when one is made or becomes free. `mustBeNew`: one that has carried no request,
+   * because the upstream closed a kept one and may be closing the others; a free one is closed where there is no room.
    */
-  take(taker: Taker, isWaryOfKept = false): void {
+  take(taker: Taker, mustBeNew = false): void {
     if (this.#isClosed) {
       taker.onNoConnection(new PoolClosedError());
       return;
     }
-    const connection = isWaryOfKept ? undefined : this.#takeFree();
+    if (mustBeNew) {
+      this.#wantingNew.join(taker);
+      this.#connectIfNeeded();
+      while (this.#isShortOfNew && this.#free.length > 0) this.#free[0]?.destroy();
+      return;
+    }
+    const connection = this.#takeFree();
     if (connection === undefined) {
       this.#waiting.join(taker);
       this.#connectIfNeeded();
@@ -81,6 +89,7 @@ export class ConnectionPool {
   /** Stops waiting. Does nothing for one that has got its answer. */
   withdraw(taker: Taker): void {
     this.#waiting.leave(taker);
+    this.#wantingNew.leave(taker);
     this.#tellIfIdle();
   }
 
@@ -107,6 +116,15 @@ export class ConnectionPool {
     for (const connection of [...this.#all]) connection.destroy();
   }
 
+  get #waitingCount(): number {
+    return this.#waiting.length + this.#wantingNew.length;
+  }
+
+  /** Whether fewer connections are being made than new ones are wanted. */
+  get #isShortOfNew(): boolean {
+    return this.#connecting < this.#wantingNew.length;
+  }
+
   #takeFree(): UpstreamConnection | undefined {
     const nowMs = this.#options.clock.monotonicMs();
     for (;;) {
@@ -118,7 +136,7 @@ export class ConnectionPool {
 
   /** One connection in the making for each who waits, as far as there may be more. */
   #connectIfNeeded(): void {
-    while (this.#connecting < this.#waiting.length && this.#all.size < this.#options.maxConnections) this.#connect();
+    while (this.#connecting < this.#waitingCount && this.#all.size < this.#options.maxConnections) this.#connect();
   }
 
   #connect(): void {
@@ -133,7 +151,7 @@ export class ConnectionPool {
         made();
         connection.opened();
         this.#options.onConnect?.(undefined);
-        this.#offer(connection, DEFAULT_KEEP_MS);
+        this.#offer(connection, DEFAULT_KEEP_MS, this.#wantingNew.next() ?? this.#waiting.next());
       },
       onBytes: (bytes, length) => connection.receive(bytes, length),
     });
@@ -161,8 +179,8 @@ export class ConnectionPool {
 
   /** A connection could not be made: the first in line hears of it, unless there is one in the making for all. */
   #disappoint(error: Error): void {
-    if (this.#connecting >= this.#waiting.length) return;
-    this.#waiting.next()?.onNoConnection(error);
+    if (this.#connecting >= this.#waitingCount) return;
+    (this.#wantingNew.next() ?? this.#waiting.next())?.onNoConnection(error);
   }
 
   #freed(connection: UpstreamConnection): void {
@@ -170,14 +188,15 @@ export class ConnectionPool {
     const named =
       keepAliveSeconds === undefined || Number.isNaN(keepAliveSeconds) ? undefined : keepAliveSeconds * 1000;
     const keepMs = named === undefined ? DEFAULT_KEEP_MS : Math.min(named - KEEP_MARGIN_MS, LONGEST_KEEP_MS);
-    if (keepMs > 0 && !connection.isRetired) this.#offer(connection, keepMs);
+    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew)
+      this.#offer(connection, keepMs, this.#waiting.next());
     else connection.destroy();
   }
 
-  /** To the first in line who has a use for it. It may be used for the first or next time within `keepMs`. */
-  #offer(connection: UpstreamConnection, keepMs: number): void {
+  /** To `first`, else to the next in line who has a use for it. It may be used for the first or next time within `keepMs`. */
+  #offer(connection: UpstreamConnection, keepMs: number, first: Taker | undefined): void {
     connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
-    for (let taker = this.#waiting.next(); taker !== undefined; taker = this.#waiting.next()) {
+    for (let taker = first; taker !== undefined; taker = this.#waiting.next()) {
       if (taker.onConnection(connection)) return;
     }
     this.#put(connection);
@@ -194,7 +213,7 @@ export class ConnectionPool {
   }
 
   #isIdle(): boolean {
-    return this.#waiting.length === 0 && this.#free.length === this.#all.size;
+    return this.#waitingCount === 0 && this.#free.length === this.#all.size;
   }
 
   #tellIfIdle(): void {

@@ -105,6 +105,8 @@ export class Relay implements Exchange, Taker, Timed {
   #connection: UpstreamConnection | undefined;
   #begun = false;
   #isRetry = false;
+  /** Whether the request was written to the current connection, or the last one. */
+  #hasLeft = false;
   /** Of a first attempt that had begun. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
   #begunAtMs = 0;
@@ -170,8 +172,7 @@ export class Relay implements Exchange, Taker, Timed {
     }
     this.#phase = 'begun';
     this.#connection = connection;
-    if (!this.#begun) this.#begunAtMs = nowMs;
-    this.#begun = true;
+    this.#hasLeft = false;
     this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
     connection.send(head, method === 'HEAD', this);
     return true;
@@ -183,8 +184,13 @@ export class Relay implements Exchange, Taker, Timed {
 
   /** Looked at once more: a turn may be long, and a machine may have been suspended in it. */
   onLeaving(): boolean {
-    if (this.#mayBegin(this.#context.clock.monotonicMs())) return true;
-    this.#begun = this.#firstFailure !== undefined;
+    const nowMs = this.#context.clock.monotonicMs();
+    if (this.#mayBegin(nowMs)) {
+      if (!this.#begun) this.#begunAtMs = nowMs;
+      this.#begun = true;
+      this.#hasLeft = true;
+      return true;
+    }
     this.#fail('dispatch_timeout', new Error('the time to begin was over before the request could leave'));
     return false;
   }
@@ -234,9 +240,9 @@ export class Relay implements Exchange, Taker, Timed {
       return;
     }
     // An upstream may close a kept connection at any time (RFC 9112 §9.5): that is no fault of it.
-    const wasClosing = failure === 'reset' && connection?.isReused === true && !connection.hasAnswered;
-    if (connection !== undefined && !wasClosing) this.#upstream?.failed(error.message);
-    if (!this.#retry(failure, error, connection)) this.#fail(failure, error);
+    const wasStale = failure === 'reset' && connection?.isReused === true && !connection.hasAnswered;
+    if (connection !== undefined && !wasStale) this.#upstream?.failed(error.message);
+    if (!this.#retry(failure, error, connection, wasStale)) this.#fail(failure, error);
   }
 
   onCallerGone(): void {
@@ -309,10 +315,10 @@ export class Relay implements Exchange, Taker, Timed {
     this.#settle({ kind: 'failed', ...told, headSent, ...this.#facts() });
   }
 
-  /** `isWaryOfKept`: see {@link Upstream.take}. */
-  #seek(upstream: Upstream, isWaryOfKept: boolean): void {
+  /** `mustBeNew`: see {@link Upstream.take}. */
+  #seek(upstream: Upstream, mustBeNew: boolean): void {
     this.#upstream = upstream;
-    upstream.take(this, isWaryOfKept);
+    upstream.take(this, mustBeNew);
   }
 
   /** Whether the backend may still see the request: it has been counted for a moment that must not be over. */
@@ -322,22 +328,31 @@ export class Relay implements Exchange, Taker, Timed {
   }
 
   /**
-   * Sends the request once more, if no byte of an answer has come: it is a GET or HEAD, which may be repeated (RFC 9110
-   * §9.2.2). To another upstream if there is one; to the same one only after it ended a connection, for the next one
-   * may stand. False: it is not to be, or cannot be.
+   * Sends the request once more, if no byte of a response has come: it is a GET or HEAD, which may be repeated (RFC 9110
+   * §9.2.2). The retry goes to another upstream if there is one; to the same one only after that closed a connection.
+   * It uses a new connection, because an upstream that closes one kept connection may be closing the others as well.
+   * A request that had not left when its kept connection closed was not sent once yet. Returns false for no retry.
    */
-  #retry(failure: UpstreamFailure, cause: Error, connection: UpstreamConnection | undefined): boolean {
+  #retry(
+    failure: UpstreamFailure,
+    cause: Error,
+    connection: UpstreamConnection | undefined,
+    wasStale: boolean,
+  ): boolean {
     const { clock, upstreams } = this.#context;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'begun')) return false;
     if (connection?.hasAnswered === true) return false;
     const other = upstreams.chooseOther(this.#upstream);
     const next = other ?? (connection === undefined ? undefined : upstreams.choose());
-    if (next === undefined || !this.#mayBegin(clock.monotonicMs()) || !upstreams.mayRetry()) return false;
-    this.#isRetry = true;
-    if (connection !== undefined) this.#firstFailure = { failure, cause };
+    if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
+    if (this.#hasLeft || !wasStale) {
+      if (!upstreams.mayRetry(wasStale)) return false;
+      this.#isRetry = true;
+      if (connection !== undefined) this.#firstFailure = { failure, cause };
+    }
     this.#phase = 'waiting';
     this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
-    this.#seek(next, other === undefined);
+    this.#seek(next, true);
     return true;
   }
 

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { AnswerParser, type AnswerSink } from './answer-parser.ts';
+import { resetSocket } from './caller-connection.ts';
 import { ConnectionEndedError } from './failures.ts';
 
 /** One request and its answer, from the connection's side. Exactly one of an ended answer and `onError` ends it. */
@@ -14,7 +15,7 @@ export interface Exchange extends AnswerSink {
 
 /** What a connection tells the pool that it belongs to. */
 export interface ConnectionOwner {
-  /** The exchange is over, and the connection can carry another one. */
+  /** The exchange ended in the turn before, and the connection can carry another one. */
   onFree(connection: UpstreamConnection): void;
   /** Once, whatever the reason; an exchange under way has been told before. */
   onGone(connection: UpstreamConnection): void;
@@ -26,6 +27,9 @@ export interface ConnectionOwner {
  *
  * A request leaves at the end of the turn of the event loop. An answer could not be read before, and what all exchanges
  * of a turn write goes out in one go then: the upstream is woken up once for all of it, which costs as much as the rest.
+ *
+ * After a response the connection rests until the end of the turn. Its next request then leaves one turn later, after
+ * the socket was polled: an upstream that closes the connection right behind its response is seen to do so.
  */
 export class UpstreamConnection {
   readonly #socket: Socket;
@@ -158,8 +162,19 @@ export class UpstreamConnection {
   #over(): void {
     this.#exchange = undefined;
     this.resume();
-    if (this.#parser.mayPersist) this.#owner.onFree(this);
+    if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
+    else if (this.#parser.isContentWithheld) this.#reset();
     else this.destroy();
+  }
+
+  static #free(connection: UpstreamConnection): void {
+    if (!connection.#isGone) connection.#owner.onFree(connection);
+  }
+
+  /** Not closed in order: the gateway's side would wait in TIME_WAIT, and a flood of HEADs would use up its ports. */
+  #reset(): void {
+    resetSocket(this.#socket);
+    this.#gone(undefined);
   }
 
   #fail(error: unknown): void {

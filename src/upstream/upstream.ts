@@ -112,8 +112,8 @@ export class Upstream implements Balanced {
   }
 
   /** See {@link ConnectionPool.take}. */
-  take(taker: Taker, isWaryOfKept: boolean): void {
-    this.#pool.take(taker, isWaryOfKept);
+  take(taker: Taker, mustBeNew: boolean): void {
+    this.#pool.take(taker, mustBeNew);
   }
 
   withdraw(taker: Taker): void {

@@ -77,11 +77,15 @@ export class Upstreams {
     this.#budget.request();
   }
 
-  /** Whether one more request may be sent a second time. It is taken to be, if so. */
-  mayRetry(): boolean {
-    const isLeft = this.#budget.take();
-    this.#observer.retry(isLeft ? 'sent' : 'over_budget');
-    return isLeft;
+  /**
+   * Whether one more request may be sent a second time; if so, it counts as sent. `wasStale`: the upstream closed a kept
+   * connection. Such a retry takes nothing from the budget: it says nothing about the upstream's health, and there is
+   * at most one for each response.
+   */
+  mayRetry(wasStale: boolean): boolean {
+    const isAllowed = wasStale || this.#budget.take();
+    this.#observer.retry(isAllowed ? 'sent' : 'over_budget');
+    return isAllowed;
   }
 
   /** Resolves when the exchanges under way are over. */

@@ -2,6 +2,7 @@ import { type Linked, LinkedList } from '../linked-list.ts';
 
 /** Where somebody stands. */
 interface Place<Member> extends Linked<Place<Member>> {
+  readonly line: object;
   readonly member: Member;
 }
 
@@ -23,16 +24,16 @@ export class WaitingLine<Member extends InLine<Member>> {
   }
 
   join(member: Member): void {
-    const place = { member, previous: undefined, next: undefined };
+    const place = { line: this, member, previous: undefined, next: undefined };
     member.place = place;
     this.#places.append(place);
     this.#length++;
   }
 
-  /** Does nothing for one that does not wait. */
+  /** Does nothing for one that does not wait here. */
   leave(member: Member): void {
     const { place } = member;
-    if (place === undefined) return;
+    if (place?.line !== this) return;
     member.place = undefined;
     this.#places.remove(place);
     this.#length--;

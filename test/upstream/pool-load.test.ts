@@ -68,7 +68,7 @@ test('every connection tells once whether it was made', async () => {
   expect(ends).toEqual([undefined, 'refused']);
 });
 
-test('who is wary of kept connections gets one that was just made, or has just been used', async () => {
+test('a taker that wants a new connection gets one, although others are free or wait before it', async () => {
   const { pool, begun } = openPool();
   pool.take(taker());
   begun[0]?.stand();
@@ -79,8 +79,22 @@ test('who is wary of kept connections gets one that was just made, or has just b
   await setImmediate();
   expect(begun[1]?.sent).not.toBe('');
   pool.take(taker());
+  pool.take(taker());
   pool.take(taker(), true);
-  expect([begun.length, pool.load]).toEqual([2, 3]);
+  expect([begun.length, pool.load]).toEqual([2, 4]);
   await begun[0]?.receive(ANSWER);
-  expect(pool.load).toBe(2);
+  expect([begun[0]?.destroyed, begun.length, pool.load]).toEqual([true, 3, 3]);
+  begun[2]?.stand();
+  await setImmediate();
+  expect(begun[2]?.sent).not.toBe('');
+});
+
+test('where all connections are free, one of them makes room for a new one', async () => {
+  const { pool, begun } = openPool();
+  pool.take(taker());
+  pool.take(taker());
+  for (const each of begun) each.stand();
+  for (const each of begun) await each.receive(ANSWER);
+  pool.take(taker(), true);
+  expect([begun.map((each) => each.destroyed), pool.load]).toEqual([[true, false, false], 1]);
 });

@@ -17,10 +17,11 @@ export class HeldConnection extends Socket {
     this.#events.onConnected();
   }
 
-  /** As an answer comes: once the request has left. */
+  /** As a response comes: once the request has left. Resolves when a connection whose response is complete is free again. */
   async receive(text: string): Promise<void> {
     await setImmediate();
     this.receiveAtOnce(text);
+    await setImmediate();
   }
 
   /** In this turn of the event loop: a request of it has not left yet. */
