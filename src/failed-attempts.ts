@@ -51,6 +51,14 @@ export class FailedAttempts {
     return window.failures > this.#perMinute ? secondsUntil(window.endsAtMs, nowMs) : undefined;
   }
 
+  /** As {@link count}, for one more failure that has not happened: counts nothing. */
+  retrySeconds(address: string): number | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    const window = this.#windows.get(addressBlock(address));
+    if (window === undefined || window.endsAtMs <= nowMs || window.failures < this.#perMinute) return undefined;
+    return secondsUntil(window.endsAtMs, nowMs);
+  }
+
   /** Failures of an address block that somebody else counted. */
   learn(block: string, failures: number): void {
     this.#add(block, failures, this.#clock.monotonicMs());

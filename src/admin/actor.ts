@@ -11,3 +11,8 @@ export interface Actor {
 export function actorOf(res: Response): Actor {
   return res.locals.actor as Actor;
 }
+
+/** The same for a request that may have been refused before it was authenticated. */
+export function knownActorOf(res: Response): Actor | undefined {
+  return res.locals.actor as Actor | undefined;
+}

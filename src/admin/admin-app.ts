@@ -1,6 +1,6 @@
 /**
- * The admin listener, in order: no caching, access, then the body and the calls. Nothing of a request is parsed
- * before its sender is known to be an administrator.
+ * Builds the app of the admin listener. In this order: no caching, the record of the request, the Host check,
+ * authentication, then the body and the calls. Nothing of a request is parsed before it is authenticated.
  */
 import type { Express } from 'express';
 import { createStrictApp } from '../strict-app.ts';
@@ -11,11 +11,13 @@ import { customerKeyRoutes } from './customer-keys.ts';
 import { customerRoutes } from './customers.ts';
 import { createErrorHandler } from './error-handler.ts';
 import { explainRoute } from './explain.ts';
+import { checkHost } from './host-check.ts';
 import { jsonBody } from './json-body.ts';
 import { keyRoutes } from './keys.ts';
 import type { AdminParts } from './parts.ts';
 import { notePeerAddress } from './peer-address.ts';
 import { Refusal } from './refusal.ts';
+import { noteRoute, recordRequests } from './request-log.ts';
 import { rotationRoute } from './rotation.ts';
 import { previewRoute, runningConfigRoutes } from './running-config.ts';
 import { statusRoute } from './status.ts';
@@ -24,24 +26,31 @@ import { usageRoutes } from './usage.ts';
 export function createAdminApp(parts: AdminParts): Express {
   const app = createStrictApp();
   const recordChange = createChangeRecorder(parts);
+  const preview = previewRoute(parts);
+  const calls = [
+    statusRoute(() => parts.status()),
+    runningConfigRoutes(parts, recordChange),
+    customerRoutes(parts, recordChange),
+    usageRoutes(parts, recordChange),
+    explainRoute(parts),
+    customerKeyRoutes(parts, recordChange),
+    keyRoutes(parts, recordChange),
+    rotationRoute(parts, recordChange),
+    auditRoute(parts),
+  ];
 
   app.use((_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     next();
   });
   app.use(notePeerAddress());
+  app.use(noteRoute([preview, ...calls]));
+  app.use(recordRequests(parts));
+  app.use(checkHost(parts));
   app.use(authorize(parts));
-  app.use(previewRoute(parts));
+  app.use(preview);
   app.use(jsonBody());
-  app.use(statusRoute(() => parts.status()));
-  app.use(runningConfigRoutes(parts, recordChange));
-  app.use(customerRoutes(parts, recordChange));
-  app.use(usageRoutes(parts, recordChange));
-  app.use(explainRoute(parts));
-  app.use(customerKeyRoutes(parts, recordChange));
-  app.use(keyRoutes(parts, recordChange));
-  app.use(rotationRoute(parts, recordChange));
-  app.use(auditRoute(parts));
+  app.use(calls);
   app.use(() => {
     throw new Refusal('not_found', 'The admin API has no such path.');
   });

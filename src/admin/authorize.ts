@@ -1,22 +1,27 @@
 /**
- * Who may call the admin listener: the holder of the admin token, who may do everything, and of a JWT of the configured
- * issuer, who may do what its scopes say. Everybody else gets 401, whatever the path.
+ * Authenticates requests of the admin listener: the admin token may do everything, a JWT of the configured issuer what
+ * its scopes allow. Any other request gets 401, whatever the path.
  *
- * What is presented is looked at first and counted only when it was refused: so nobody behind an address with many
- * refusals is kept out who has the right to come in. It spares the log, and tells whatever sends them to stop.
+ * The admin token may be guessed, so after many refusals from one address block the token is checked at a bounded rate
+ * for that block. The valid token is not exempt: exempting it would mean checking every guess. A flood of guesses can
+ * therefore keep the token out at the guesser's own address block, and nowhere else. JWTs cannot be guessed and are
+ * always verified.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { addressBlock } from '../address-block.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemScheduler } from '../clock.ts';
 import { FailedAttempts } from '../failed-attempts.ts';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
+import type { AuditStore } from '../store/store.ts';
 import { Throttle } from '../throttle.ts';
 import type { Actor } from './actor.ts';
 import type { JwtVerifier } from './jwt.ts';
+import { PacedChecks } from './paced-checks.ts';
 import { peerAddressOf } from './peer-address.ts';
+import { routeOf } from './request-log.ts';
 
 export interface AccessParts {
   /** Undefined or empty: tokens are off. */
@@ -25,6 +30,7 @@ export interface AccessParts {
   readonly jwt?: JwtVerifier | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly audit: Pick<AuditStore, 'append'>;
 }
 
 type Access =
@@ -36,10 +42,16 @@ type Access =
       readonly actor?: Actor['name'];
       readonly problem: Problem;
     }
-  | { readonly outcome: 'unverifiable' };
+  | { readonly outcome: 'unverifiable' }
+  /** Not checked: too many checks of guesses from the same address block wait. */
+  | { readonly outcome: 'unchecked' };
 
 const REFUSALS_PER_MINUTE = 30;
 const LOGGED_ADDRESSES = 10_000;
+/** An address block whose guesses go on is audited again after an hour. */
+const AUDIT_AGAIN_AFTER_MS = 3_600_000;
+/** For all address blocks together: so guesses cannot fill the audit. */
+const AUDIT_INTERVAL_MS = 60_000;
 
 const CHALLENGE = 'Bearer realm="tollgate-admin"';
 /** The scheme is case-insensitive (RFC 9110 §11.1); what an operator may choose as a token is not ours to narrow. */
@@ -51,13 +63,16 @@ const READ_SCOPE = 'tollgate:read';
 const WRITE_SCOPE = 'tollgate:write';
 
 /** Lets pass who has the right to, with an {@link Actor} for {@link actorOf}; answers everybody else. After notePeerAddress. */
-export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHandler {
+export function authorize({ token, jwt, logger, clock, audit }: AccessParts): RequestHandler {
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
   const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
   const silence = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
+  const checks = new PacedChecks(systemScheduler);
+  const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, LOGGED_ADDRESSES);
+  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 1);
 
-  async function judge(authorization: string | undefined, mustWrite: boolean): Promise<Access> {
+  async function judge(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
     if (!token && !jwt) {
       const detail = 'Nobody has access: set admin.token or admin.jwt in the configuration file.';
       return { outcome: 'refused', reason: 'nothing_configured', problem: unauthorized(detail) };
@@ -67,13 +82,16 @@ export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHa
       const detail = `Send ${accepted} as "Authorization: Bearer <token>".`;
       return { outcome: 'refused', reason: 'missing', problem: unauthorized(detail) };
     }
-    if (isAdminToken(presented)) return { outcome: 'admitted', actor: { name: 'token', mayWrite: true } };
-    if (!jwt || !COMPACT_JWS.test(presented)) {
-      return { outcome: 'refused', reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
-    }
-    const verdict = await jwt.verify(presented);
-    if (verdict.outcome === 'unverifiable') return verdict;
-    if (verdict.outcome === 'invalid') {
+    const verdict = jwt && COMPACT_JWS.test(presented) ? await jwt.verify(presented) : undefined;
+    if (verdict?.outcome !== 'valid') {
+      if (refusals.retrySeconds(client) !== undefined && !(await checks.turn(addressBlock(client)))) {
+        return { outcome: 'unchecked' };
+      }
+      if (isAdminToken(presented)) return { outcome: 'admitted', actor: { name: 'token', mayWrite: true } };
+      if (verdict === undefined) {
+        return { outcome: 'refused', reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
+      }
+      if (verdict.outcome === 'unverifiable') return verdict;
       return { outcome: 'refused', reason: `jwt_${verdict.reason}`, problem: invalidToken(verdict.detail) };
     }
     const name = `jwt:${verdict.subject}` as const;
@@ -88,13 +106,16 @@ export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHa
   return async (req, res, next) => {
     const client = peerAddressOf(res);
     const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
-    const access = await judge(req.headers.authorization, mustWrite);
+    const access = await judge(client, req.headers.authorization, mustWrite);
     switch (access.outcome) {
       case 'admitted':
         res.locals.actor = access.actor;
         return next();
       case 'unverifiable':
         answerProblem(res, ISSUER_UNAVAILABLE);
+        return;
+      case 'unchecked':
+        answerProblem(res, tooManyFailures(refusals.retrySeconds(client) ?? 1));
         return;
       case 'refused': {
         const { reason, actor, problem } = access;
@@ -104,14 +125,26 @@ export function authorize({ token, jwt, logger, clock }: AccessParts): RequestHa
         const retrySeconds = refusals.count(counted);
         if (retrySeconds !== undefined) {
           answerProblem(res, tooManyFailures(retrySeconds));
-          if (silence.isDue(counted)) logger.warn(who, 'admin access refused too often: no line for each');
+          if (silence.isDue(counted)) {
+            logger.warn(who, 'admin access refused too often: no line for each');
+            auditGuesser(client, actor);
+          }
           return;
         }
         const requestId = answerProblem(res, problem);
-        logger.warn({ ...who, reason, method: req.method, request_id: requestId }, 'admin access refused');
+        const facts = { ...who, reason, method: req.method, route: routeOf(res.locals), request_id: requestId };
+        logger.warn(facts, 'admin access refused');
       }
     }
   };
+
+  function auditGuesser(client: string, actor: string = 'unknown'): void {
+    if (!auditedBlocks.isDue(addressBlock(client)) || !audits.isDue('all')) return;
+    const at = new Date(clock.nowMs()).toISOString();
+    audit
+      .append({ at, actor, from: client, action: 'access.refused' })
+      .catch((error: unknown) => logger.error({ err: error }, 'refused access cannot be written to the audit'));
+  }
 }
 
 /**
@@ -152,7 +185,7 @@ function insufficientScope(scope: string): Problem {
 function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
-    detail: `You were refused more than ${REFUSALS_PER_MINUTE} times within a minute. What is valid is let in all the same.`,
+    detail: `More than ${REFUSALS_PER_MINUTE} requests from your address were refused within a minute. Tokens from there are checked slowly for now.`,
     headers: ['Retry-After', String(retrySeconds)],
   };
 }

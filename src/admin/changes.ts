@@ -4,7 +4,7 @@
  */
 import type { Response } from 'express';
 import type { Clock } from '../clock.ts';
-import type { Logger } from '../observability/logger.ts';
+import { type Logger, loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry, AuditStore } from '../store/store.ts';
 import { actorOf } from './actor.ts';
 import { auditDocument } from './documents.ts';
@@ -56,7 +56,7 @@ export function createChangeRecorder({
       ...(Object.keys(given).length > 0 && { details: given }),
     };
     const { at: _loggedAnyway, ...facts } = auditDocument(entry);
-    logger.info(facts, ACTIONS[action]);
+    loggerForAllLevels(logger).info(facts, ACTIONS[action]);
     try {
       await audit.append(entry);
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { Disclosed } from '../config/config.ts';
+import type { Metrics } from '../observability/metrics.ts';
 import type { Held } from '../quota/leased-quota.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { Usage } from '../quota/usage.ts';
@@ -7,6 +8,7 @@ import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore } from '../store/store.ts';
 import type { AccessParts } from './authorize.ts';
+import type { AdminNames } from './host-check.ts';
 import type { GatewayStatus } from './status.ts';
 
 /** What the admin listener is built from. */
@@ -14,6 +16,9 @@ export interface AdminParts extends AccessParts {
   readonly records: RecordStore;
   readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
   readonly audit: AuditStore;
+  readonly metrics: Pick<Metrics, 'adminRequest'>;
+  /** The Host names that are answered. */
+  readonly names: AdminNames;
   /** The configured ones. */
   readonly planNames: ReadonlySet<string>;
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;

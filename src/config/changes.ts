@@ -23,6 +23,7 @@ const RELOADABLE: readonly string[] = [
   'listen.trusted_proxies',
   'admin.token',
   'admin.token_file',
+  'admin.allowed_hosts',
   'upstream.credentials',
   'upstream.authorization',
   'upstream.authorization_file',

@@ -84,6 +84,8 @@ export interface ListenConfig {
 export interface AdminConfig {
   readonly host: string;
   readonly port: number;
+  /** Host names besides those of its own address, in lower case; left out: none. */
+  readonly allowedHosts?: readonly string[];
   /** Never empty; left out: tokens are off. */
   readonly token?: string;
   /** Left out: no JWT is accepted. */

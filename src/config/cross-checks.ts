@@ -17,6 +17,9 @@ import { schemaAt } from './walk.ts';
 
 /** The value that holds at `path`, its default included; undefined when there is none or it breaks its own rule. */
 type Valid = (path: Path) => unknown;
+/** Shorter tokens are refused where other machines may reach the admin listener. */
+const GUESSABLE_TOKEN_LENGTH = 8;
+
 type Report = (path: Path, what: string) => void;
 
 interface Subject {
@@ -183,6 +186,12 @@ function checkSecrets(subject: Subject, secrets: Secrets): void {
   const { adminToken, assertionSigningKey, storeUrl, upstreamAuthorization: authorization } = secrets;
   if (adminToken.kind === 'value' && !/^[\x21-\x7e]+$/.test(adminToken.value)) {
     report(adminToken.path, 'must be printable ASCII without spaces, or no request could carry it');
+  }
+  const adminHost = valid(['admin', 'host']);
+  const isReachable = typeof adminHost === 'string' && !isLoopback(adminHost);
+  if (adminToken.kind === 'value' && isReachable && adminToken.value.length < GUESSABLE_TOKEN_LENGTH) {
+    const advice = 'use a random one, such as from "openssl rand -hex 32"';
+    report(adminToken.path, `can be guessed, and admin.host is not a loopback address; ${advice}`);
   }
   const store = document.at(['store']);
   if (storeUrl.kind === 'none' && (store === undefined || isMapping(store))) {

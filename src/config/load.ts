@@ -165,8 +165,13 @@ function textOf(secret: Secret): string | undefined {
   return secret.kind === 'value' ? secret.value : undefined;
 }
 
-function adminConfig({ host, port, jwt }: NonNullable<FileValues['admin']>): AdminConfig {
-  return { host, port, ...(jwt && { jwt: { jwksUrl: jwt.jwks_url, issuer: jwt.issuer, audience: jwt.audience } }) };
+function adminConfig({ host, port, jwt, allowed_hosts: names }: NonNullable<FileValues['admin']>): AdminConfig {
+  return {
+    host,
+    port,
+    ...(names.length > 0 && { allowedHosts: names.map((name) => name.toLowerCase()) }),
+    ...(jwt && { jwt: { jwksUrl: jwt.jwks_url, issuer: jwt.issuer, audience: jwt.audience } }),
+  };
 }
 
 function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityConfig {

@@ -42,7 +42,14 @@ const ops = leaf.mapping({
 const admin = leaf.mapping({
   host: leaf.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
   port: leaf.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
-  token: leaf.secret('secret').optional().describe('Bearer token of the admin API; empty turns tokens off.'),
+  allowed_hosts: leaf
+    .listOf(leaf.listenHost().describe('A host name or an IP address, without a port.'))
+    .default([])
+    .describe('Values of Host that the admin listener answers besides its own address; others get 421.'),
+  token: leaf
+    .secret('secret')
+    .optional()
+    .describe('Bearer token of the admin API, best 32 random bytes; empty turns tokens off.'),
   token_file: leaf.fileName().optional().describe('File to read the token from instead.'),
   jwt: leaf
     .mapping({

@@ -35,6 +35,11 @@ export function createLogger({ level, destination }: { level: LogLevel; destinat
   return pino(options, destination);
 }
 
+/** Logs from `info` on whatever level `logger` has or gets: for records that no setting may turn off. */
+export function loggerForAllLevels(logger: Logger): Logger {
+  return logger.child({}, { level: 'info' });
+}
+
 function errorOf(logged: unknown): Error | undefined {
   if (logged instanceof Error) return logged;
   const hasError = typeof logged === 'object' && logged !== null && 'err' in logged && logged.err instanceof Error;

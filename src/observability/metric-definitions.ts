@@ -195,6 +195,16 @@ export const METRIC_DEFINITIONS = {
     help: 'New contents of the certificate files of `listen.tls`; the last good ones stay in use when new ones are refused.',
     labels: { result: '`used` or `refused`' },
   },
+  adminRequests: {
+    name: 'tollgate_admin_requests_total',
+    type: 'counter',
+    help: 'Requests on the admin listener. Code 401 and 429 are refused credentials, 421 is a foreign Host.',
+    labels: {
+      route: "the template of the admin API's path, or `none`",
+      method: '`GET`, `HEAD`, `POST`, `PATCH`, `DELETE` or `other`',
+      code: 'the HTTP status of the response; 499: the client closed the connection first',
+    },
+  },
   configInfo: {
     name: 'tollgate_config_info',
     type: 'gauge',

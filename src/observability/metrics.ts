@@ -33,6 +33,7 @@ const RELOAD_RESULTS = [
   'failed',
 ] as const;
 export type ReloadResult = (typeof RELOAD_RESULTS)[number];
+const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
 const RETRY_RESULTS = ['sent', 'over_budget'] as const;
 export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
@@ -75,6 +76,8 @@ export interface Metrics extends StoreObserver {
   certificateReload(result: 'used' | 'refused'): void;
   upstreamRetry(result: RetryResult): void;
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
+  /** `route`: a template of the admin API or `none`; `method` is counted as one of those it uses or `other`. */
+  adminRequest(route: string, method: string, status: number): void;
   /** A worker ended by itself. */
   workerRestart(): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
@@ -151,6 +154,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   const configReloads = createCounter(define.configReloads, registry);
+  const adminRequests = createCounter(define.adminRequests, registry);
   const workerRestarts = createCounter(define.workerRestarts, registry);
   workerRestarts.announce();
   let configLoadedAtMs = options.configLoadedAtMs;
@@ -228,6 +232,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
       configLoadedAtMs = running.loadedAtMs;
       configInfo.reset();
       configInfo.set({ hash: running.hash }, 1);
+    },
+
+    adminRequest(route, method, status) {
+      const counted = ADMIN_METHODS.has(method) ? method : 'other';
+      adminRequests.increment(route, counted, String(status));
     },
 
     workerRestart() {

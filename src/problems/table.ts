@@ -44,7 +44,7 @@ export const PROBLEMS = {
   too_many_failures: {
     status: 429,
     title: 'Too many failed attempts',
-    when: 'What the request identifies itself with is not valid, like much else from its address within the last minute (`auth.failures_per_minute`). What is valid is never refused by this.',
+    when: 'What the request identifies itself with is not valid, like much else from its address within the last minute (`auth.failures_per_minute`). A valid API key or JWT is never refused by this; the admin token may be, while its address floods the admin API with guesses.',
     remedy: 'Correct or stop what sends it, and wait for the seconds in `Retry-After`.',
   },
   browser_use: {
@@ -181,6 +181,12 @@ export const PROBLEMS = {
     title: 'Temporarily unable to check the token',
     when: "Admin API: the keys of the JWT's issuer cannot be loaded from `admin.jwt.jwks_url`, or the last ones are too old.",
     remedy: 'Try again after `Retry-After`, or use the admin token; it says nothing about the JWT.',
+  },
+  misdirected_request: {
+    status: 421,
+    title: 'Not a host name of this listener',
+    when: 'Admin API: `Host` is neither an address of the admin listener nor one of `admin.allowed_hosts`.',
+    remedy: 'Call the listener by its address, or add the name to `admin.allowed_hosts`.',
   },
   conflict: {
     status: 409,

@@ -100,6 +100,8 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     records: store.records,
     keyUses: store.keyUses,
     audit: store.audit,
+    metrics: { adminRequest() {} },
+    names: { host: '127.0.0.1', allowedHosts: [] },
     planNames: new Set(POLICY.plans.keys()),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),

@@ -35,7 +35,7 @@ it('prints what it shows', async () => {
   const lines = await readChapter();
   const adapted = (command: string) =>
     command
-      .replace('choose-a-secret', ADMIN_TOKEN)
+      .replace('$(cat var/admin-token)', ADMIN_TOKEN)
       .replace('http://127.0.0.1:8080', gateway.public)
       .replace('"$@";', `"$@" --admin-url ${gateway.admin};`);
   const script = lines

@@ -1,5 +1,8 @@
 /** docs/openapi/admin.yaml is what the admin listener does: nothing is missing there, and nothing is made up. */
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { ILayer } from 'express-serve-static-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
@@ -214,7 +217,7 @@ describe.each(STORES)('over $name', (store) => {
     );
     expect(declared.filter((each) => !received.has(each))).toEqual([]);
     const codes = [...CONTRACT.codes.values()].flatMap((each) => [...each]);
-    expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed']);
+    expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed', 'misdirected_request']);
   });
 });
 
@@ -311,6 +314,14 @@ describe('what is sent', () => {
       expect(CONTRACT.faultsOfResponse('MethodNotAllowed', answer), method).toEqual([]);
       expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(methods.sort());
     }
+  });
+
+  it('by a name that is not the listener’s is answered by what it says of 421', async () => {
+    const sent = request(`${admin.origin}/status`, { headers: { host: 'attacker.example' } }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const headers = new Headers(answer.headers as Record<string, string>);
+    const received = { status: answer.statusCode ?? 0, headers, text: await text(answer) };
+    expect(CONTRACT.faultsOfResponse('MisdirectedRequest', received)).toEqual([]);
   });
 
   it('to a path that the file lacks is answered by what it says of 404', async () => {

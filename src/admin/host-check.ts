@@ -1,0 +1,68 @@
+import { isIP } from 'node:net';
+import type { RequestHandler } from 'express';
+import { addressBlock, unmapped } from '../address-block.ts';
+import type { Clock } from '../clock.ts';
+import { isLoopback, isWildcard } from '../config/formats.ts';
+import type { Logger } from '../observability/logger.ts';
+import { answerProblem } from '../problems/answer.ts';
+import { Throttle } from '../throttle.ts';
+import { peerAddressOf } from './peer-address.ts';
+
+export interface AdminNames {
+  /** `admin.host`. */
+  readonly host: string;
+  /** `admin.allowed_hosts`. */
+  readonly allowedHosts: readonly string[];
+}
+
+interface HostCheckParts {
+  readonly names: AdminNames;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, then perhaps a port. */
+const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)?$/;
+const LOGGED_ADDRESSES = 1000;
+
+/**
+ * Answers 421 to requests whose Host is not a name of the admin listener. A page whose domain resolves to the listener's
+ * address (DNS rebinding) makes the browser send the page's domain as Host. To be mounted after notePeerAddress.
+ */
+export function checkHost({ names, logger, clock }: HostCheckParts): RequestHandler {
+  const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
+  return (req, res, next) => {
+    if (isOwnName(req.headers.host, req.socket.localAddress ?? '', names)) return next();
+    const client = peerAddressOf(res);
+    answerProblem(res, {
+      code: 'misdirected_request',
+      detail:
+        'The Host of this request is not a name of the admin listener. Add it to admin.allowed_hosts if it should be.',
+    });
+    if (throttle.isDue(addressBlock(client))) {
+      const host = req.headers.host?.slice(0, 255);
+      logger.warn({ client, host }, 'an admin request was refused: its Host is not in admin.allowed_hosts');
+    }
+  };
+}
+
+/** `host`: the value of the Host header. `localAddress`: the address that the connection arrived at. */
+export function isOwnName(host: string | undefined, localAddress: string, names: AdminNames): boolean {
+  const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
+  const called = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
+  if (called === '') return false;
+  if (called === names.host.toLowerCase() || names.allowedHosts.includes(called)) return true;
+  if (isLoopback(called) && (isWildcard(names.host) || isLoopback(unmapped(localAddress)))) return true;
+  // An address cannot be rebound. Port mappings and Services translate it, so a wildcard listener cannot know its own.
+  return isIP(called) !== 0 && (isWildcard(names.host) || sameAddress(called, localAddress));
+}
+
+function sameAddress(one: string, other: string): boolean {
+  return canonical(one) === canonical(other);
+}
+
+/** IPv6 has several spellings of one address. */
+function canonical(address: string): string {
+  const plain = unmapped(address);
+  return isIP(plain) === 6 ? new URL(`http://[${plain.replace(/%.*$/, '')}]`).hostname : plain;
+}
