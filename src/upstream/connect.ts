@@ -6,7 +6,7 @@ import { ConnectTimeoutError } from './failures.ts';
 export interface ConnectionEvents {
   /** The connection stands; with TLS, the other side has proven who it is. */
   onConnected(): void;
-  /** The first `length` of `bytes` came; they are overwritten after the call. */
+  /** The first `length` of `bytes` came; the call may overwrite them, and they are overwritten after it. */
   onBytes(bytes: Buffer, length: number): void;
 }
 

@@ -102,7 +102,7 @@ export class UpstreamConnection {
   }
 
   /**
-   * The first `length` of `bytes` came; they may be overwritten after the call. What comes before a request has left is
+   * The first `length` of `bytes` came; the call may overwrite them, and they may be overwritten after it. What comes before a request has left is
    * no answer to it.
    */
   receive(bytes: Buffer, length: number): void {

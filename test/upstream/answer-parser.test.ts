@@ -149,18 +149,24 @@ describe('content', () => {
   });
 
   test.each<[string, string, ReadOptions?]>([
-    ['to a HEAD, of a length', `${OK}Content-Length: 5\r\n\r\n`, HEAD],
-    ['to a HEAD, chunked', CHUNKED, HEAD],
     ['to a HEAD, without framing', `${OK}\r\n`, HEAD],
-    ['to a HEAD, after an interim answer', `HTTP/1.1 100 Continue\r\n\r\n${OK}Content-Length: 5\r\n\r\n`, HEAD],
+    ['to a HEAD, of no length', `${OK}Content-Length: 0\r\n\r\n`, HEAD],
+    ['to a HEAD, after an interim answer', `HTTP/1.1 100 Continue\r\n\r\n${OK}\r\n`, HEAD],
     ['204', 'HTTP/1.1 204 No Content\r\n\r\n'],
-    ['204 of a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n'],
-    ['204, chunked', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n'],
     ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n'],
-    ['304 of a length', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n'],
-    ['304, chunked', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ])('there is none, and the connection persists: %s', (_, bytes, options) => {
     expect(readAnswer(bytes, options)).toMatchObject({ outcome: 'whole', content: '', mayPersist: true });
+  });
+
+  test.each<[string, string, ReadOptions?]>([
+    ['to a HEAD, of a length', `${OK}Content-Length: 5\r\n\r\n`, HEAD],
+    ['to a HEAD, chunked', CHUNKED, HEAD],
+    ['204 of a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n'],
+    ['204, chunked', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n'],
+    ['304 of a length', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n'],
+    ['304, chunked', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n'],
+  ])('there is none, but it was announced, so the connection does not persist: %s', (_, bytes, options) => {
+    expect(readAnswer(bytes, options)).toMatchObject({ outcome: 'whole', content: '', mayPersist: false });
   });
 
   test.each([
