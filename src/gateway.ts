@@ -35,7 +35,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
 
   const { destination, droppedLines } = logDestination
     ? { destination: logDestination, droppedLines: () => 0 }
-    : openLog(opened, { shared: false });
+    : openLog(opened, { shared: false, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination });
   const upstreams = () => dataPlane.facts().upstreams;
   const highestUsage = (count: number) => dataPlane.highestUsage(count);

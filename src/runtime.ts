@@ -5,6 +5,7 @@ import type { Config } from './config/config.ts';
 import { openLogStream } from './observability/log-stream.ts';
 import type { LogDestination, Logger } from './observability/logger.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from './observability/metrics.ts';
+import { prettyLines } from './observability/pretty-lines.ts';
 import { wholeLines } from './observability/whole-lines.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store, StoreObserver } from './store/store.ts';
@@ -15,13 +16,21 @@ export interface Log {
   droppedLines(): number;
 }
 
-/** `shared`: other processes write to standard output too. */
-export function openLog(opened: AsyncDisposableStack, { shared }: { shared: boolean }): Log {
+interface LogOptions {
+  /** Other processes write to standard output too. */
+  readonly shared: boolean;
+  readonly format: Config['logging']['format'];
+}
+
+/** Opens the log on standard output. A terminal gets colors, unless the environment has NO_COLOR. */
+export function openLog(opened: AsyncDisposableStack, { shared, format }: LogOptions): Log {
   // A write to a file is never divided.
   const isPipe = !fstatSync(process.stdout.fd).isFile();
-  const destination = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
-  opened.defer(() => destination.close());
-  return { destination, droppedLines: destination.droppedLines };
+  const stream = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
+  opened.defer(() => stream.close());
+  const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);
+  const destination = isPretty ? prettyLines(stream, { colors: process.stdout.hasColors?.() ?? false }) : stream;
+  return { destination, droppedLines: stream.droppedLines };
 }
 
 interface ObservedStoreParts extends Pick<MetricsOptions, 'version' | 'upstreams' | 'highestUsage'> {

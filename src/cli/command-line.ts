@@ -1,4 +1,5 @@
-import { Argument, Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
+import { LOG_FORMATS } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../version.ts';
 import type { Shell } from './completion/completion.ts';
@@ -21,9 +22,10 @@ export function buildProgram(finish: (status: number) => void): Command {
     .command('start')
     .description('run the gateway until SIGTERM or SIGINT')
     .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }: { config: string }) => {
+    .addOption(new Option('--log-format <format>', 'instead of logging.format').choices(LOG_FORMATS))
+    .action(async ({ config, logFormat }: { config: string; logFormat?: (typeof LOG_FORMATS)[number] }) => {
       const { start } = await import('./start.ts');
-      finish(await start(config));
+      finish(await start(config, logFormat));
     });
   program
     .command('check-config')

@@ -18,7 +18,7 @@ ${list.join('\n')}
     curl -s ${addresses.ops}/readyz
     curl -s ${addresses.ops}/metrics | grep ^tollgate_
 
-  Ctrl-C stops it. The log follows, one JSON line a request.
+  Ctrl-C stops it. The log follows, one line a request.
 
 `;
 }

@@ -7,12 +7,15 @@ import type { Gateway } from '../serving.ts';
 import { workerCount } from '../workers/worker-count.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
+type LogFormat = Config['logging']['format'];
+
 /**
  * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP has it read its configuration again. A second
- * signal ends the process at once, for whoever sits at the terminal.
+ * signal ends the process at once, for whoever sits at the terminal. `logFormat` is used instead of the file's.
  */
-export async function start(file: string): Promise<number> {
-  const config = await loadConfig(file, processEnvironment());
+export async function start(file: string, logFormat?: LogFormat): Promise<number> {
+  const loaded = await loadConfig(file, processEnvironment());
+  const config = logFormat ? { ...loaded, logging: { ...loaded.logging, format: logFormat } } : loaded;
   // From the first moment on: by itself the signal ends a process.
   let reload: Gateway['reload'] | undefined;
   process.on('SIGHUP', () => void reload?.('signal'));

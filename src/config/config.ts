@@ -4,6 +4,7 @@
  */
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
 export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
 export const BALANCE_MODES = ['least_loaded', 'round_robin'] as const;
@@ -57,6 +58,8 @@ export interface Config {
   readonly logging: {
     readonly level: (typeof LOG_LEVELS)[number];
     readonly access: (typeof ACCESS_LOG_MODES)[number];
+    /** `auto`: pretty on a terminal, else JSON. */
+    readonly format: (typeof LOG_FORMATS)[number];
   };
   readonly seed?: { readonly customers: readonly SeedCustomer[] };
 }

@@ -155,7 +155,7 @@ function assemble(
       answerStallTimeoutMs: limits.answer_stall_timeout_ms,
     },
     shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
-    logging: { level: values.logging.level, access: values.logging.access },
+    logging: { level: values.logging.level, access: values.logging.access, format: values.logging.format },
     ...(seed && { seed: { customers: seed.customers.map(seedCustomer) } }),
   };
   return { hash: hashOf(effective), ...effective };

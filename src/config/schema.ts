@@ -8,6 +8,7 @@ import {
   BALANCE_MODES,
   BROWSER_KEY_MODES,
   CREDENTIAL_MODES,
+  LOG_FORMATS,
   LOG_LEVELS,
   ROUTE_METHODS,
   STORE_ERROR_MODES,
@@ -333,9 +334,13 @@ export const configSchema = leaf.mapping({
         .describe(
           'Which requests get a line in the log: all, refusals and 5xx (errors), or none. Repeated refusals share one.',
         ),
+      format: leaf
+        .oneOf(LOG_FORMATS)
+        .default('auto')
+        .describe('JSON lines, or pretty ones for people; auto: pretty where standard output is a terminal.'),
     })
     .prefault({})
-    .describe('The log, as JSON lines on standard output.'),
+    .describe('The log, on standard output.'),
   seed: leaf
     .mapping({
       customers: leaf.listOf(seedCustomer.describe('A customer.')).describe('Customers to create, each with one key.'),

@@ -30,7 +30,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   const version = readVersion();
   const environment = processEnvironment();
 
-  const { destination, droppedLines } = openLog(opened, { shared: true });
+  const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination });
   // What callers are served with is the workers' to tell.
   const none = { upstreams: () => [], highestUsage: () => [] };

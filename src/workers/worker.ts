@@ -67,7 +67,7 @@ export function runWorker(): Promise<number> {
 async function start(place: number, config: Config): Promise<Running> {
   const clock = systemClock;
   await using opened = new AsyncDisposableStack();
-  const { destination, droppedLines } = openLog(opened, { shared: true });
+  const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination }).child({ worker: place });
   const upstreams = () => dataPlane.facts().upstreams;
   const highestUsage = (count: number) => dataPlane.highestUsage(count);
