@@ -4,7 +4,7 @@ import type { RecordChange } from './changes.ts';
 import { keyDocument, newKeyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { pageOfKeys } from './key-pages.ts';
-import { requireCustomer } from './lookups.ts';
+import { noSuchCustomer, requireCustomer } from './lookups.ts';
 import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { type ExistingKey, importKey, issueKey } from './new-keys.ts';
@@ -42,8 +42,8 @@ export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange)
       const facts = { customer: customer.id, name: details.name, expiresAt: details.expires_at };
       const existing = existingKey(value, sha256);
       const { key, record } = existing
-        ? { key: undefined, record: await importKey(parts, existing, facts) }
-        : await issueKey(parts, facts);
+        ? { key: undefined, record: (await importKey(parts, existing, facts)) ?? noSuchCustomer() }
+        : ((await issueKey(parts, facts)) ?? noSuchCustomer());
       const action = existing ? 'key.import' : 'key.create';
       await recordChange(res, { action, customer: customer.id, keyId: record.id, details });
       res

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import type { CustomerChange, CustomerRecord } from '../store/store.ts';
+import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
 import type { RecordChange } from './changes.ts';
 import { customerDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
@@ -46,7 +46,8 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
         ...(name !== undefined && { name }),
         ...(requestsPerHour !== undefined && { requestsPerHour }),
       };
-      requireLimit(customer);
+      const problem = limitProblem(customer);
+      if (problem) throw problem;
       if ((await records.createCustomer(customer)) === 'exists') {
         throw new Refusal('conflict', 'There is a customer with this id already.');
       }
@@ -67,9 +68,10 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
       if (Object.keys(given).length === 0) return void res.json(describe(customer));
 
       const change = changeFrom(given);
-      // One that has lost its plan can still be suspended.
-      if ('plan' in given || 'requests_per_hour' in given) requireLimit(changed(customer, change));
-      const result = (await records.updateCustomer(customer.id, change)) ?? noSuchCustomer();
+      // A customer whose plan is configured no more can still be suspended.
+      const changesLimit = 'plan' in given || 'requests_per_hour' in given;
+      const check = (current: EnforcedCustomer) => (changesLimit ? limitProblem(changed(current, change)) : undefined);
+      const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
       await recordChange(res, { action: 'customer.update', customer: customer.id, details: given });
       res.json(describe(result));
     })
@@ -85,9 +87,9 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
     return customerDocument(customer, effectiveLimit(customer));
   }
 
-  function requireLimit(customer: CustomerRecord): void {
+  function limitProblem(customer: EnforcedCustomer): Refusal | undefined {
     const limit = effectiveLimit(customer);
-    if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+    return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
 
   function changeFrom(given: z.output<typeof customerChange>): CustomerChange {
@@ -104,7 +106,7 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
 }
 
 /** As far as limits go. */
-function changed(customer: CustomerRecord, { plan, requestsPerHour }: CustomerChange): CustomerRecord {
+function changed(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
   const { requestsPerHour: formerly, ...rest } = customer;
   const own = requestsPerHour === undefined ? formerly : requestsPerHour;
   return {

@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isUnusedSince } from '../keys/key-state.ts';
-import type { KeyChange, KeyRecord } from '../store/store.ts';
+import { isUnusedSince, keyState } from '../keys/key-state.ts';
+import type { EnforcedKey, KeyChange, KeyRecord } from '../store/store.ts';
 import type { RecordChange } from './changes.ts';
 import { keyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
@@ -11,6 +11,7 @@ import { allowOnly } from './method-not-allowed.ts';
 import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
 import { parseQuery } from './query.ts';
+import { Refusal } from './refusal.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -57,7 +58,8 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
       const key = await requireKey(records, req.params.keyId);
       if (Object.keys(given).length === 0) return void res.json(await describe(key));
 
-      const result = (await records.updateKey(key.id, changeFrom(given))) ?? noSuchKey();
+      const check = (current: EnforcedKey) => expiryProblem(current, given.expires_at);
+      const result = (await records.updateKey(key.id, changeFrom(given), check)) ?? noSuchKey();
       await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details: given });
       res.json(await describe(result));
     })
@@ -83,6 +85,15 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
   async function describe(key: KeyRecord) {
     const [lastUsedMs] = await keyUses.lastUses([key.id]);
     return keyDocument(key, lastUsedMs);
+  }
+
+  /** A key that has ended, or is about to because it was replaced, must not work on or again by accident. */
+  function expiryProblem(key: EnforcedKey, expiresAt: string | null | undefined): Refusal | undefined {
+    if (expiresAt === undefined) return undefined;
+    if (keyState(key, clock.nowMs()) === 'expired')
+      return new Refusal('conflict', 'The key has expired. Create a new one.');
+    if (expiresAt !== null || key.replacedBy === undefined) return undefined;
+    return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must end. Set a time for its end.`);
   }
 
   function changeFrom({ name, expires_at: expiresAt }: z.output<typeof keyChange>): KeyChange {

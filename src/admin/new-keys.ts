@@ -12,11 +12,16 @@ interface KeyFacts {
   readonly expiresAt?: string | undefined;
 }
 
-/** The key is stored nowhere: whoever asked for it is shown it this once. */
-export async function issueKey(parts: Parts, facts: KeyFacts): Promise<{ key: string; record: KeyRecord }> {
+/** The key is stored nowhere: whoever asked for it is shown it this once. Undefined when there is no such customer. */
+export async function issueKey(
+  parts: Parts,
+  facts: KeyFacts,
+): Promise<{ readonly key: string; readonly record: KeyRecord } | undefined> {
   const key = createApiKey(parts.randomBytes);
   const record = newRecord(parts, facts, keyPrefix(key));
-  if ((await parts.records.createKey(sha256Hex(key), record)) === 'exists') {
+  const outcome = await parts.records.createKey(sha256Hex(key), record);
+  if (outcome === 'no_customer') return undefined;
+  if (outcome === 'exists') {
     throw new Error('a new random key or key id was there already: is the source of randomness broken?');
   }
   return { key, record };
@@ -28,11 +33,16 @@ export type ExistingKey =
   /** In lower case. */
   | { readonly value?: undefined; readonly sha256: string };
 
-/** @throws Refusal `conflict` */
-export async function importKey(parts: Parts, { value, sha256 }: ExistingKey, facts: KeyFacts): Promise<KeyRecord> {
+/** Undefined when there is no such customer. @throws Refusal `conflict` */
+export async function importKey(
+  parts: Parts,
+  { value, sha256 }: ExistingKey,
+  facts: KeyFacts,
+): Promise<KeyRecord | undefined> {
   const storedAs = sha256 ?? sha256Hex(value);
   const record = newRecord(parts, facts, value === undefined ? undefined : keyPrefix(value));
-  if ((await parts.records.createKey(storedAs, record)) === 'created') return record;
+  const outcome = await parts.records.createKey(storedAs, record);
+  if (outcome !== 'exists') return outcome === 'created' ? record : undefined;
   const existing = await parts.records.findKey(storedAs);
   throw existing?.customer === facts.customer
     ? new Refusal('conflict', 'This customer has this key already.', { key_owner: 'this_customer' })

@@ -36,7 +36,8 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
       const { grace_seconds: graceSeconds } = parseBody(ROTATION, req.body);
       const old = await requireKey(records, req.params.keyId);
       requireReplaceable(old, clock.nowMs());
-      const { key, record } = await issueKey(parts, { customer: old.customer, name: old.name });
+      const successor = await issueKey(parts, { customer: old.customer, name: old.name });
+      const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
       const expiresAt = endOfGrace(old, clock.nowMs() + graceSeconds * 1000);
       await retire(old, { replacedBy: record.id, expiresAt });
       const details = { replaced_by: record.id, expires_at: expiresAt };
@@ -47,6 +48,12 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
         .json({ key, ...newKeyDocument(record), replaces: old.id });
     })
     .all(allowOnly('POST'));
+
+  async function refuseWithoutCustomer(keyId: string): Promise<never> {
+    // Deleted with its customer, or never had one.
+    await requireKey(records, keyId);
+    throw new Refusal('conflict', 'The customer of this key does not exist. Create the customer first.');
+  }
 
   async function retire(old: KeyRecord, replacement: KeyReplacement): Promise<void> {
     const retirement = await tryToRetire(old, replacement);

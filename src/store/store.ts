@@ -47,6 +47,15 @@ export interface KeyChange {
   readonly expiresAt?: string | null;
 }
 
+/** Why the record, as it is, must not be changed; undefined when it may be. */
+export type UpdateCheck<R> = (current: R) => Error | undefined;
+
+/** Throws what a check returned, outside of what turns failures into {@link StoreUnavailableError}. */
+export function unlessRefused<R>(result: R | Error): R {
+  if (result instanceof Error) throw result;
+  return result;
+}
+
 /** How a key that is to be replaced was found; only `retired` changed anything. */
 export type Retirement =
   | { readonly outcome: 'retired'; readonly record: KeyRecord }
@@ -78,7 +87,8 @@ export interface RecordStore {
   /** With what only people read. */
   findCustomerRecord(id: string): Promise<CustomerRecord | undefined>;
   createCustomer(record: CustomerRecord): Promise<'created' | 'exists'>;
-  createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists'>;
+  /** A key of no customer is not created; one that is created while its customer is being deleted goes with it. */
+  createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists' | 'no_customer'>;
   findKeyById(keyId: string): Promise<KeyRecord | undefined>;
   /** Sets `revokedAt` unless it is set already; the record as it is afterwards, undefined when there is none. */
   revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined>;
@@ -89,8 +99,15 @@ export interface RecordStore {
   resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
   /** At most `limit` customers, also such as other programs wrote. */
   listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
-  /** The record as it is afterwards, undefined when there is none. */
-  updateCustomer(id: string, change: CustomerChange): Promise<CustomerRecord | undefined>;
+  /**
+   * The record as it is afterwards, undefined when there is none. Rejects with the error that `check` returns for the record
+   * that would be changed; then nothing is. Called again when the record was changed between check and write.
+   */
+  updateCustomer(
+    id: string,
+    change: CustomerChange,
+    check?: UpdateCheck<EnforcedCustomer>,
+  ): Promise<CustomerRecord | undefined>;
   /**
    * With its keys, those that other programs wrote once they are indexed, and its window. The number of keys that went
    * with it, undefined when there was no such customer.
@@ -100,8 +117,8 @@ export interface RecordStore {
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /** All keys of one customer, oldest first; those that other programs wrote once they are indexed. */
   listCustomerKeys(customer: string): Promise<readonly KeyRecord[]>;
-  /** The record as it is afterwards, undefined when there is none. */
-  updateKey(keyId: string, change: KeyChange): Promise<KeyRecord | undefined>;
+  /** As {@link updateCustomer}. */
+  updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**
    * Gives a key that is neither revoked nor replaced, and expires when the caller thinks it does, a successor and the end
    * of its grace, all at once.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { NOW, overBothStores, type TestAdmin } from './support.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -17,7 +18,7 @@ overBothStores((start) => {
   /** A key as any program may have written it. */
   async function write(key: Pick<KeyRecord, 'id'> & Partial<KeyRecord>, lastUsed?: Date): Promise<void> {
     written += 1;
-    await admin.records.createKey(String(written).padStart(64, '0'), { customer: 'acme', ...key });
+    await createKeyWithCustomer(admin.records, String(written).padStart(64, '0'), { customer: 'acme', ...key });
     if (lastUsed) await admin.store.keyUses.noteUses([{ keyId: key.id, usedAtMs: lastUsed.getTime() }]);
   }
 

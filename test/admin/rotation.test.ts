@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum, sha256Hex } from '../../src/keys/api-key.ts';
 import { type KeyRecord, type RecordStore, type Retirement, StoreUnavailableError } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { type JsonAnswer, NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -69,7 +70,7 @@ overBothStores((start) => {
     });
 
     it('takes an expiry that another program wrote with an offset for what it is', async () => {
-      await admin.records.createKey('a'.repeat(64), {
+      await createKeyWithCustomer(admin.records, 'a'.repeat(64), {
         id: 'odd',
         customer: 'acme',
         expiresAt: '2026-03-01T14:01:00+02:00',

@@ -8,6 +8,7 @@ import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const PAGE = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
 
@@ -24,8 +25,8 @@ async function callEverything({ records, keyUses, audit, usages }: Store): Promi
   const hash = (digit: string) => digit.repeat(64);
   await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
   await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
-  await records.createKey(hash('a'), { id: 'k1', customer: 'globex' });
-  await records.createKey(hash('b'), { id: 'k2', customer: 'globex' });
+  await createKeyWithCustomer(records, hash('a'), { id: 'k1', customer: 'globex' });
+  await createKeyWithCustomer(records, hash('b'), { id: 'k2', customer: 'globex' });
   await records.updateKey('k1', { name: 'x', expiresAt: null });
   await records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2100-01-01T00:00:00Z' });
   await records.revokeKey('k1', '2026-01-01T00:00:00Z');
@@ -101,7 +102,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
   opened.defer(() => store.close());
   await callEverything(store);
-  await store.records.createKey('e'.repeat(64), { id: 'k5', customer: 'acme' });
+  await createKeyWithCustomer(store.records, 'e'.repeat(64), { id: 'k5', customer: 'acme' });
   const reserve = { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: 2000, giveBacks: [] };
   await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
   await store.announce('instance');

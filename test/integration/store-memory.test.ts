@@ -5,6 +5,7 @@ import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { windowName } from '../support/redis-system.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const BUCKETS = 361;
 const AT = '2026-11-21T12:00:00.000Z';
@@ -59,7 +60,7 @@ test('a customer with its record and one key takes at most 1.1 KB without its wi
     suspended: false,
   });
   const sha256 = sha256Hex(createApiKey());
-  await store.records.createKey(sha256, {
+  await createKeyWithCustomer(store.records, sha256, {
     id: 'key_0123456789ABCDEFGHI',
     customer: 'customer-0123456789',
     name: 'production',

@@ -17,6 +17,7 @@ import { StoreUnavailableError } from '../../src/store/store.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../admin/issuer.ts';
 import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
 import { ADMIN_TOKEN, STORES } from '../support/gateway.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { startSystem } from '../support/system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
 
@@ -158,6 +159,8 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('PATCH', `${at}/keys/{key_id}`, { ...own, body: { name: null, expires_at: null } });
   const { body: rotated } = await session.call('POST', `${at}/keys/{key_id}/rotate`, { ...own, body: {} });
   expect(rotated).toMatchObject({ replaces: made.id });
+  const endless = { ...own, body: { expires_at: null } };
+  expect((await session.call('PATCH', `${at}/keys/{key_id}`, endless)).status).toBe(409);
   expect((await session.call('POST', `${at}/keys/{key_id}/rotate`, { ...own, body: {} })).status).toBe(409);
   await session.call('GET', `${at}/keys/{key_id}`, own);
   await session.call('DELETE', `${at}/keys/{key_id}`, own);
@@ -250,7 +253,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   await withParts({ reload: reloadTo('invalid') }, async ({ origin, records }) => {
     await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
     await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-    await records.createKey('b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
+    await createKeyWithCustomer(records, 'b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
     await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable);
   });
 
@@ -391,7 +394,7 @@ describe('what is sent', () => {
   ])('as a body to %s %s is taken if the file allows it, and not otherwise', async (method, path, bodies) => {
     for (const [index, template] of bodies.entries()) {
       const id = `key_${method}${index}`;
-      await admin.records.createKey(sha256Hex(path + id), { id, customer: 'acme', createdAt: NOW });
+      await createKeyWithCustomer(admin.records, sha256Hex(path + id), { id, customer: 'acme', createdAt: NOW });
       const text = JSON.stringify(template).replace('NEW', `new-${index}`);
       const { status } = await session.call(method, path, {
         names: [path.includes('key_id') ? id : 'acme'],

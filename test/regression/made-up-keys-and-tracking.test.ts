@@ -10,6 +10,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { request } from '../store/contract.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const TABLE_KEYS = 10;
 const KNOWN_KEYS = 50;
@@ -56,7 +57,7 @@ test('only the names of records and of the installation are pushed: no window, i
   await store.announce('instance');
   await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
   await store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
-  await store.records.createKey(sha256Hex('new'), { id: 'new', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Hex('new'), { id: 'new', customer: 'acme' });
 
   const names = (await redis.command('KEYS', 'test:*')) as string[];
   const isPushed = (name: string) => prefixes.some((prefix) => name.startsWith(prefix));

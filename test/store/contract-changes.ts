@@ -1,6 +1,7 @@
 /** What every store promises of changes to records that are there. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import type { CustomerChange, KeyChange, KeyRecord, ReserveRequest } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
@@ -84,14 +85,14 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
       ['nothing', {}, KEY],
     ])('change %s, and leave the rest', async (_what, change, expected) => {
       const { records } = await open();
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       expect(await records.updateKey('k1', change)).toEqual(expected);
       expect(await records.findKeyById('k1')).toEqual(expected);
     });
 
     test('leave a revoked key revoked', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       await records.revokeKey('k1', GRACE_END);
       expect(await records.updateKey('k1', { expiresAt: null })).toEqual({ ...everlasting, revokedAt: GRACE_END });
     });
@@ -99,14 +100,14 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
     test('never make one of what is not there, nor bring back what was taken away', async () => {
       const { records } = await open();
       expect(await records.updateKey('k1', { name: 'x' })).toBeUndefined();
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       await records.discardKey('k1');
       expect(await records.updateKey('k1', { name: 'x' })).toBeUndefined();
       expect(await records.revokeKey('k1', GRACE_END)).toBeUndefined();
       expect(await records.retireKey('k1', KEY, REPLACEMENT)).toEqual({ outcome: 'missing' });
       expect(await records.findKey(SHA256)).toBeUndefined();
       expect((await records.listKeys(undefined, 10)).items).toEqual([]);
-      expect(await records.createKey(SHA256, { id: 'k1', customer: 'globex' })).toBe('created');
+      expect(await createKeyWithCustomer(records, SHA256, { id: 'k1', customer: 'globex' })).toBe('created');
     });
   });
 
@@ -117,7 +118,7 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
     ])('gets its successor and the end of its grace at once: a key %s', async (_what, expected) => {
       const { records } = await open();
       const key: KeyRecord = { id: 'k1', customer: 'acme', name: 'production', ...expected };
-      await records.createKey(SHA256, key);
+      await createKeyWithCustomer(records, SHA256, key);
       const retired = { ...key, ...REPLACEMENT };
       expect(await records.retireKey('k1', key, REPLACEMENT)).toEqual({ outcome: 'retired', record: retired });
       expect(await records.findKeyById('k1')).toEqual(retired);
@@ -130,7 +131,7 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
       ['freed from its expiry', ({ records }) => records.updateKey('k1', { expiresAt: null })],
     ])('stays as it is when it was %s meanwhile', async (_what, change) => {
       const store = await open();
-      await store.records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(store.records, SHA256, KEY);
       await change(store);
       const record = await store.records.findKeyById('k1');
       expect(await store.records.retireKey('k1', KEY, { replacedBy: 'k3', expiresAt: GRACE_END })).toEqual({
@@ -142,13 +143,13 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
 
     test('stays as it is when it was given an expiry meanwhile', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       expect(await records.retireKey('k1', {}, REPLACEMENT)).toEqual({ outcome: 'changed', record: KEY });
     });
 
     test('is replaced once, however many try at the same time', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       const outcomes = await Promise.all(
         Array.from({ length: 10 }, (_, i) =>
           records.retireKey('k1', KEY, { replacedBy: `successor-${i}`, expiresAt: EXPIRY }),
@@ -168,8 +169,8 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
   describe(`${name}: a key that is taken away`, () => {
     test('leaves nothing behind, and can be taken away again', async () => {
       const { records, keyUses } = await open();
-      await records.createKey(SHA256, KEY);
-      await records.createKey(OTHER_SHA256, { ...KEY, id: 'k2' });
+      await createKeyWithCustomer(records, SHA256, KEY);
+      await createKeyWithCustomer(records, OTHER_SHA256, { ...KEY, id: 'k2' });
       await keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
       await records.discardKey('k1');
       await records.discardKey('k1');
@@ -187,8 +188,8 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
         await records.createCustomer({ ...CUSTOMER, id });
         await windows.reserve(need(10, id));
       }
-      await records.createKey(SHA256, KEY);
-      await records.createKey(OTHER_SHA256, { ...KEY, id: 'k2', customer: 'globex' });
+      await createKeyWithCustomer(records, SHA256, KEY);
+      await createKeyWithCustomer(records, OTHER_SHA256, { ...KEY, id: 'k2', customer: 'globex' });
       await keyUses.noteUses([
         { keyId: 'k1', usedAtMs: 1 },
         { keyId: 'k2', usedAtMs: 2 },
@@ -211,7 +212,9 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
       const { records } = await open();
       await records.createCustomer(CUSTOMER);
       const numbers = Array.from({ length: 450 }, (_, i) => String(i).padStart(64, '0'));
-      await Promise.all(numbers.map((sha256) => records.createKey(sha256, { id: `id-${sha256}`, customer: 'acme' })));
+      await Promise.all(
+        numbers.map((sha256) => createKeyWithCustomer(records, sha256, { id: `id-${sha256}`, customer: 'acme' })),
+      );
       expect(await records.deleteCustomer('acme')).toBe(450);
       expect((await records.listKeys(undefined, 1000)).items).toEqual([]);
     });
@@ -219,7 +222,7 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
     test('is not there to be deleted again, and may be created anew', async () => {
       const { records } = await open();
       await records.createCustomer(CUSTOMER);
-      await records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(records, SHA256, KEY);
       expect(await records.deleteCustomer('acme')).toBe(1);
       expect(await records.deleteCustomer('acme')).toBeUndefined();
       expect(await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false })).toBe('created');
@@ -242,7 +245,7 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
     ])('of %s', async (_what, change, expected) => {
       const store = await open();
       await store.records.createCustomer(CUSTOMER);
-      await store.records.createKey(SHA256, KEY);
+      await createKeyWithCustomer(store.records, SHA256, KEY);
       await store.records.findKey(SHA256);
       await store.records.findCustomer('acme');
       const pushed = new RecordedInvalidations(store.invalidations);

@@ -1,6 +1,7 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import { InvalidCursorError, type KeyRecord } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
 import type { OpenedStore } from './opened-store.ts';
 
@@ -21,7 +22,7 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
     const opened = await open();
     await Promise.all([
       ...customers.map((customer) => opened.records.createCustomer(customer)),
-      ...keys.map((key) => opened.records.createKey(sha256Of(key), key)),
+      ...keys.map((key) => createKeyWithCustomer(opened.records, sha256Of(key), key)),
     ]);
     return opened;
   }
@@ -56,7 +57,10 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
             const gone = passing[step];
             if (gone !== undefined) await records.discardKey(gone.id);
             if (step < 50)
-              await records.createKey(`${step}`.padStart(64, 'f'), { id: `late-${step}`, customer: 'late' });
+              await createKeyWithCustomer(records, `${step}`.padStart(64, 'f'), {
+                id: `late-${step}`,
+                customer: 'late',
+              });
             step += 1;
           },
         );
@@ -101,9 +105,13 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         ['unknown', undefined],
       ];
       for (const [id, createdAt] of created) {
-        await records.createKey(sha256Of({ id }), { id, customer: 'acme', ...(createdAt && { createdAt }) });
+        await createKeyWithCustomer(records, sha256Of({ id }), {
+          id,
+          customer: 'acme',
+          ...(createdAt && { createdAt }),
+        });
       }
-      await records.createKey('e'.repeat(64), { id: 'another', customer: 'acme2' });
+      await createKeyWithCustomer(records, 'e'.repeat(64), { id: 'another', customer: 'acme2' });
       const listed = await records.listCustomerKeys('acme');
       expect(listed.map(({ id }) => id)).toEqual(['unknown', 'unreadable', 'elsewhere', 'a', 'b', 'later']);
       expect(listed[3]).toEqual({ id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' });

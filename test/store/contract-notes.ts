@@ -1,6 +1,7 @@
 /** What every store promises of last uses and of the audit log. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import { type AuditEntry, InvalidCursorError } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
 import type { OpenedStore } from './opened-store.ts';
 
@@ -11,7 +12,10 @@ export function notesContract(name: string, open: () => Promise<OpenedStore>): v
   async function openWithKeys(): Promise<OpenedStore> {
     const opened = await open();
     for (const id of ['k1', 'k2', 'k3']) {
-      await opened.records.createKey(Buffer.from(id).toString('hex').padEnd(64, '0'), { id, customer: 'acme' });
+      await createKeyWithCustomer(opened.records, Buffer.from(id).toString('hex').padEnd(64, '0'), {
+        id,
+        customer: 'acme',
+      });
     }
     return opened;
   }
@@ -54,7 +58,9 @@ export function notesContract(name: string, open: () => Promise<OpenedStore>): v
       const { records, keyUses } = await open();
       const keyIds = Array.from({ length: 2345 }, (_, i) => `key-${i}`);
       await Promise.all(
-        keyIds.map((id, i) => records.createKey(String(i).padStart(64, '0'), { id, customer: `customer-${i}` })),
+        keyIds.map((id, i) =>
+          createKeyWithCustomer(records, String(i).padStart(64, '0'), { id, customer: `customer-${i}` }),
+        ),
       );
       await keyUses.noteUses(keyIds.map((keyId, i) => ({ keyId, usedAtMs: NOW_MS + i })));
       expect(await keyUses.lastUses(keyIds)).toEqual(keyIds.map((_, i) => NOW_MS + i));

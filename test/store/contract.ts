@@ -9,6 +9,7 @@ import type {
   StoreObserver,
   StoreOp,
 } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
 import { listsContract } from './contract-lists.ts';
 import { notesContract } from './contract-notes.ts';
@@ -286,31 +287,43 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('give back a key by its digest and by its id, as it was written', async () => {
       const { records } = await open();
-      expect(await records.createKey(SHA256, key)).toBe('created');
+      expect(await createKeyWithCustomer(records, SHA256, key)).toBe('created');
       expect(await records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme', expiresAt: key.expiresAt });
       expect(await records.findKeyById('k1')).toEqual(key);
     });
 
     test('never overwrite a key, and know it by its first id only', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, key);
-      expect(await records.createKey(SHA256, { id: 'k2', customer: 'globex' })).toBe('exists');
+      await createKeyWithCustomer(records, SHA256, key);
+      expect(await createKeyWithCustomer(records, SHA256, { id: 'k2', customer: 'globex' })).toBe('exists');
       expect(await records.findKeyById('k2')).toBeUndefined();
-      expect(await records.createKey(SHA256, { ...key, name: 'again' })).toBe('exists');
+      expect(await createKeyWithCustomer(records, SHA256, { ...key, name: 'again' })).toBe('exists');
       expect(await records.findKeyById('k1')).toEqual(key);
+    });
+
+    test('create no key of a customer that is not there, nor of one that was deleted', async () => {
+      const { records } = await open();
+      expect(await records.createKey(SHA256, key)).toBe('no_customer');
+      await records.createCustomer(customer);
+      await records.deleteCustomer('acme');
+      expect(await records.createKey(SHA256, key)).toBe('no_customer');
+      await records.createCustomer(customer);
+      expect(await records.findKey(SHA256)).toBeUndefined();
+      expect(await records.findKeyById('k1')).toBeUndefined();
+      expect(await records.createKey(SHA256, key)).toBe('created');
     });
 
     test('never give an id to a second key', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, key);
-      expect(await records.createKey(OTHER_SHA256, key)).toBe('exists');
+      await createKeyWithCustomer(records, SHA256, key);
+      expect(await createKeyWithCustomer(records, OTHER_SHA256, key)).toBe('exists');
       expect(await records.findKey(OTHER_SHA256)).toBeUndefined();
       expect(await records.findKeyById('k1')).toEqual(key);
     });
 
     test('create a key once when several try at the same time, and find it by its id', async () => {
       const { records } = await open();
-      const outcomes = await Promise.all(Array.from({ length: 10 }, () => records.createKey(SHA256, key)));
+      const outcomes = await Promise.all(Array.from({ length: 10 }, () => createKeyWithCustomer(records, SHA256, key)));
       expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(1);
       expect(await records.findKeyById('k1')).toEqual(key);
     });
@@ -326,7 +339,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('keep a revoked key and the time at which it was revoked first', async () => {
       const { records } = await open();
-      await records.createKey(SHA256, key);
+      await createKeyWithCustomer(records, SHA256, key);
       const revoked = { ...key, revokedAt: '2026-05-06T07:08:09Z' };
       expect(await records.revokeKey('k1', '2026-05-06T07:08:09Z')).toEqual(revoked);
       expect(await records.revokeKey('k1', '2026-12-31T00:00:00Z')).toEqual(revoked);
@@ -375,6 +388,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('tell of a key that was missing and is created, and of one that is revoked', async () => {
       const { records, invalidations } = await open();
       expect(invalidations.connected).toBe(true);
+      await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
       const pushed = new RecordedInvalidations(invalidations);
       await records.findKey(SHA256);
       await records.createKey(SHA256, record);
@@ -401,7 +415,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const current = new RecordedInvalidations(invalidations);
       former.stop();
       await records.findKey(SHA256);
-      await records.createKey(SHA256, record);
+      await createKeyWithCustomer(records, SHA256, record);
       await current.atLeast(1);
       expect(former.all).toEqual([]);
     });

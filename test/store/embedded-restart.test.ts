@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { giveBack, RecordingObserver, request } from './contract.ts';
 import { everyPage } from './every-page.ts';
 
@@ -48,7 +49,7 @@ test('keys, customers and what is used of a quota survive a restart', async () =
   const file = newFile();
   const first = await open(file);
   await first.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-  await first.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(first.records, SHA256, { id: 'k1', customer: 'acme' });
   await first.records.revokeKey('k1', '2026-01-01T00:00:00Z');
   const grant = await first.windows.reserve(request({ need: 7 }));
   await first.close();
@@ -166,7 +167,7 @@ test('a use that is told after its key was deleted leaves nothing behind', async
   const file = newFile();
   const store = await open(file);
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
   await store.records.deleteCustomer('acme');
   await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 5 }]);
   await store.close();

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Store, StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { request } from './contract.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
@@ -19,7 +20,9 @@ const sha256Of = (number: number) => String(number).padStart(64, '0');
 async function createCustomerWithKeys({ records }: Store, keys: number): Promise<void> {
   await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   await Promise.all(
-    Array.from({ length: keys }, (_, i) => records.createKey(sha256Of(i), { id: `k${i}`, customer: 'acme' })),
+    Array.from({ length: keys }, (_, i) =>
+      createKeyWithCustomer(records, sha256Of(i), { id: `k${i}`, customer: 'acme' }),
+    ),
   );
 }
 
@@ -97,7 +100,7 @@ test('a deletion that breaks off leaves every key that works where it can be fou
       const left = await namesUnder(`${prefix}:key`);
       for (const name of left) {
         const id = String(await redis.command('HGET', name, 'id'));
-        expect(await store.records.findKeyById(id)).toMatchObject({ id });
+        await expect.poll(() => store.records.findKeyById(id).catch(() => 'away')).toMatchObject({ id });
         expect(await redis.command('SISMEMBER', `${prefix}:customer-keys:{acme}`, id)).toBe(1);
       }
       // Keys that are left have their customer still.
@@ -111,27 +114,4 @@ test('a deletion that breaks off leaves every key that works where it can be fou
     expect(await namesUnder(prefix)).toEqual([`${prefix}:installed`]);
   }
   expect(brokenOff).toBeGreaterThan(0);
-});
-
-test('a key that is created meanwhile goes too, or can be found', async () => {
-  const { store, prefix } = await open();
-  const { store: other } = await open(prefix);
-  for (let round = 0; round < 20; round += 1) {
-    await createCustomerWithKeys(store, 20);
-    const creations = Promise.all(
-      Array.from({ length: 40 }, async (_, i) => {
-        await setTimeout(i % 5);
-        return other.records.createKey(sha256Of(1000 + i), { id: `late-${i}`, customer: 'acme' });
-      }),
-    );
-    await setTimeout(round % 4);
-    await store.records.deleteCustomer('acme');
-    await creations;
-    const { items } = await store.records.listKeys(undefined, 1000);
-    for (const { id } of items) expect(await store.records.findKeyById(id)).toMatchObject({ id });
-    expect(await store.records.listCustomerKeys('acme')).toHaveLength(items.length);
-    await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-    expect(await store.records.deleteCustomer('acme')).toBe(items.length);
-  }
-  expect(await namesUnder(prefix)).toEqual([`${prefix}:installed`]);
 });

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { RecordStore } from '../../src/store/store.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
@@ -70,6 +71,7 @@ test('a missing record that another program creates is pushed', async () => {
 test('a write of one gateway is pushed to another', async () => {
   const redis = await start();
   const { store } = await open(redis.url);
+  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   const { pushed } = await open(redis.url);
   await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
   expect(await pushed.atLeast(1)).toEqual([{ kind: 'key', sha256: SHA256 }]);
@@ -94,7 +96,7 @@ test.each<[string, (records: RecordStore) => Promise<unknown>, object[]]>([
   const { store } = await open(redis.url);
   const { pushed } = await open(redis.url);
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
   expect(await pushed.atLeast(2)).toEqual([CUSTOMER_CHANGED, KEY_CHANGED]);
   await change(store.records);
   expect((await pushed.atLeast(2 + expected.length)).slice(2)).toEqual(expected);

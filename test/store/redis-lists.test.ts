@@ -5,6 +5,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
 import { everyPage } from './every-page.ts';
 
@@ -76,10 +77,10 @@ test('what is no record is skipped: of a wrong type, without a required field, u
 
 test('an index entry that leads to a key of somebody else, or to what is none, lists nothing', async () => {
   const { records } = await open();
-  await records.createKey(sha256Of(1), { id: 'moved', customer: 'acme' });
-  await records.createKey(sha256Of(2), { id: 'renamed', customer: 'acme' });
-  await records.createKey(sha256Of(3), { id: 'damaged', customer: 'acme' });
-  await records.createKey(sha256Of(4), { id: 'good', customer: 'acme' });
+  await createKeyWithCustomer(records, sha256Of(1), { id: 'moved', customer: 'acme' });
+  await createKeyWithCustomer(records, sha256Of(2), { id: 'renamed', customer: 'acme' });
+  await createKeyWithCustomer(records, sha256Of(3), { id: 'damaged', customer: 'acme' });
+  await createKeyWithCustomer(records, sha256Of(4), { id: 'good', customer: 'acme' });
   await redis.command('HSET', `test:key:${sha256Of(1)}`, 'customer', 'globex');
   await redis.command('HSET', `test:key:${sha256Of(2)}`, 'id', 'new-name');
   await redis.command('DEL', 'test:key-id:damaged');

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { request } from './contract.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
@@ -19,7 +20,7 @@ const open = () => openWithPrefix(redis);
 test('records lie under the public names, with the public fields', async () => {
   const { store, prefix } = await open();
   await store.records.createCustomer({ id: 'acme', plan: 'custom', requestsPerHour: 5, suspended: true });
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme', expiresAt: '2027-01-01T00:00:00Z' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme', expiresAt: '2027-01-01T00:00:00Z' });
   await store.windows.reserve(request());
 
   const keys = (await redis.command('KEYS', `${prefix}:*`)) as string[];
@@ -123,7 +124,7 @@ test('what is unset by a change is gone from the hash, and the rest of it is lef
   await store.records.updateCustomer('acme', { suspended: false });
   expect(await redis.command('HEXISTS', customer, 'suspended')).toBe(0);
 
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme', name: 'x' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme', name: 'x' });
   await store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' });
   await store.records.updateKey('k1', { name: null });
   const fields = ['id', 'k1', 'customer', 'acme', 'replaced_by', 'k2', 'expires_at', '2027-01-01T00:00:00Z'];
@@ -132,7 +133,7 @@ test('what is unset by a change is gone from the hash, and the rest of it is lef
 
 test('a key whose fields are there and empty is neither revoked nor replaced, and has no expiry', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
   const unset = ['revoked_at', '', 'replaced_by', '', 'expires_at', ''];
   await redis.command('HSET', `${prefix}:key:${SHA256}`, ...unset);
   const replacement = { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' };
@@ -142,7 +143,7 @@ test('a key whose fields are there and empty is neither revoked nor replaced, an
 
 test('a change by an index entry that leads to a key of another id changes nothing', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
   await redis.command('SET', `${prefix}:key-id:k2`, SHA256);
   expect(await store.records.updateKey('k2', { name: 'x' })).toBeUndefined();
   expect(await store.records.retireKey('k2', {}, { replacedBy: 'k3', expiresAt: '2027-01-01T00:00:00Z' })).toEqual({
@@ -161,7 +162,7 @@ test('a customer record without a plan is not changed: no field of it makes it o
 
 test('a key that was revoked with an empty time is revoked now', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
   await redis.command('HSET', `${prefix}:key:${SHA256}`, 'revoked_at', '');
   const revokedAt = '2026-05-06T07:08:09Z';
   expect(await store.records.revokeKey('k1', revokedAt)).toEqual({ id: 'k1', customer: 'acme', revokedAt });
@@ -183,15 +184,15 @@ test('an index entry that leads nowhere, or to a key of another id, finds nothin
 test('a second attempt completes what a crash between two writes left', async () => {
   const { store, prefix } = await open();
   await redis.command('SET', `${prefix}:key-id:k1`, SHA256);
-  expect(await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' })).toBe('created');
+  expect(await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' })).toBe('created');
   expect(await store.records.findKeyById('k1')).toEqual({ id: 'k1', customer: 'acme' });
   expect(await redis.command('SMEMBERS', `${prefix}:customer-keys:{acme}`)).toEqual(['k1']);
 });
 
 test('a refused key leaves no index entries of its own', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(SHA256, { id: 'k1', customer: 'acme' });
-  await store.records.createKey(SHA256, { id: 'k2', customer: 'globex' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, SHA256, { id: 'k2', customer: 'globex' });
   expect(await redis.command('EXISTS', `${prefix}:key-id:k2`, `${prefix}:customer-keys:{globex}`)).toBe(0);
 });
 

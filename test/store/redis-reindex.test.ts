@@ -1,6 +1,7 @@
 /** The indexes of keys that other programs wrote, moved or deleted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
 let redis: RedisServer;
@@ -31,8 +32,8 @@ test('keys that other programs wrote can be found by id and by customer afterwar
 
 test('an entry that was forgotten is added, what is right is left alone', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(sha256Of(1), { id: 'k1', customer: 'acme' });
-  await store.records.createKey(sha256Of(2), { id: 'k2', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Of(1), { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Of(2), { id: 'k2', customer: 'acme' });
   await redis.command('SREM', `${prefix}:customer-keys:{acme}`, 'k1');
   await redis.command('DEL', `${prefix}:key-id:k2`);
   expect(await store.records.reindex()).toEqual({ keys: 2, entriesAdded: 2, entriesDropped: 0, unusable: [] });
@@ -41,8 +42,8 @@ test('an entry that was forgotten is added, what is right is left alone', async 
 
 test('what leads nowhere is dropped: entries by id and by customer, and last uses', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(sha256Of(1), { id: 'gone', customer: 'acme' });
-  await store.records.createKey(sha256Of(2), { id: 'stays', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Of(1), { id: 'gone', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Of(2), { id: 'stays', customer: 'acme' });
   await store.keyUses.noteUses([
     { keyId: 'gone', usedAtMs: 1 },
     { keyId: 'stays', usedAtMs: 2 },
@@ -66,7 +67,7 @@ test('a last use of a key that only the record knows is kept', async () => {
 test('a key that moved to another customer, got another id or was written anew is found where it is now', async () => {
   const { store, prefix } = await open();
   for (const number of [1, 2, 3]) {
-    await store.records.createKey(sha256Of(number), { id: `k${number}`, customer: 'acme' });
+    await createKeyWithCustomer(store.records, sha256Of(number), { id: `k${number}`, customer: 'acme' });
   }
   await redis.command('HSET', `${prefix}:key:${sha256Of(1)}`, 'customer', 'globex');
   await redis.command('HSET', `${prefix}:key:${sha256Of(2)}`, 'id', 'renamed');
@@ -81,7 +82,7 @@ test('a key that moved to another customer, got another id or was written anew i
 
 test('an id stays with the key that has it, and a second key with it is named', async () => {
   const { store, prefix } = await open();
-  await store.records.createKey(sha256Of(1), { id: 'k1', customer: 'acme' });
+  await createKeyWithCustomer(store.records, sha256Of(1), { id: 'k1', customer: 'acme' });
   await write(prefix, 2, 'k1', 'globex');
   expect(await store.records.reindex()).toEqual({
     keys: 1,
@@ -142,7 +143,7 @@ test('keys that are created and deleted meanwhile are indexed as they must be, h
     return runs;
   })();
   for (let i = 0; i < 240; i += 1) {
-    await store.records.createKey(sha256Of(i), { id: `k${i}`, customer: `customer-${i % 2}` });
+    await createKeyWithCustomer(store.records, sha256Of(i), { id: `k${i}`, customer: `customer-${i % 2}` });
     if (i % 3 === 0) await store.records.discardKey(`k${i}`);
   }
   creating = false;

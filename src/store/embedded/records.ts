@@ -17,7 +17,14 @@ import {
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import type { CustomerRecord, Invalidation, KeyRecord, RecordStore, Retirement } from '../store.ts';
+import {
+  type CustomerRecord,
+  type Invalidation,
+  type KeyRecord,
+  type RecordStore,
+  type Retirement,
+  unlessRefused,
+} from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
@@ -112,6 +119,7 @@ export function embeddedRecords(
 
     createKey: (sha256, record) =>
       run('create_key', () => {
+        if (customerRow(record.customer) === undefined) return 'no_customer';
         const { changes } = insertKey.run({ sha256, ...keyFields(record) });
         if (changes === 0) return 'exists';
         changed({ kind: 'key', sha256 });
@@ -144,16 +152,21 @@ export function embeddedRecords(
       });
     },
 
-    updateCustomer: (id, change) =>
-      run('update_customer', () => {
+    updateCustomer: async (id, change, check) => {
+      const result = await run('update_customer', () => {
         const row = customerRow(id);
+        const current = customerFrom(row);
+        if (row === undefined || current === undefined) return undefined;
         const fields = customerChangeFields(change);
-        if (row === undefined || Object.keys(fields).length === 0) return customerFrom(row);
+        const objection = check?.(current);
+        if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
         const { plan, requests_per_hour, name, suspended } = { ...row, ...fields };
         updateCustomer.run({ id, plan, requests_per_hour, name, suspended });
         changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
-      }),
+      });
+      return unlessRefused(result);
+    },
 
     deleteCustomer: (id) =>
       run('delete_customer', () => {
@@ -182,12 +195,18 @@ export function embeddedRecords(
         (selectKeysOf.all(customer) as KeyRow[]).flatMap((row) => keyFrom(row) ?? []).toSorted(byCreation),
       ),
 
-    updateKey: (keyId, change) =>
-      run('update_key', () => {
+    updateKey: async (keyId, change, check) => {
+      const result = await run('update_key', () => {
         const row = keyRow(keyId);
+        const current = keyFrom(row);
+        if (row === undefined || current === undefined) return undefined;
         const fields = keyChangeFields(change);
-        return row === undefined || Object.keys(fields).length === 0 ? keyFrom(row) : changeKey(row, fields);
-      }),
+        const objection = check?.(current);
+        if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
+        return changeKey(row, fields);
+      });
+      return unlessRefused(result);
+    },
 
     retireKey: (keyId, expected, { replacedBy, expiresAt }) =>
       run('retire_key', (): Retirement => {

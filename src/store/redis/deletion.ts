@@ -4,10 +4,10 @@
  * A key's record, its entry by id and its customer's records lie in different slots of a cluster, so no script may delete
  * them together. The key's record goes first: what a crash leaves behind are entries that lead nowhere. A customer's
  * record goes last, and only when its set of keys is empty: until then the deletion can be repeated, and a key that was
- * created meanwhile goes too.
+ * created meanwhile goes too. A key whose record is written later is taken back by `createKey`: see records.ts.
  */
 import { readFileSync } from 'node:fs';
-import type { StoreOp } from '../store.ts';
+import type { KeyRecord, StoreOp } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
@@ -48,6 +48,11 @@ export class Deletion {
   async discardKey(keyId: string): Promise<void> {
     const op = 'discard_key';
     await this.#deleteKeys(op, await this.#index.read(op, [keyId]));
+  }
+
+  /** As {@link discardKey}, also when no index leads to the key. */
+  async deleteKey(op: StoreOp, sha256: string, record: KeyRecord): Promise<void> {
+    await this.#deleteKeys(op, [{ id: record.id, sha256, record }]);
   }
 
   /** The number of keys that went with it; undefined when there was nothing under the customer's name. */

@@ -33,7 +33,10 @@ import {
   type ReindexReport,
   type Retirement,
   type StoreOp,
+  StoreUnavailableError,
   StoreWipedError,
+  type UpdateCheck,
+  unlessRefused,
 } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
@@ -50,7 +53,11 @@ const CREATE_LUA = readFileSync(new URL('./create-record.lua', import.meta.url),
 const REVOKE_LUA = readFileSync(new URL('./revoke-key.lua', import.meta.url), 'utf8');
 const RESET_USAGE_LUA = readFileSync(new URL('./reset-usage.lua', import.meta.url), 'utf8');
 const UPDATE_LUA = readFileSync(new URL('./update-record.lua', import.meta.url), 'utf8');
+const REGISTER_LUA = readFileSync(new URL('./register-key.lua', import.meta.url), 'utf8');
 const RETIRE_LUA = readFileSync(new URL('./retire-key.lua', import.meta.url), 'utf8');
+
+/** Each means that the record was changed between reading and writing it, by somebody who succeeded. */
+const MOST_UPDATE_ATTEMPTS = 20;
 
 interface RecordCommands {
   tollgateCreateRecord(key: string, ...fieldsAndValues: string[]): Promise<unknown>;
@@ -58,11 +65,10 @@ interface RecordCommands {
   tollgateResetUsage(window: string, record: string, resetAt: string, ...fieldNames: string[]): Promise<unknown>;
   tollgateUpdateRecord(
     record: string,
-    requiredField: string,
-    expected: string,
-    changes: number,
-    ...changesAndFieldNames: string[]
+    expectations: number,
+    ...expectationsChangesAndFieldNames: (string | number)[]
   ): Promise<unknown>;
+  tollgateRegisterKey(customer: string, customerKeys: string, keyId: string): Promise<unknown>;
   tollgateRetireKey(
     key: string,
     keyId: string,
@@ -81,6 +87,19 @@ export interface RedisRecordsOptions {
   readonly installed: Installed;
   readonly keyPrefix: string;
 }
+
+interface Update<Name extends string, R> {
+  /** What is checked, and must not change until the record is written. */
+  readonly read: readonly Name[];
+  readonly objection: (fields: Fields<Name>) => Error | 'missing' | undefined;
+  readonly changes: Fields<string>;
+  /** What `recordFrom` is given the values of. */
+  readonly returned: readonly string[];
+  readonly recordFrom: (values: unknown) => R | undefined;
+}
+
+type EnforcedKeyField = (typeof ENFORCED_KEY_FIELDS)[number];
+type EnforcedCustomerField = (typeof ENFORCED_CUSTOMER_FIELDS)[number];
 
 interface Reading<R> {
   readonly record: R | undefined;
@@ -105,6 +124,7 @@ export class RedisRecords implements RecordStore {
     client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
     client.defineCommand('tollgateResetUsage', { numberOfKeys: 2, lua: RESET_USAGE_LUA });
     client.defineCommand('tollgateUpdateRecord', { numberOfKeys: 1, lua: UPDATE_LUA });
+    client.defineCommand('tollgateRegisterKey', { numberOfKeys: 2, lua: REGISTER_LUA });
     client.defineCommand('tollgateRetireKey', { numberOfKeys: 1, lua: RETIRE_LUA });
     this.#connection = connection;
     this.#walks = walks;
@@ -140,27 +160,35 @@ export class RedisRecords implements RecordStore {
   }
 
   /**
-   * The three Redis keys lie in different slots of a cluster, so no script may write them together. The key's own record
-   * comes last: a crash before it leaves index entries that lead nowhere, which every reader ignores and a second
-   * attempt completes. The other order could leave a working key that cannot be found to be revoked. They are written
-   * again afterwards: see key-index.ts.
+   * The Redis keys lie in different slots of a cluster, so no script may write them together. The key's own record comes
+   * after its index entries: a crash before it leaves entries that lead nowhere, which every reader ignores and a second
+   * attempt completes. The other order could leave a working key that cannot be found to be revoked.
+   *
+   * The entries are written again after the record: whoever dropped them meanwhile looked for the record afterwards (see
+   * key-index.ts), so one of the two sees the other. If the customer is gone by then, its deletion may have missed the
+   * record, which is deleted here. If it is still there, its deletion finds the key in the set.
    */
-  createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists'> {
-    return this.#walks.run('create_key', async () => {
+  createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists' | 'no_customer'> {
+    const op = 'create_key';
+    return this.#walks.run(op, async () => {
       const indexName = keyIdName(this.#prefix, record.id);
       const isNewId = (await this.#redis.setnx(indexName, sha256)) === 1;
       if (!isNewId && (await this.#redis.get(indexName)) !== sha256) return 'exists';
-      const customerKeys = customerKeysName(this.#prefix, record.customer);
-      await this.#redis.sadd(customerKeys, record.id);
+      if (!(await this.#register(record))) {
+        await this.#redis.del(indexName);
+        return 'no_customer';
+      }
 
       const outcome = await this.#create(keyRecordName(this.#prefix, sha256), keyFields(record));
       if (outcome === 'created') {
-        await Promise.all([this.#redis.setnx(indexName, sha256), this.#redis.sadd(customerKeys, record.id)]);
-        return outcome;
+        await this.#redis.setnx(indexName, sha256);
+        if (await this.#register(record)) return outcome;
+        await this.#deletion.deleteKey(op, sha256, record);
+        return 'no_customer';
       }
       // Another id owns this key. When the same id does, a concurrent attempt created it and needs these entries.
       if ((await this.#readKey(sha256))?.id !== record.id) {
-        await this.#redis.srem(customerKeys, record.id);
+        await this.#redis.srem(customerKeysName(this.#prefix, record.customer), record.id);
         await this.#redis.del(indexName);
       }
       return outcome;
@@ -193,24 +221,44 @@ export class RedisRecords implements RecordStore {
     return this.#unlessWiped(reading);
   }
 
-  async updateCustomer(id: string, change: CustomerChange): Promise<CustomerRecord | undefined> {
+  async updateCustomer(
+    id: string,
+    change: CustomerChange,
+    check: UpdateCheck<EnforcedCustomer> = permit,
+  ): Promise<CustomerRecord | undefined> {
+    const name = customerRecordName(this.#prefix, id);
     const reading = await this.#walks.run('update_customer', async () => {
-      const name = customerRecordName(this.#prefix, id);
-      const changes = fieldsAndValues(customerChangeFields(change));
-      const count = changes.length / 2;
-      const values = await this.#redis.tollgateUpdateRecord(name, 'plan', '', count, ...changes, ...CUSTOMER_FIELDS);
-      return this.#withInstalled(name, customerRecordFromReply(id, values));
+      const update: Update<EnforcedCustomerField, CustomerRecord> = {
+        read: ENFORCED_CUSTOMER_FIELDS,
+        objection: (fields) => {
+          const current = enforcedCustomerFrom(id, fields);
+          return current === undefined ? 'missing' : check(current);
+        },
+        changes: customerChangeFields(change),
+        returned: CUSTOMER_FIELDS,
+        recordFrom: (values) => customerRecordFromReply(id, values),
+      };
+      return this.#withInstalled(name, await this.#update(name, update));
     });
-    return this.#unlessWiped(reading);
+    return unlessRefused(this.#unlessWiped(reading));
   }
 
-  updateKey(keyId: string, change: KeyChange): Promise<KeyRecord | undefined> {
-    return this.#changeKey('update_key', keyId, async (name) => {
-      const changes = fieldsAndValues(keyChangeFields(change));
-      const count = changes.length / 2;
-      const values = await this.#redis.tollgateUpdateRecord(name, 'id', keyId, count, ...changes, ...KEY_FIELDS);
-      return keyRecordFromReply(values);
-    });
+  async updateKey(
+    keyId: string,
+    change: KeyChange,
+    check: UpdateCheck<EnforcedKey> = permit,
+  ): Promise<KeyRecord | undefined> {
+    const update: Update<EnforcedKeyField, KeyRecord> = {
+      read: ENFORCED_KEY_FIELDS,
+      objection: (fields) => {
+        const current = enforcedKeyFrom(fields);
+        return current?.id === keyId ? check(current) : 'missing';
+      },
+      changes: keyChangeFields(change),
+      returned: KEY_FIELDS,
+      recordFrom: keyRecordFromReply,
+    };
+    return unlessRefused(await this.#changeKey('update_key', keyId, (name) => this.#update(name, update)));
   }
 
   async retireKey(
@@ -258,6 +306,27 @@ export class RedisRecords implements RecordStore {
 
   reindex(): Promise<ReindexReport> {
     return new Reindexing(this.#walks, this.#index, this.#prefix).run();
+  }
+
+  /** Writes only what was checked: when the fields that were read have changed meanwhile, reads and checks again. */
+  async #update<Name extends string, R>(name: string, update: Update<Name, R>): Promise<R | Error | undefined> {
+    const changes = fieldsAndValues(update.changes);
+    for (let attempt = 0; attempt < MOST_UPDATE_ATTEMPTS; attempt += 1) {
+      const fields = named(update.read, await this.#redis.hmget(name, ...update.read));
+      const objection = update.objection(fields);
+      if (objection !== undefined) return objection === 'missing' ? undefined : objection;
+      const expected = fieldsAndValues(fields);
+      const counted = [...expected, changes.length / 2, ...changes];
+      const values = await this.#redis.tollgateUpdateRecord(name, update.read.length, ...counted, ...update.returned);
+      if (values !== null) return update.recordFrom(values);
+    }
+    throw new StoreUnavailableError('the record changes faster than it can be checked');
+  }
+
+  /** False when the key's customer does not exist. */
+  async #register({ id, customer }: KeyRecord): Promise<boolean> {
+    const names = [customerRecordName(this.#prefix, customer), customerKeysName(this.#prefix, customer)] as const;
+    return (await this.#redis.tollgateRegisterKey(...names, id)) === 1;
   }
 
   /** Changes the record that the index entry leads to; undefined, too, when there is no entry. */
@@ -325,6 +394,9 @@ export class RedisRecords implements RecordStore {
     return reply === 1 ? 'created' : 'exists';
   }
 }
+
+/** Without a check every record may be changed. */
+const permit = () => undefined;
 
 /** An empty value unsets. */
 function fieldsAndValues(fields: Fields<string>): string[] {

@@ -1,16 +1,21 @@
--- Changes fields of a record that is there. KEYS[1] the hash; ARGV[1] a field that the record must have, ARGV[2] what it
--- must hold (empty: anything), ARGV[3] the number of changes, then field and value of each (an empty value unsets), then
--- field names. Returns the values of those fields as they are afterwards, or nil when the record is not there.
-local held = redis.call('HGET', KEYS[1], ARGV[1])
-if not held or held == '' or (ARGV[2] ~= '' and ARGV[2] ~= held) then
-  return false
-end
-local last = 3 + 2 * ARGV[3]
-for i = 4, last, 2 do
-  if ARGV[i + 1] == '' then
-    redis.call('HDEL', KEYS[1], ARGV[i])
-  else
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+-- Changes fields of a record that is as it was read. KEYS[1] the hash; ARGV[1] the number of expectations, then field and
+-- value of each, then the number of changes, then field and value of each (an empty value means unset), then field names.
+-- Returns the values of those fields as they are afterwards, or nil when an expectation is not met.
+local at = 2
+for _ = 1, ARGV[1] do
+  if (redis.call('HGET', KEYS[1], ARGV[at]) or '') ~= ARGV[at + 1] then
+    return false
   end
+  at = at + 2
 end
-return redis.call('HMGET', KEYS[1], unpack(ARGV, last + 1))
+local changes = ARGV[at]
+at = at + 1
+for _ = 1, changes do
+  if ARGV[at + 1] == '' then
+    redis.call('HDEL', KEYS[1], ARGV[at])
+  else
+    redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
+  end
+  at = at + 2
+end
+return redis.call('HMGET', KEYS[1], unpack(ARGV, at))

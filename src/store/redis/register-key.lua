@@ -1,0 +1,7 @@
+-- Lists a key among those of its customer, if there is one. KEYS[1] the customer's record, KEYS[2] the set of its keys;
+-- ARGV[1] the key's id. Returns 1, or 0 when there is no such customer.
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return 0
+end
+redis.call('SADD', KEYS[2], ARGV[1])
+return 1

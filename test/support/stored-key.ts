@@ -1,0 +1,11 @@
+import type { KeyRecord, RecordStore } from '../../src/store/store.ts';
+
+/** Creates a key, and before it its customer where there is none: a key without a customer is not created. */
+export async function createKeyWithCustomer(
+  records: Pick<RecordStore, 'createCustomer' | 'createKey'>,
+  sha256: string,
+  record: KeyRecord,
+): Promise<'created' | 'exists' | 'no_customer'> {
+  await records.createCustomer({ id: record.customer, plan: 'starter', suspended: false });
+  return records.createKey(sha256, record);
+}
