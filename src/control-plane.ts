@@ -79,11 +79,10 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     metrics: limitExpositions(exposition, systemClock, systemScheduler),
     readiness: () => {
       const { store, announced, upstreams } = serving.facts();
-      const { reached, up, wiped } = store;
       return assessReadiness({
         configLoaded: true,
         draining,
-        store: { reached: reached && announced, up, wiped },
+        store: { ...store, reached: store.reached && announced },
         upstreamUp: upstreams.some((upstream) => upstream.up),
       });
     },

@@ -301,6 +301,8 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
     accounts: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({
       ...common,
+      // A report that the store refuses is lost; it waits until reservations are taken again.
+      storeIsUp: (customer) => store.isUp(customer) && !store.status().refusing,
       onError: config.store.onError,
       instances: () => instances.count,
     }),

@@ -62,7 +62,7 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
   return { store, metrics };
 }
 
-/** The store's metrics, and one log line for each change between reachable and not. */
+/** The store's metrics, and one log line for each change of its state. */
 function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
   let reached = false;
   return {
@@ -75,6 +75,19 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       else
         logger.error({ reason }, 'the store is not reachable, and this gateway not ready until it is: see store.url');
       reached ||= up;
+    },
+    refusing(reason) {
+      metrics.refusing(reason);
+      if (reason === undefined) logger.info('the store takes reservations again');
+      else logger.error({ reason }, 'the store refuses reservations: quotas are decided by store.on_error');
+    },
+    damagedWindow(customer, reply) {
+      metrics.damagedWindow(customer, reply);
+      if (reply === undefined) return;
+      logger.error(
+        { customer, reason: reply },
+        'the quota window of this customer is damaged: its quota is decided by store.on_error until its usage is reset',
+      );
     },
   };
 }

@@ -74,6 +74,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
           up: store.up,
           reached: store.reached,
           wiped: store.wiped,
+          refusing: store.refusing,
           last_error: store.lastError ?? null,
         },
         invalidation: { connected: store.invalidation === 'connected' },

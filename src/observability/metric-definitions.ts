@@ -137,7 +137,20 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_degraded',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: '1 while the store, which was reached before, cannot be reached or has lost its data; else 0.',
+    help: '1 while the store, which was reached before, cannot be reached, refuses what quotas have to write or has lost its data; else 0.',
+    labels: {},
+  },
+  storeRefusing: {
+    name: 'tollgate_store_refusing',
+    type: 'gauge',
+    acrossWorkers: 'max',
+    help: '1 while the store can be reached and refuses what quotas have to write, for want of memory or of a permission; quotas are then decided by `store.on_error`. Else 0.',
+    labels: {},
+  },
+  damagedWindows: {
+    name: 'tollgate_damaged_windows_total',
+    type: 'counter',
+    help: 'Reservations that failed because the window of the customer holds what no gateway wrote; its quota is then decided by `store.on_error`. The log names the customer.',
     labels: {},
   },
   upstreamUp: {

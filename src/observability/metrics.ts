@@ -62,7 +62,7 @@ export interface RequestSample {
   readonly upstreamSeconds?: number | undefined;
 }
 
-export interface Metrics extends StoreObserver {
+export interface Metrics extends Required<StoreObserver> {
   request(sample: RequestSample): void;
   auth(result: AuthResult): void;
   browserUse(plan: string, outcome: BrowserUseOutcome): void;
@@ -144,13 +144,19 @@ export function createMetrics(options: MetricsOptions): Metrics {
   certificateExpiry.remove(); // without a certificate there is no value, rather than 0
   let storeUp = false;
   let storeReached = false;
+  let storeRefusing = false;
   const upstreamRetries = createCounter(define.upstreamRetries, registry);
   upstreamGauge(define.upstreamUp, registry, options.upstreams);
   for (const result of RETRY_RESULTS) upstreamRetries.announce(result);
   measuredGauge(define.inflightRequests, registry, () => inflight);
   measuredGauge(define.connections, registry, () => connections);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
-  measuredGauge(define.degraded, registry, () => Number((storeReached && !storeUp) || options.storeIsWiped()));
+  measuredGauge(define.degraded, registry, () =>
+    Number((storeReached && !storeUp) || storeRefusing || options.storeIsWiped()),
+  );
+  measuredGauge(define.storeRefusing, registry, () => Number(storeRefusing));
+  const damagedWindows = createCounter(define.damagedWindows, registry);
+  damagedWindows.announce();
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   const configReloads = createCounter(define.configReloads, registry);
@@ -251,6 +257,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
     up(up: boolean) {
       storeUp = up;
       storeReached ||= up;
+    },
+
+    refusing(reason) {
+      storeRefusing = reason !== undefined;
+    },
+
+    damagedWindow() {
+      damagedWindows.increment();
     },
   };
 }

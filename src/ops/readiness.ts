@@ -3,7 +3,7 @@ import type { StoreStatus } from '../store/store.ts';
 export interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
-  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped'>;
+  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'refusing'>;
   /** Whether requests can be sent to any upstream. */
   readonly upstreamUp: boolean;
 }
@@ -14,6 +14,7 @@ export type ReadinessReason =
   | 'draining'
   | 'store_unreachable'
   | 'store_wiped'
+  | 'store_refusing'
   | 'upstream_down';
 
 export interface Readiness {
@@ -35,6 +36,7 @@ export function assessReadiness({ configLoaded, draining, store, upstreamUp }: R
   if (reasons.length > 0) return { status: 'not_ready', reasons };
   if (!store.up) reasons.push('store_unreachable');
   if (store.wiped) reasons.push('store_wiped');
+  if (store.refusing) reasons.push('store_refusing');
   if (!upstreamUp) reasons.push('upstream_down');
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
 }

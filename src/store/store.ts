@@ -272,6 +272,8 @@ export interface StoreStatus {
   readonly invalidation: 'connected' | 'disconnected';
   /** The store lost its data since this gateway saw it: what it does not know is no longer proof of anything. */
   readonly wiped: boolean;
+  /** The store can be reached and refuses what quotas have to write: they are decided without it. */
+  readonly refusing: boolean;
 }
 
 export interface Store {
@@ -332,6 +334,10 @@ export type StoreOp =
 export interface StoreObserver {
   called(op: StoreOp, durationSeconds: number, failed: boolean): void;
   up(up: boolean, reason?: string): void;
+  /** The store began to refuse what quotas have to write, for this reason, or takes it again. */
+  refusing?(reason: string | undefined): void;
+  /** A reservation failed because of what the customer's window holds. `reply`: only now and then for each customer. */
+  damagedWindow?(customer: string, reply: string | undefined): void;
 }
 
 /** The store did not answer, or not in time, or not what it must. Never means "no such record". */

@@ -17,6 +17,7 @@ export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]
     ...(lastError !== undefined && { lastError }),
     invalidation: isPushed && stores.length > 0 ? 'connected' : 'disconnected',
     wiped: own.wiped || stores.some((store) => store.wiped),
+    refusing: own.refusing || stores.some((store) => store.refusing),
   };
 }
 

@@ -129,7 +129,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     started_at: '2026-03-01T11:00:00.000Z',
     uptime_seconds: 3600,
     config: { file: 'gateway.yaml', hash: 'abc123', loaded_at: '2026-03-01T11:30:00.000Z', last_reload: null },
-    store: { kind: 'embedded', up: true, reached: true, wiped: false, last_error: null },
+    store: { kind: 'embedded', up: true, reached: true, wiped: false, refusing: false, last_error: null },
     invalidation: { connected: true },
     instances: 3,
     upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],

@@ -4,7 +4,7 @@ import { assessReadiness } from '../../src/ops/readiness.ts';
 const READY = {
   configLoaded: true,
   draining: false,
-  store: { reached: true, up: true, wiped: false },
+  store: { reached: true, up: true, wiped: false, refusing: false },
   upstreamUp: true,
 };
 
@@ -12,20 +12,26 @@ it.each([
   ['everything is there', READY, 'ready', []],
   [
     'a store that was reached is lost',
-    { ...READY, store: { reached: true, up: false, wiped: false } },
+    { ...READY, store: { reached: true, up: false, wiped: false, refusing: false } },
     'degraded',
     ['store_unreachable'],
   ],
   [
     'the store has lost its data',
-    { ...READY, store: { reached: true, up: true, wiped: true } },
+    { ...READY, store: { reached: true, up: true, wiped: true, refusing: false } },
     'degraded',
     ['store_wiped'],
+  ],
+  [
+    'the store refuses reservations',
+    { ...READY, store: { ...READY.store, refusing: true } },
+    'degraded',
+    ['store_refusing'],
   ],
   ['no upstream is in service', { ...READY, upstreamUp: false }, 'degraded', ['upstream_down']],
   [
     'the store was never reached',
-    { ...READY, store: { reached: false, up: false, wiped: false } },
+    { ...READY, store: { reached: false, up: false, wiped: false, refusing: false } },
     'not_ready',
     ['store_never_reached'],
   ],
@@ -33,7 +39,7 @@ it.each([
   ['it drains', { ...READY, draining: true }, 'not_ready', ['draining']],
   [
     'it drains without a store',
-    { ...READY, draining: true, store: { reached: true, up: false, wiped: false } },
+    { ...READY, draining: true, store: { reached: true, up: false, wiped: false, refusing: false } },
     'not_ready',
     ['draining'],
   ],

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
 import { type Backend, startBackend } from './backend.ts';
 import { startTestGateway, type TestGateway } from './gateway.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
@@ -29,6 +30,7 @@ export interface RedisSystemSettings {
   readonly answer?: RequestListener;
   /** Done to the empty Redis; may name another URL for the gateways. */
   readonly prepare?: (redis: RedisServer) => Promise<string | undefined>;
+  readonly clock?: Clock;
 }
 
 /**
@@ -36,7 +38,7 @@ export interface RedisSystemSettings {
  * when the test that called this ends.
  */
 export async function startRedisSystem(settings: RedisSystemSettings = {}): Promise<RedisSystem> {
-  const { gateways: count = 1, config = {}, customer = { plan: 'starter' }, answer, prepare } = settings;
+  const { gateways: count = 1, config = {}, customer = { plan: 'starter' }, answer, prepare, clock } = settings;
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const storeUrl = (await prepare?.(redis)) ?? redis.url;
@@ -44,7 +46,7 @@ export async function startRedisSystem(settings: RedisSystemSettings = {}): Prom
   onTestFinished(() => backend.close());
   const gateways: TestGateway[] = [];
   for (let i = 0; i < count; i++) {
-    const gateway = await startTestGateway({ storeUrl, upstreamUrl: backend.url, config });
+    const gateway = await startTestGateway({ storeUrl, upstreamUrl: backend.url, config, ...(clock && { clock }) });
     onTestFinished(() => gateway.close());
     gateways.push(gateway);
   }

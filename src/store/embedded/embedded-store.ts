@@ -74,6 +74,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
       ...(lastError !== undefined && { lastError }),
       invalidation: 'connected',
       wiped: false,
+      refusing: false,
     }),
     close: async () => {
       if (database.isOpen) database.close();

@@ -14,6 +14,7 @@ import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../window
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import { windowName } from './key-names.ts';
+import type { ReservationFaults } from './reservation-faults.ts';
 import {
   CHARGE_LUA,
   chargeArguments,
@@ -41,6 +42,7 @@ export interface HourlyWindowOptions {
   readonly keyPrefix: string;
   /** A new random name for a window; no white space. */
   readonly newEpoch: () => string;
+  readonly faults?: ReservationFaults;
   /** Default: the hour. Another one is for tests that cannot wait so long. */
   readonly shape?: WindowShape;
 }
@@ -50,9 +52,10 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #commands: WindowCommands;
   readonly #prefix: string;
   readonly #newEpoch: () => string;
+  readonly #faults: ReservationFaults | undefined;
   readonly #shape: WindowShape;
 
-  constructor({ connection, keyPrefix, newEpoch, shape = HOURLY }: HourlyWindowOptions) {
+  constructor({ connection, keyPrefix, newEpoch, faults, shape = HOURLY }: HourlyWindowOptions) {
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
@@ -67,11 +70,17 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     this.#connection = connection;
     this.#prefix = keyPrefix;
     this.#newEpoch = newEpoch;
+    this.#faults = faults;
     this.#shape = shape;
   }
 
   async reserve(reservation: ReserveRequest): Promise<Grant> {
     checkRequest(reservation);
+    const grant = this.#reserve(reservation);
+    return this.#faults === undefined ? grant : this.#faults.ofReservation(reservation.customer, grant);
+  }
+
+  async #reserve(reservation: ReserveRequest): Promise<Grant> {
     const options: ConsumeOptions = { reservation };
     const key = windowName(this.#prefix, reservation.customer);
     const result = await this.#connection.run('reserve', () => this.consume(key, reservation.need, { ...options }));

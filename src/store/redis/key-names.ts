@@ -33,6 +33,9 @@ export const installedName = (prefix: string): string => `${prefix}:installed`;
 /** String: the same id once more, in the part of a cluster's slots that the tag hashes to. */
 export const installedPartName = (prefix: string, tag: string): string => `${installedName(prefix)}:{${tag}}`;
 
+/** Nothing: the name on which permissions are checked. */
+export const permissionCheckName = (prefix: string): string => `${prefix}:permission-check`;
+
 /** For SCAN MATCH: every name that begins so; the beginning is taken letter by letter. */
 export const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
 

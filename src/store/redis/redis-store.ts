@@ -34,7 +34,9 @@ import { redisInstances } from './instances.ts';
 import { InvalidationPush } from './invalidation-push.ts';
 import { windowName } from './key-names.ts';
 import { redisKeyUses } from './key-uses.ts';
+import { checkPermissions } from './permission-check.ts';
 import { RedisRecords } from './records.ts';
+import { ReservationFaults } from './reservation-faults.ts';
 import { checkServer } from './server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
 import { redisUsages } from './usages.ts';
@@ -81,6 +83,7 @@ class RedisStore implements Store {
   readonly announce: (instance: string) => Promise<number>;
   readonly #links: Links;
   readonly #installed: Installed;
+  readonly #faults: ReservationFaults;
   readonly #keyPrefix: string;
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
@@ -116,11 +119,14 @@ class RedisStore implements Store {
     this.keyUses = redisKeyUses(walks, keyPrefix);
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);
-    this.announce = redisInstances(windows, keyPrefix);
+    this.#faults = new ReservationFaults({ clock, observer });
+    const announce = redisInstances(windows, keyPrefix);
+    this.announce = (instance) => this.#faults.ofAnnouncement(announce(instance));
     this.windows = new HourlyWindow({
       connection: windows,
       keyPrefix,
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
+      faults: this.#faults,
     });
   }
 
@@ -154,6 +160,7 @@ class RedisStore implements Store {
       ...(this.#lastError !== undefined && { lastError: this.#lastError }),
       invalidation: this.#links.push.connected ? 'connected' : 'disconnected',
       wiped: this.#installed.wiped,
+      refusing: this.#faults.refusing,
     };
   }
 
@@ -183,7 +190,11 @@ class RedisStore implements Store {
   }
 
   async #checkServers(): Promise<void> {
-    const found = await Promise.all(this.#links.records.servers.map(({ client }) => checkServer(client)));
+    const { records, windows } = this.#links;
+    const found = await Promise.all([
+      ...records.servers.map(({ client }) => checkServer(client)),
+      checkPermissions(windows.client, this.#keyPrefix),
+    ]);
     for (const warning of new Set(found.flat())) this.#warn(warning);
   }
 

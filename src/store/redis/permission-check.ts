@@ -1,0 +1,29 @@
+/** Finds out at start which commands Redis does not permit, before a request or an operator needs one of them. */
+import { readFileSync } from 'node:fs';
+import { ReplyError } from 'ioredis';
+import type { RedisClient } from './client.ts';
+import { describe } from './connection.ts';
+import { permissionCheckName } from './key-names.ts';
+
+const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
+const NO_SCRIPT_SHA1 = '0'.repeat(40);
+const SEE = 'see "Permissions" in docs/redis.md';
+
+/** Sentences for the log. Leaves nothing in Redis. Never rejects: what cannot be asked now is not judged. */
+export async function checkPermissions(client: RedisClient, keyPrefix: string): Promise<string[]> {
+  const key = permissionCheckName(keyPrefix);
+  const [bySha1, byText] = await Promise.allSettled([
+    client.evalsha(NO_SCRIPT_SHA1, 1, key),
+    client.eval(PERMISSION_CHECK_LUA, 1, key),
+  ]);
+  const refused = [bySha1, byText].flatMap((result) => (result.status === 'rejected' ? refusal(result.reason) : []));
+  const names = byText.status === 'fulfilled' && Array.isArray(byText.value) ? byText.value.map(String) : [];
+  if (names.length > 0) refused.push(`this user may not run ${names.join(', ')}`);
+  return refused.map((what) => `Redis does not permit what the gateway needs (${what}): ${SEE}`);
+}
+
+function refusal(error: unknown): string[] {
+  const isRefusal =
+    error instanceof Error && error instanceof ReplyError && /^NOPERM |unknown command/.test(error.message);
+  return isRefusal ? [describe(error).replace(/, with args.*/, '')] : [];
+}
