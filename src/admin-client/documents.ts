@@ -68,6 +68,8 @@ export const EXPLANATION = z.looseObject({
 export const PREVIEW = z.looseObject({
   reload: z.enum(['applied', 'unchanged', 'restart_required', 'plan_in_use']),
   changes: z.array(z.looseObject({ key: z.string(), takes_effect: z.string(), text: z.string() })),
+  changes_total: z.number().optional(),
+  uncompared_secrets: z.array(z.string()).default([]),
   dropped_plans: z.array(z.looseObject({ plan: z.string(), customers: z.number() })),
   customers: z.looseObject({
     total: z.number(),

@@ -26,7 +26,7 @@ import { usageRoutes } from './usage.ts';
 export function createAdminApp(parts: AdminParts): Express {
   const app = createStrictApp();
   const recordChange = createChangeRecorder(parts);
-  const preview = previewRoute(parts);
+  const preview = previewRoute(parts, recordChange);
   const calls = [
     statusRoute(() => parts.status()),
     runningConfigRoutes(parts, recordChange),

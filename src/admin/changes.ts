@@ -22,6 +22,7 @@ const ACTIONS = {
   'key.revoke': 'key revoked',
   'key.rotate': 'key rotated',
   'config.reload': 'configuration reloaded by a call',
+  'config.preview': 'configuration file previewed',
 } as const;
 
 export interface Change {

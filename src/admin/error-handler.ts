@@ -2,6 +2,7 @@ import type { ErrorRequestHandler } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
+import { PreviewBusyError } from '../reload/preview.ts';
 import { InvalidCursorError, StoreUnavailableError, StoreWipedError } from '../store/store.ts';
 import { actorOf } from './actor.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
@@ -32,6 +33,13 @@ function problemOf(error: unknown): Problem {
   if (error instanceof Refusal) return { code: error.code, detail: error.detail, members: error.members };
   if (error instanceof InvalidCursorError) {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier answer' };
+  }
+  if (error instanceof PreviewBusyError) {
+    return {
+      code: 'overloaded',
+      detail: 'Another preview is in progress. Retry after the seconds in Retry-After.',
+      headers: ['Retry-After', '1'],
+    };
   }
   if (error instanceof StoreWipedError) {
     return {

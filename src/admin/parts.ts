@@ -28,7 +28,7 @@ export interface AdminParts extends AccessParts {
   runningConfig(): Disclosed;
   /** Reads the configuration file again. Never rejects. */
   reload(): Promise<ReloadOutcome>;
-  /** What this content of a configuration file would change. Rejects with ConfigError and StoreUnavailableError. */
+  /** What a posted file would change. Rejects with ConfigError, PreviewBusyError and StoreUnavailableError. */
   preview(content: Uint8Array): Promise<Preview>;
   /** What this gateway, all its workers together, holds for a customer in memory. */
   held(customer: string): Held | Promise<Held>;

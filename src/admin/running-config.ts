@@ -1,9 +1,9 @@
-/** The configuration that runs: to read, to take over from the file again, and to try another against. */
-import express, { type RequestHandler, Router } from 'express';
+/** The running configuration: to read, to reload from its file, and to compare with a posted file. */
+import express, { type RequestHandler, type Response, Router } from 'express';
 import { type ConfigChange, describeChange } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
-import type { Preview } from '../reload/preview.ts';
+import { type Preview, PreviewBusyError } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { RecordChange } from './changes.ts';
@@ -13,16 +13,34 @@ import { Refusal } from './refusal.ts';
 
 /** A file with an override for each of ten thousand customers. */
 const MOST_FILE_BYTES = 1024 * 1024;
+/** A file may change thousands of overrides. */
+const MAX_LISTED_CHANGES = 100;
 const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
 
 /** To be mounted before the JSON of other calls is read. */
-export function previewRoute({ preview }: AdminParts): Router {
+export function previewRoute({ preview }: AdminParts, recordChange: RecordChange): Router {
+  /** Recorded before the response, because what a preview tells may be what an attacker came for. */
+  async function audited(res: Response, content: Uint8Array): Promise<Preview> {
+    const record = (outcome: string, hash?: string) =>
+      recordChange(res, { action: 'config.preview', details: { outcome, bytes: content.byteLength, hash } });
+    try {
+      const result = await preview(content);
+      await record('previewed', result.hash);
+      return result;
+    } catch (error) {
+      if (error instanceof PreviewBusyError) throw error;
+      await record(error instanceof ConfigError ? 'invalid' : 'failed');
+      if (error instanceof ConfigError) throw new Refusal('unprocessable', error.problems.join('\n'));
+      throw error;
+    }
+  }
+
   const router = Router({ caseSensitive: true, strict: true });
   router
     .route('/admin/v1/config/preview')
     .post(requireYaml, express.raw({ limit: MOST_FILE_BYTES, inflate: false, type: () => true }), async (req, res) => {
       const content: unknown = req.body;
-      res.json(previewDocument(await readable(preview(Buffer.isBuffer(content) ? content : Buffer.alloc(0)))));
+      res.json(previewDocument(await audited(res, Buffer.isBuffer(content) ? content : Buffer.alloc(0))));
     })
     .all(allowOnly('POST'));
   return router;
@@ -43,7 +61,8 @@ export function runningConfigRoutes({ runningConfig, reload }: AdminParts, recor
       const { result, hash, changes } = outcome;
       refuseUnlessGood(outcome);
       if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
-      res.json({ result, hash, changes: changes.map(changeDocument) });
+      const listed = changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument);
+      res.json({ result, hash, changes: listed, changes_total: changes.length });
     })
     .all(allowOnly('POST'));
   return router;
@@ -72,26 +91,20 @@ function refuseUnlessGood({ result, problems }: ReloadOutcome): void {
   }
 }
 
-async function readable<T>(previewing: Promise<T>): Promise<T> {
-  try {
-    return await previewing;
-  } catch (error) {
-    if (error instanceof ConfigError) throw new Refusal('unprocessable', error.problems.join('\n'));
-    throw error;
-  }
-}
-
 function changeDocument(change: ConfigChange) {
   const { key, before, after, takesEffect } = change;
   return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text: describeChange(change) };
 }
 
-function previewDocument({ runningHash, hash, reload, changes, droppedPlans, impact }: Preview) {
+function previewDocument(preview: Preview) {
+  const { runningHash, hash, reload, changes, changesTotal, uncompared, droppedPlans, impact } = preview;
   return {
     running_hash: runningHash,
     hash,
     reload,
     changes: changes.map(changeDocument),
+    changes_total: changesTotal,
+    uncompared_secrets: uncompared,
     dropped_plans: [...droppedPlans].map(([plan, customers]) => ({ plan, customers })),
     ...impactDocument(impact),
   };

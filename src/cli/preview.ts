@@ -43,9 +43,13 @@ async function contentOf(file: string): Promise<string> {
 }
 
 /** Only those that say something. */
-function sections({ reload, changes, dropped_plans: dropped, customers, limits, closest }: PreviewDocument): string[] {
+function sections(document: PreviewDocument): string[] {
+  const { reload, changes, dropped_plans: dropped, customers, limits, closest } = document;
+  const { changes_total: total = changes.length, uncompared_secrets: uncompared } = document;
   const summary = formatDocument({
     reload: RELOADS[reload],
+    ...(total > changes.length && { changes: `${total}, of which the first ${changes.length} are listed` }),
+    ...(uncompared.length > 0 && { 'secrets not compared': uncompared.join(', ') }),
     customers: customers.total,
     'limits that change': `${customers.raised} up, ${customers.lowered} down, ${customers.gained} new, ${customers.lost} gone`,
     'refused now': `${customers.refused}, ${customers.newly_refused} of them by this`,

@@ -1,12 +1,13 @@
 /** What differs between two configurations, and whether a running gateway can take it over. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, Disclosed } from './config.ts';
-import { formatPath, type Path } from './problems.ts';
+import { HIDDEN, withoutUserInfo } from './disclose.ts';
+import { formatPath, type Path, pathKey } from './problems.ts';
 
 export interface ConfigChange {
   /** By the names of the file: `plans.starter.requests_per_hour`. */
   readonly key: string;
-  /** Undefined: not there. Secrets are not in it. */
+  /** Undefined: not set. Secrets are hidden. */
   readonly before: Disclosed | undefined;
   readonly after: Disclosed | undefined;
   /** `restart`: what it sets is fixed while the gateway runs. */
@@ -41,7 +42,6 @@ const RELOADABLE: readonly string[] = [
   'auth.browser_keys',
   'identity',
   'limits.header_count',
-  'limits.target_bytes',
   'limits.in_flight',
   'shutdown',
   'logging.level',
@@ -69,21 +69,85 @@ const SECRETS: readonly { readonly key: string; readonly of: (config: Config) =>
 /** Sections whose secrets, and what stands in files that they name, are fixed while the gateway runs. */
 const FIXED_SECTIONS = ['store', 'seed'] as const satisfies readonly (keyof Config)[];
 
+/** What can be compared without looking at a secret. Plain data. */
+export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
+
 /** In the order of the file's reference. What is only written in another way is no change. */
 export function configChanges(before: Config, after: Config): ConfigChange[] {
-  const changes = [...differences(before.disclosed, after.disclosed, [])];
+  const changes = [...differences(before.disclosed, after.disclosed, [])].map(changeOf);
   const tell = (key: string, isChanged: boolean) => {
     if (!isChanged || changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key))) return;
-    changes.push({ key, before: '(secret)', after: '(secret)', takesEffect: takesEffect(key) });
+    changes.push({ key, before: HIDDEN, after: HIDDEN, takesEffect: takesEffect(key) });
   };
   for (const { key, of } of SECRETS) tell(key, !isDeepStrictEqual(of(before), of(after)));
   for (const section of FIXED_SECTIONS) tell(section, !isDeepStrictEqual(before[section], after[section]));
   return changes;
 }
 
+/**
+ * {@link configChanges} for a preview: tells of a secret only whether it is set, and shows a value that contains a
+ * substitution as the file has it.
+ */
+export function disclosedChanges(before: DisclosedConfig, after: DisclosedConfig): ConfigChange[] {
+  return [...differences(before.disclosed, after.disclosed, [])].map(({ path, ...values }) =>
+    changeOf({
+      path,
+      before: asWritten(values.before, path, before.expressions),
+      after: asWritten(values.after, path, after.expressions),
+    }),
+  );
+}
+
+function changeOf({ path, before, after }: Difference): ConfigChange {
+  const key = formatPath(path);
+  return { key, before, after, takesEffect: takesEffect(key) };
+}
+
+/** Settings that are secrets, or have secrets below them. */
+const SECRET_SETTINGS: readonly Path[] = [
+  ['admin', 'token'],
+  ['store', 'url'],
+  ['store', 'sentinel', 'password'],
+  ['upstream', 'authorization'],
+  ['seed', 'customers'],
+];
+
+/**
+ * Settings whose secrets {@link disclosedChanges} may have missed: set on both sides, and not by the same substitution.
+ * Does not depend on whether the secrets are equal.
+ */
+export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
+  const uncompared = SECRET_SETTINGS.filter((path) => {
+    const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
+    if (old === undefined || old === null || !isDeepStrictEqual(old, next)) return false;
+    const expression = before.expressions.get(pathKey(path));
+    return expression === undefined || expression !== after.expressions.get(pathKey(path));
+  });
+  return uncompared.map(formatPath);
+}
+
+function memberOf(value: Disclosed | undefined, step: string | number): Disclosed | undefined {
+  return isObject(value) ? own(value, String(step)) : undefined;
+}
+
+/** With each scalar that contains a substitution as the file has it: what a variable holds may be a misplaced secret. */
+function asWritten(
+  value: Disclosed | undefined,
+  path: Path,
+  expressions: DisclosedConfig['expressions'],
+): Disclosed | undefined {
+  const inner = (child: Disclosed, step: string | number) => asWritten(child, [...path, step], expressions) ?? null;
+  if (expressions.size === 0 || value === undefined || value === null || value === HIDDEN) return value;
+  if (Array.isArray(value)) return value.map(inner);
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, inner(child, name)]));
+  const expression = expressions.get(pathKey(path));
+  return expression === undefined ? value : withoutUserInfo(expression);
+}
+
 /** In one line for people: `plans.starter.requests_per_hour: 1000 → 800`. */
 export function describeChange({ key, before, after }: ConfigChange): string {
-  if (before === '(secret)' && after === '(secret)') return `${key}: another value`;
+  if (before === HIDDEN && after === HIDDEN) return `${key}: another value`;
   return `${key}: ${inWords(before)} → ${inWords(after)}`;
 }
 
@@ -95,18 +159,19 @@ function inWords(value: Disclosed | undefined): string {
   return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
 }
 
-function* differences(
-  before: Disclosed | undefined,
-  after: Disclosed | undefined,
-  path: Path,
-): Generator<ConfigChange> {
+interface Difference {
+  readonly path: Path;
+  readonly before: Disclosed | undefined;
+  readonly after: Disclosed | undefined;
+}
+
+function* differences(before: Disclosed | undefined, after: Disclosed | undefined, path: Path): Generator<Difference> {
   if (isObject(before) && isObject(after)) {
     for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
       yield* differences(own(before, name), own(after, name), [...path, name]);
     }
   } else if (!isDeepStrictEqual(before, after)) {
-    const key = formatPath(path);
-    yield { key, before, after, takesEffect: takesEffect(key) };
+    yield { path, before, after };
   }
 }
 

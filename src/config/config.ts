@@ -3,6 +3,8 @@
  * milliseconds where a name ends in `Ms`, sizes in bytes where it ends in `Bytes`.
  */
 
+import type { ConfigSource } from './source.ts';
+
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
@@ -15,8 +17,9 @@ export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 export interface Config {
   /** As the caller named it. */
   readonly file: string;
-  /** What it names with `…_file`, as absolute names: what stands there belongs to the configuration. */
-  readonly namedFiles: readonly string[];
+  readonly source: ConfigSource;
+  /** Scalars of the file that contain `${NAME}`, as written, by their place as `pathKey` has it. */
+  readonly expressions: ReadonlyMap<string, string>;
   /**
    * First 12 hex digits of the SHA-256 of the effective values. Secrets are left out, because the hash is public and
    * would let anybody try guesses offline: a changed secret alone doesn't change it.

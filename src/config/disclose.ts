@@ -5,7 +5,7 @@ import { configSchema, type FileValues } from './schema.ts';
 import { kindOf, unwrapped } from './walk.ts';
 
 /** What stands for a secret that is set. */
-const HIDDEN = '(secret)';
+export const HIDDEN = '(secret)';
 
 /**
  * The values that hold, by the names of the file and in the order of its reference, for people to read: every key is
@@ -14,6 +14,12 @@ const HIDDEN = '(secret)';
  */
 export function disclose(values: FileValues): Disclosed {
   return reveal(values, configSchema);
+}
+
+/** Replaces whatever may be user information of a URL, which may stand under a setting that expects none. */
+export function withoutUserInfo(text: string, replacement = ''): string {
+  const [start, end] = [text.indexOf('//'), text.lastIndexOf('@')];
+  return start < 0 || end < start ? text : text.slice(0, start + 2) + replacement + text.slice(end + 1);
 }
 
 function reveal(value: unknown, schema: z.core.$ZodType): Disclosed {
@@ -36,6 +42,6 @@ function scalar(value: unknown, schema: z.core.$ZodType): Disclosed {
   // An empty secret counts as left out.
   if (value === undefined || value === null || (secret && value === '')) return null;
   if (secret && !type.includes('URL')) return HIDDEN;
-  if (typeof value === 'string') return value.replace(/\/\/.*@/s, '//');
+  if (typeof value === 'string') return withoutUserInfo(value);
   return typeof value === 'number' || typeof value === 'boolean' ? value : HIDDEN;
 }

@@ -32,8 +32,8 @@ export interface ConfigDocument {
   lineOf(path: Path): number;
   /** The text of a scalar that YAML's rules made something else than a string, where it may be taken as a string. */
   textAt(path: Path): string | undefined;
-  /** The scalar as written, when it has substitutions. */
-  expressionAt(path: Path): string | undefined;
+  /** Scalars that contain a substitution, as written, by {@link pathKey}. */
+  readonly expressions: ReadonlyMap<string, string>;
   /** Puts a string where {@link textAt} has one. */
   useText(path: Path, text: string): void;
 }
@@ -41,8 +41,10 @@ export interface ConfigDocument {
 interface Place {
   readonly line: number;
   text?: string;
-  expression?: string;
 }
+
+/** Returns why the scalar at `path` must not be substituted, as the words of a problem; undefined if it may be. */
+export type SubstitutionGuard = (path: Path, expression: string) => string | undefined;
 
 /** Deep enough for every key there is; recursion ends here, whatever the file says. */
 const MAX_DEPTH = 16;
@@ -53,10 +55,14 @@ const MAX_ALIASED_NODES = 10_000;
 const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
 
 /** Reads one YAML 1.2 document (core schema). With syntax errors the values are not to be relied upon. */
-export function readDocument(source: string, env: Environment): ConfigDocument & { readonly wellFormed: boolean } {
-  const reader = new Reader(env);
+export function readDocument(
+  source: string,
+  env: Environment,
+  guard: SubstitutionGuard = () => undefined,
+): ConfigDocument & { readonly wellFormed: boolean } {
+  const reader = new Reader(env, guard);
   const root = reader.readRoot(source);
-  const { places, problems, wellFormed } = reader;
+  const { places, expressions, problems, wellFormed } = reader;
   const at = (path: Path): unknown => path.reduce(child, root);
   return {
     problems,
@@ -70,7 +76,7 @@ export function readDocument(source: string, env: Environment): ConfigDocument &
       return 1;
     },
     textAt: (path) => places.get(pathKey(path))?.text,
-    expressionAt: (path) => places.get(pathKey(path))?.expression,
+    expressions,
     useText(path, text) {
       const [parent, step] = [at(path.slice(0, -1)), path.at(-1)];
       if (isMapping(parent) && typeof step === 'string') parent[step] = text;
@@ -93,17 +99,24 @@ function child(parent: unknown, step: string | number): unknown {
 class Reader {
   readonly problems: Problem[] = [];
   readonly places = new Map<string, Place>();
+  readonly expressions = new Map<string, string>();
   wellFormed = true;
   readonly #env: Environment;
+  readonly #guard: SubstitutionGuard;
   readonly #lines = new LineCounter();
   /** The collections around the node that is being read. */
   readonly #open = new Set<Node>();
+  /** The latest node with each anchor so far. */
+  readonly #anchors = new Map<string, Node>();
+  /** The node that each alias means: the latest with that anchor when the alias was first reached. */
+  readonly #targets = new Map<Alias, Node | undefined>();
   #document: Document.Parsed<ParsedNode> | undefined;
   #aliasDepth = 0;
   #aliasedNodes = 0;
 
-  constructor(env: Environment) {
+  constructor(env: Environment, guard: SubstitutionGuard) {
     this.#env = env;
+    this.#guard = guard;
   }
 
   readRoot(source: string): unknown {
@@ -132,9 +145,12 @@ class Reader {
     if (node === null) return null;
     if (path.length > MAX_DEPTH) return this.#broken(path, 'is nested too deeply');
     if (this.#aliasDepth > 0 && ++this.#aliasedNodes > MAX_ALIASED_NODES) {
+      // Reported once: the nodes beyond the bound can be very many.
+      if (this.#aliasedNodes > MAX_ALIASED_NODES + 1) return BROKEN;
       return this.#broken(path, 'repeats too much by aliases (*name)');
     }
     if (isAlias(node)) return this.#aliased(node, path);
+    this.#noteAnchor(node);
     if (isScalar(node)) return this.#scalar(node, path);
     this.#open.add(node);
     const value = isMap(node) ? this.#mapping(node, path) : isSeq(node) ? this.#list(node, path) : BROKEN;
@@ -156,6 +172,7 @@ class Reader {
     for (const pair of node.items) {
       const keyNode = pair.key as Node | null;
       const key = isScalar(keyNode) && typeof keyNode.value === 'string' ? keyNode.value : '';
+      if (keyNode) this.#noteAnchor(keyNode);
       const keyPath = [...path, key];
       const line = this.#lineOfNode(keyNode) ?? this.#lineOfNode(node) ?? 1;
       const first = this.places.get(pathKey(keyPath));
@@ -170,13 +187,20 @@ class Reader {
   }
 
   #aliased(alias: Alias, path: Path): unknown {
-    const target = this.#document && alias.resolve(this.#document);
+    // Not alias.resolve(): it walks the whole document, which takes minutes for a small file full of aliases.
+    if (!this.#targets.has(alias)) this.#targets.set(alias, this.#anchors.get(alias.source));
+    const target = this.#targets.get(alias);
     if (!target) return this.#broken(path, 'uses an alias (*name) whose anchor (&name) is not above it');
     if (this.#open.has(target)) return this.#broken(path, 'contains itself by an alias (*name)');
     this.#aliasDepth++;
     const value = this.#value(target, path);
     this.#aliasDepth--;
     return value;
+  }
+
+  /** Nodes are first reached in the order of the document. */
+  #noteAnchor(node: Node): void {
+    if (this.#aliasDepth === 0 && 'anchor' in node && node.anchor !== undefined) this.#anchors.set(node.anchor, node);
   }
 
   #scalar(node: Scalar, path: Path): unknown {
@@ -187,7 +211,9 @@ class Reader {
       return value;
     }
     if (!value.includes('${')) return value;
-    if (place) place.expression = value;
+    const forbidden = this.#guard(path, value);
+    if (forbidden !== undefined) return this.#broken(path, forbidden);
+    this.expressions.set(pathKey(path), value);
     const result = substitute(value, this.#env);
     if (!result.ok) {
       for (const fault of result.faults) this.#broken(path, describeFault(fault));

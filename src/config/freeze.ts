@@ -1,3 +1,5 @@
+import type { Config } from './config.ts';
+
 function refuse(): never {
   throw new TypeError('the configuration is frozen');
 }
@@ -15,4 +17,9 @@ export function deepFreeze<T>(value: T): T {
   Object.freeze(value);
   for (const child of children) deepFreeze(child);
   return value;
+}
+
+/** Returns a structured clone of a configuration with what cloning drops: it is frozen, `aliases` has no prototype. */
+export function restoreClone(clone: Config): Config {
+  return deepFreeze({ ...clone, aliases: Object.assign(Object.create(null), clone.aliases) });
 }

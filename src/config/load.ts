@@ -1,19 +1,21 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store-address.ts';
+import { readConfigFileBytes } from './bounded-file.ts';
 import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';
-import { disclose } from './disclose.ts';
+import { disclose, withoutUserInfo } from './disclose.ts';
 import { isMapping, readDocument } from './document.ts';
 import { isRoutePrefix, parseOrigin } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { limitOrigins } from './limit-origins.ts';
+import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, systemReason } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secret, type Secrets } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
+import { type ConfigSource, digestOfSource } from './source.ts';
 import type { Environment } from './substitute.ts';
 
 /**
@@ -27,50 +29,50 @@ export async function loadConfig(file: string, env: Environment): Promise<Config
 /** The file as it is. Rejects with {@link ConfigError}. */
 export async function readConfigFile(file: string): Promise<Uint8Array> {
   try {
-    return await readFile(file);
+    return await readConfigFileBytes(file);
   } catch (error) {
-    throw new ConfigError(file, [{ path: [], what: `cannot be read: ${systemReason(error)}` }]);
+    throw ConfigError.of(file, [{ path: [], what: `cannot be read: ${systemReason(error)}` }]);
   }
 }
 
-/** Changes with what stands in any of the files, and with whether it is there. */
-export async function digestOf(files: readonly string[]): Promise<string> {
-  const hash = createHash('sha256');
-  for (const file of files) {
-    const content = await readFile(file).catch(() => undefined);
-    hash.update(content === undefined ? 'none' : createHash('sha256').update(content).digest());
-  }
-  return hash.digest('hex');
+export interface ParseOptions {
+  /** What relative names are relative to; by default the folder of the file. */
+  readonly folder?: string;
+  /** Bounds what the file may use; by default it may use the whole environment and any file. */
+  readonly scope?: PreviewScope;
 }
 
-/**
- * {@link loadConfig} for content at hand. Files that it names are read all the same. `folder`: what relative names are
- * relative to, where that is not the folder of `file`.
- */
+/** Does what {@link loadConfig} does, for content at hand. Reads the files that the content names. */
 export async function parseConfig(
   file: string,
   content: Uint8Array,
   env: Environment,
-  folder: string = dirname(resolve(file)),
+  { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = readDocument(decode(file, content), env);
-  if (!document.wellFormed) throw new ConfigError(file, document.problems);
+  const document = readDocument(decode(file, content), env, scope?.substitution);
+  if (!document.wellFormed) throw ConfigError.of(file, document.problems);
   const root = document.at([]);
   if (!isMapping(root)) {
     const what = root === null ? 'is empty' : 'is not a mapping';
-    throw new ConfigError(file, [
-      ...document.problems,
-      { line: 1, path: [], what: `${what}; it must have sections such as store: and upstream:` },
-    ]);
+    const problem = { line: 1, path: [], what: `${what}; it must have sections such as store: and upstream:` };
+    throw ConfigError.of(file, [...document.problems, problem]);
   }
   const checked = checkSchema(document);
-  const { secrets, files, problems: secretProblems } = await readSecrets(document, folder);
+  const { secrets, reads, problems: secretProblems } = await readSecrets(document, folder, scope?.namedFile);
+  const source: ConfigSource = {
+    namedFiles: reads.map(({ setting, file }) => ({ setting, file })),
+    digest: digestOfSource(
+      content,
+      reads.map((read) => read.content),
+    ),
+  };
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
-  if (!checked.values || problems.length > 0) throw new ConfigError(file, problems);
+  if (!checked.values || problems.length > 0) throw ConfigError.of(file, problems, source);
   const { values } = checked;
   return deepFreeze({
     file,
-    namedFiles: files,
+    source,
+    expressions: document.expressions,
     limitOrigins: limitOrigins(file, document, values),
     disclosed: disclose(values),
     ...assemble(folder, values, secrets),
@@ -81,21 +83,20 @@ function decode(file: string, content: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
-    throw new ConfigError(file, [{ line: 1, path: [], what: 'is not UTF-8 text' }]);
+    throw ConfigError.of(file, [{ line: 1, path: [], what: 'is not UTF-8 text' }]);
   }
 }
 
-function assemble(
-  folder: string,
-  values: FileValues,
-  secrets: Secrets,
-): Omit<Config, 'file' | 'namedFiles' | 'limitOrigins' | 'disclosed'> {
+/** Members that tell of the file rather than of its values. */
+type ReadBesidesValues = 'file' | 'source' | 'expressions' | 'limitOrigins' | 'disclosed';
+
+function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, ReadBesidesValues> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
   const authorization = textOf(secrets.upstreamAuthorization);
   const token = textOf(secrets.adminToken);
   const usagePath = values.usage_path ?? undefined;
   const documentationUrl = values.documentation_url;
-  const effective: Omit<Config, 'file' | 'namedFiles' | 'hash' | 'limitOrigins' | 'disclosed'> = {
+  const effective: Omit<Config, ReadBesidesValues | 'hash'> = {
     listen: {
       host: listen.host,
       port: listen.port,
@@ -268,7 +269,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', '
 
 function withoutSecrets(key: string, value: unknown): unknown {
   if (SECRET_MEMBERS.has(key)) return 'set';
-  if (key === 'url' && typeof value === 'string') return value.replace(/\/\/.*@/s, '//');
+  if (key === 'url' && typeof value === 'string') return withoutUserInfo(value);
   return value instanceof Map ? [...value].sort() : value;
 }
 

@@ -1,3 +1,5 @@
+import type { ConfigSource } from './source.ts';
+
 /** A place in the configuration: keys of mappings and indices of lists, from the root. */
 export type Path = readonly (string | number)[];
 
@@ -9,17 +11,34 @@ export interface Problem {
   readonly what: string;
 }
 
-/** The configuration can't be used. `problems`: every fault found, each as `file:line: path: what is wrong`. */
+/** A file of a megabyte can have a problem on each line. */
+const MAX_LISTED_PROBLEMS = 100;
+
+/** The configuration can't be used. `problems`: the first 100, each as `file:line: path: what is wrong`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
+  /** What was read when the problems were found; undefined if reading ended before the named files were known. */
+  readonly source: ConfigSource | undefined;
 
-  constructor(file: string, problems: readonly Problem[]) {
+  constructor(problems: readonly string[], source?: ConfigSource) {
+    super(problems.join('\n'));
+    this.problems = Object.freeze([...problems]);
+    this.source = source;
+  }
+
+  static of(file: string, problems: readonly Problem[], source?: ConfigSource): ConfigError {
     const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
     const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem)))];
-    super(texts.join('\n'));
-    this.problems = Object.freeze(texts);
+    const listed = texts.slice(0, MAX_LISTED_PROBLEMS);
+    if (texts.length > listed.length) listed.push(`${file}: ${texts.length - listed.length} more problems`);
+    return new ConfigError(listed, source);
   }
+}
+
+/** Why a file is not read although the system would allow it; the message completes "cannot be read: …". */
+export class UnreadableFileError extends Error {
+  override readonly name = 'UnreadableFileError';
 }
 
 function formatProblem(file: string, { line, path, what }: Problem): string {
@@ -51,6 +70,7 @@ const SYSTEM_REASONS: Readonly<Record<string, string>> = {
 
 /** Why a file could not be read, in words and without its name, which may have come from a variable. */
 export function systemReason(error: unknown): string {
+  if (error instanceof UnreadableFileError) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return SYSTEM_REASONS[code] ?? (code || 'unknown reason');
 }

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
+import { withoutUserInfo } from './disclose.ts';
 import { BROKEN, type ConfigDocument } from './document.ts';
 import { nearest } from './nearest.ts';
-import type { Path, Problem } from './problems.ts';
+import { type Path, type Problem, pathKey } from './problems.ts';
 import { configSchema, type FileValues } from './schema.ts';
 import { kindOf, knownKeys, schemaAt } from './walk.ts';
 
@@ -81,20 +82,15 @@ function isQuoted(value: unknown): boolean {
 const MAX_SHOWN = 60;
 
 function shown(document: ConfigDocument, path: Path, value: unknown): string {
-  const expression = document.expressionAt(path);
+  const expression = document.expressions.get(pathKey(path));
   if (expression !== undefined) return `what ${JSON.stringify(clipped(expression))} stands for`;
-  if (typeof value === 'string') return JSON.stringify(clipped(withoutUserInfo(value)));
+  if (typeof value === 'string') return JSON.stringify(clipped(withoutUserInfo(value, '…@')));
   if (typeof value === 'number') return clipped(document.textAt(path) ?? String(value));
   return typeof value === 'boolean' ? String(value) : kindInWords(value);
 }
 
 function clipped(text: string): string {
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
-}
-
-/** A URL that was put under the wrong key may have a password. */
-function withoutUserInfo(text: string): string {
-  return text.replace(/\/\/.*@/s, '//…@');
 }
 
 function kindInWords(value: unknown): string {

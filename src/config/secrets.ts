@@ -1,7 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { readNamedFile } from './bounded-file.ts';
 import type { ConfigDocument } from './document.ts';
-import { type Path, type Problem, systemReason } from './problems.ts';
+import { formatPath, type Path, type Problem, systemReason } from './problems.ts';
+import type { NamedFile } from './source.ts';
 
 /** A setting that can be given in the file or in one of its own; `path` is where it was given. */
 export type Secret =
@@ -30,14 +31,28 @@ export interface Secrets {
   readonly assertionSigningKey: Secret;
 }
 
-/** Reads what stands in `files`. `folder`: what relative names are relative to. */
+export interface NamedFileRead extends NamedFile {
+  /** Undefined: it could not be read. */
+  readonly content: Uint8Array | undefined;
+}
+
+export interface SecretsRead {
+  readonly secrets: Secrets;
+  readonly reads: readonly NamedFileRead[];
+  readonly problems: readonly Problem[];
+}
+
+/** Returns why a file must not be opened, as the words of a problem; undefined if it may be. */
+export type NamedFileGuard = (setting: string, file: string) => string | undefined;
+
+/** Reads the secrets and the files that the document names. `folder`: what relative names are relative to. */
 export async function readSecrets(
   document: ConfigDocument,
   folder: string,
-): Promise<{ readonly secrets: Secrets; readonly files: readonly string[]; readonly problems: readonly Problem[] }> {
-  const problems: Problem[] = [];
-  const files: string[] = [];
-  const read = (...path: string[]) => readSecret(document, folder, path, files, problems);
+  guard: NamedFileGuard = () => undefined,
+): Promise<SecretsRead> {
+  const reading: Reading = { document, folder, guard, reads: [], problems: [] };
+  const read = (...path: string[]) => readSecret(path, reading);
   const secrets = {
     adminToken: await read('admin', 'token'),
     storeUrl: await read('store', 'url'),
@@ -55,16 +70,18 @@ export async function readSecrets(
     // In a file only: the schema knows no `signing_key`.
     assertionSigningKey: await read('identity', 'assertion', 'signing_key'),
   };
-  return { secrets, files, problems };
+  return { secrets, reads: reading.reads, problems: reading.problems };
 }
 
-async function readSecret(
-  document: ConfigDocument,
-  folder: string,
-  path: Path,
-  files: string[],
-  problems: Problem[],
-): Promise<Secret> {
+interface Reading {
+  readonly document: ConfigDocument;
+  readonly folder: string;
+  readonly guard: NamedFileGuard;
+  readonly reads: NamedFileRead[];
+  readonly problems: Problem[];
+}
+
+async function readSecret(path: Path, { document, folder, guard, reads, problems }: Reading): Promise<Secret> {
   const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
   const [value, file] = [document.at(path), document.at(filePath)];
   // Another check has said what is wrong with these.
@@ -72,20 +89,21 @@ async function readSecret(
   if (typeof file !== 'string' || file === '') {
     return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
   }
-  if (value) {
-    const what = `is given besides ${path.at(-1)}; give one of the two`;
+  const refuse = (what: string): Secret => {
     problems.push({ line: document.lineOf(filePath), path: filePath, what });
     return { kind: 'unknown' };
-  }
-  const name = resolve(folder, file);
-  files.push(name);
+  };
+  if (value) return refuse(`is given besides ${path.at(-1)}; give one of the two`);
+  const named = { setting: formatPath(filePath), file: resolve(folder, file) };
+  const forbidden = guard(named.setting, named.file);
+  if (forbidden !== undefined) return refuse(forbidden);
   try {
-    const content = await readFile(name, 'utf8');
-    const trimmed = content.replace(/(?:\r?\n)+$/, '');
+    const content = await readNamedFile(named.file);
+    reads.push({ ...named, content });
+    const trimmed = content.toString('utf8').replace(/(?:\r?\n)+$/, '');
     return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
   } catch (error) {
-    const what = `the file cannot be read: ${systemReason(error)}; a relative name is relative to this file's folder`;
-    problems.push({ line: document.lineOf(filePath), path: filePath, what });
-    return { kind: 'unknown' };
+    reads.push({ ...named, content: undefined });
+    return refuse(`the file cannot be read: ${systemReason(error)}; a relative name is relative to this file's folder`);
   }
 }

@@ -1,42 +1,73 @@
-/** What a configuration that somebody has at hand would change, and for whom, without taking anything of it over. */
-import { type ConfigChange, configChanges } from '../config/changes.ts';
+/** Tells what a posted configuration would change, and for which customers, without applying any of it. */
+import type { ConfigChange } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
+import type { Comparison } from '../config/parser.ts';
 import { countHolders } from './customers.ts';
 import { assessImpact, type Impact, type ImpactParts } from './impact.ts';
 import { droppedPlans } from './reloader.ts';
 
-/** What a configuration is called that comes without a file. */
+/** The name of a posted file in problems. */
 export const POSTED_FILE = '(posted)';
+
+/** Another preview is in progress. */
+export class PreviewBusyError extends Error {
+  override readonly name = 'PreviewBusyError';
+}
 
 export interface Preview {
   readonly runningHash: string;
   readonly hash: string;
-  /** What a reload of it would come to now. */
+  /** The result that a reload of the file would have now, secrets and contents of named files apart. */
   readonly reload: 'applied' | 'unchanged' | 'restart_required' | 'plan_in_use';
+  /** The first 100. */
   readonly changes: readonly ConfigChange[];
+  readonly changesTotal: number;
+  /** Secret settings that are set in both files, and may differ: a preview never compares secrets. */
+  readonly uncompared: readonly string[];
   /** Plans that it drops, with the number of customers that hold each. */
   readonly droppedPlans: ReadonlyMap<string, number>;
   readonly impact: Impact;
 }
 
-/** Rejects with StoreUnavailableError. */
-export async function previewConfig(running: Config, next: Config, parts: ImpactParts): Promise<Preview> {
-  const changes = configChanges(running, next);
-  const dropped = droppedPlans(running, next);
-  const holders = dropped.size > 0 ? await countHolders(dropped, parts.records) : new Map<string, number>();
-  const impact = await assessImpact(running, next, parts);
-  return {
-    runningHash: running.hash,
-    hash: next.hash,
-    reload: reloadOf(changes, holders.size),
-    changes,
-    droppedPlans: holders,
-    impact,
+export interface PreviewerParts extends ImpactParts {
+  readonly running: () => Config;
+  /** Must not block the event loop. Rejects with ConfigError. */
+  readonly compare: (content: Uint8Array, running: Config) => Promise<Comparison>;
+}
+
+/**
+ * Makes one preview at a time, because each costs a core for the time that parsing takes, and reads every customer. The
+ * function rejects with ConfigError, StoreUnavailableError and {@link PreviewBusyError}.
+ */
+export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) => Promise<Preview> {
+  let busy = false;
+  return async (content) => {
+    if (busy) throw new PreviewBusyError('another preview is in progress');
+    busy = true;
+    try {
+      return await preview(content, parts);
+    } finally {
+      busy = false;
+    }
   };
 }
 
-function reloadOf(changes: readonly ConfigChange[], plansInUse: number): Preview['reload'] {
-  if (changes.length === 0) return 'unchanged';
-  if (changes.some(({ takesEffect }) => takesEffect === 'restart')) return 'restart_required';
+async function preview(content: Uint8Array, parts: PreviewerParts): Promise<Preview> {
+  const running = parts.running();
+  const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
+  const dropped = droppedPlans(running, limits);
+  const holders = dropped.size > 0 ? await countHolders(dropped, parts.records) : new Map<string, number>();
+  return {
+    ...comparison,
+    runningHash: running.hash,
+    reload: resultOf(comparison.changesTotal, needsRestart, holders.size),
+    droppedPlans: holders,
+    impact: await assessImpact(running, limits, parts),
+  };
+}
+
+function resultOf(changes: number, needsRestart: boolean, plansInUse: number): Preview['reload'] {
+  if (changes === 0) return 'unchanged';
+  if (needsRestart) return 'restart_required';
   return plansInUse > 0 ? 'plan_in_use' : 'applied';
 }

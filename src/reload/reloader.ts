@@ -13,9 +13,10 @@ import type { Clock } from '../clock.ts';
 import { type ConfigChange, configChanges, describeChange } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
+import type { ConfigSource } from '../config/source.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
-import { planNameOf } from '../quota/limit.ts';
+import { type LimitPolicy, planNameOf } from '../quota/limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { type CustomerLists, countHolders } from './customers.ts';
 import { assessImpact, type ImpactParts } from './impact.ts';
@@ -44,10 +45,10 @@ export interface ReloaderOptions extends ImpactParts {
   readonly runningSinceMs: number;
   /** The file as it is now. Rejects with ConfigError. */
   readonly read: () => Promise<Uint8Array>;
-  /** Changes with what stands in any of the files. */
-  readonly digestOf: (files: readonly string[]) => Promise<string>;
-  /** Rejects with ConfigError. */
-  readonly parse: (content: Uint8Array) => Promise<Config>;
+  /** The digest of the content and of the named files as they are now, as in {@link ConfigSource}. */
+  readonly digestOf: (content: Uint8Array, namedFiles: ConfigSource['namedFiles']) => Promise<string>;
+  /** Must not block the event loop. Rejects with ConfigError, and as `signal` says. */
+  readonly parse: (content: Uint8Array, signal: AbortSignal) => Promise<Config>;
   /** Makes the gateway run with it: at once and wholly, or it rejects and nothing has changed. */
   readonly apply: (config: Config) => Promise<void>;
   readonly records: CustomerLists;
@@ -78,8 +79,8 @@ export class Reloader {
   #runningText: string | undefined;
   #last: LastReload | undefined;
   #seen: Seen | undefined;
-  /** Of the file and of what it names, when both were last found to be what runs. */
-  #settled: string | undefined;
+  /** What the last file that differs from the running one was parsed to. */
+  #parsed: { readonly source: ConfigSource; readonly result: Config | ConfigError } | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: ReloaderOptions) {
@@ -117,33 +118,54 @@ export class Reloader {
 
   async #attempt(trigger: ReloadTrigger): Promise<ReloadOutcome> {
     if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
+    const before = this.#running;
     let digest = '';
-    let settled: string | undefined;
-    let text: string | undefined;
-    let next: Config | undefined;
     let outcome: ReloadOutcome;
     try {
       const content = await this.#options.read();
       digest = createHash('sha256').update(content).digest('hex');
-      settled = digest + (await this.#options.digestOf(this.#running.namedFiles));
-      // Reading YAML of thousands of overrides holds up every request, so it is not done at each look.
-      if (trigger === 'noticed' && settled === this.#settled) return this.#outcome('unchanged', [], []);
-      text = Buffer.from(content).toString('latin1');
-      this.#refuseCutOff(text);
-      next = await this.#options.parse(content);
-      outcome = await this.#judge(next, trigger, digest);
-      if (outcome.result === 'applied') await this.#options.apply(next);
+      outcome = (await this.#isSame(this.#running.source, content))
+        ? this.#outcome('unchanged', [], [])
+        : await this.#judgeAndApply(await this.#parse(content, trigger), trigger, digest);
+      if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = latin1(content);
     } catch (error) {
       outcome = this.#failure(error);
     }
-    this.#settled = outcome.result === 'unchanged' ? settled : undefined;
-    const before = this.#running;
-    if (outcome.result === 'applied' && next !== undefined) this.#running = next;
-    if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = text;
     outcome = { ...outcome, hash: this.#running.hash };
     if (!this.#isNews(trigger, digest, outcome)) return outcome;
     this.#report(trigger, outcome);
     if (outcome.result === 'applied') void this.#tellWhomItHits(before, this.#running);
+    return outcome;
+  }
+
+  async #isSame({ digest, namedFiles }: ConfigSource, content: Uint8Array): Promise<boolean> {
+    return digest === (await this.#options.digestOf(content, namedFiles));
+  }
+
+  /** Parsing is costly: a refused file is not parsed again at each look, until it or a file that it names changes. */
+  async #parse(content: Uint8Array, trigger: ReloadTrigger): Promise<Config> {
+    this.#refuseCutOff(latin1(content));
+    if (trigger !== 'noticed' || !this.#parsed || !(await this.#isSame(this.#parsed.source, content))) {
+      const result = await this.#options.parse(content, this.#closing.signal).catch((error: unknown) => {
+        if (error instanceof ConfigError) return error;
+        throw error;
+      });
+      const source = result.source ?? { namedFiles: [], digest: await this.#options.digestOf(content, []) };
+      this.#parsed = { source, result };
+    }
+    const { result } = this.#parsed;
+    if (result instanceof ConfigError) throw result;
+    return result;
+  }
+
+  async #judgeAndApply(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
+    const outcome = await this.#judge(next, trigger, digest);
+    if (outcome.result === 'applied') await this.#options.apply(next);
+    if (outcome.result === 'applied' || outcome.result === 'unchanged') {
+      // Also if no value has changed: its lines and the digest of its source have.
+      this.#running = next;
+      this.#parsed = undefined;
+    }
     return outcome;
   }
 
@@ -179,11 +201,12 @@ export class Reloader {
     if (text === '' || text.endsWith('\n') || running[text.length] === '\n' || running[text.length] === '\r') return;
     const line = text.split('\n').length;
     const what = 'the running file, cut off in the middle of this line; write all of it';
-    throw new ConfigError(this.#running.file, [{ line, path: [], what }]);
+    throw ConfigError.of(this.#running.file, [{ line, path: [], what }]);
   }
 
   #failure(error: unknown): ReloadOutcome {
     if (error instanceof ConfigError) return this.#outcome('invalid', [], error.problems);
+    if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
     if (error instanceof StoreUnavailableError) {
       const problem = 'the file drops a plan, and the store cannot be asked now whether customers hold it';
       return this.#outcome('unverified', [], [problem]);
@@ -258,9 +281,14 @@ export class Reloader {
 }
 
 /** Names of plans, former ones too, that records may have and the next configuration does not know any more. */
-export function droppedPlans(before: Config, after: Config): ReadonlySet<string> {
+export function droppedPlans(before: LimitPolicy, after: LimitPolicy): ReadonlySet<string> {
   const known = [...before.plans.keys(), ...before.formerPlans.keys()];
   return new Set(known.filter((plan) => planNameOf(plan, after) === undefined));
+}
+
+/** One character for each byte, whatever the encoding. */
+function latin1(content: Uint8Array): string {
+  return Buffer.from(content).toString('latin1');
 }
 
 function inOneLine(texts: readonly string[]): string {

@@ -42,9 +42,9 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
   'TMP',
 ]);
 
-/** The admin listener is the primary's alone. */
+/** The admin listener and reading the file are the primary's alone; what the file has as written may be secret. */
 export function workerConfig({ admin: _, ...rest }: Config): Config {
-  return rest;
+  return { ...rest, expressions: new Map(), source: { namedFiles: [], digest: '' } };
 }
 
 /**

@@ -4,13 +4,13 @@
  */
 import { z } from 'zod';
 import type { Config } from '../config/config.ts';
-import { deepFreeze } from '../config/freeze.ts';
+import { restoreClone } from '../config/freeze.ts';
 import type { ServingFacts } from '../data-plane.ts';
 import type { MetricsSnapshot } from '../observability/metrics.ts';
 import type { Held } from '../quota/leased-quota.ts';
 import type { RecentRefusal } from '../recent-refusals.ts';
 
-const config = z.custom<Config>(isObject).transform(restore);
+const config = z.custom<Config>(isObject).transform(restoreClone);
 const failures = z.array(z.tuple([z.string(), z.int().positive()]));
 
 const question = z.discriminatedUnion('about', [
@@ -72,9 +72,4 @@ export function readToPrimary(message: unknown): ToPrimary {
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
-}
-
-/** A clone of a configuration has lost what its receiver relies on. */
-function restore(clone: Config): Config {
-  return deepFreeze({ ...clone, aliases: Object.assign(Object.create(null), clone.aliases) });
 }

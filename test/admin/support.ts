@@ -10,9 +10,10 @@ import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
 import { systemClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { compareInThread } from '../../src/config/parser.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
-import { previewConfig } from '../../src/reload/preview.ts';
+import { createPreviewer } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
@@ -107,10 +108,13 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 } }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [] }),
-    preview: async (content) => {
-      const next = await parseConfig('(posted)', content, {});
-      return previewConfig(RUNNING, next, { records: overrides.records ?? store.records, usages: store.usages });
-    },
+    preview: createPreviewer({
+      running: () => RUNNING,
+      compare: (content, running) =>
+        compareInThread({ file: '(posted)', content, environment: {}, folder: '/' }, running, { deadlineMs: 20_000 }),
+      records: overrides.records ?? store.records,
+      usages: store.usages,
+    }),
     held: () => ({ leases: [{ units: 7, endsInMs: 432 }], refusedForMs: undefined }),
     refusals: () => [
       { code: 'quota_exceeded', count: 3, firstAtMs: Date.parse(NOW) - 60_000, lastAtMs: Date.parse(NOW), keyId: 'k' },

@@ -3,13 +3,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { run, tollgateFor } from '../cli/support.ts';
-import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
-import { ADMIN_TOKEN, STORES, type TestGateway } from '../support/gateway.ts';
+import { bearer, callAdmin, createCustomerWithKey, postPreview } from '../support/admin.ts';
+import { STORES, type TestGateway } from '../support/gateway.ts';
 import { startSystem, type TestSystem } from '../support/system.ts';
 
 const PLANS = { starter: { requests_per_hour: 100 }, gold: { requests_per_hour: 50 }, idle: { requests_per_hour: 5 } };
 const ONE = { requests_per_hour: 1 };
-const PATH = '/admin/v1/config/preview';
 
 async function use(gateway: TestGateway, key: string, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
@@ -32,22 +31,12 @@ async function settled(gateway: TestGateway, used: Readonly<Record<string, numbe
   const strictest = withPlans(gateway, { starter: ONE, gold: ONE, idle: ONE });
   await vi.waitFor(
     async () => {
-      const { closest } = (await post(gateway, strictest)).body;
+      const { closest } = (await postPreview(gateway, strictest)).body;
       for (const { customer, used: seen } of closest) expect([customer, seen]).toEqual([customer, used[customer]]);
     },
     { timeout: 20_000 },
   );
 }
-
-async function post(gateway: TestGateway, body: string, type = 'application/yaml'): Promise<Answer> {
-  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type };
-  const answer = await fetch(gateway.admin + PATH, { method: 'POST', headers, body });
-  return { status: answer.status, body: await answer.json() };
-}
-
-/** Of the admin API, or a problem document. */
-// biome-ignore lint/suspicious/noExplicitAny: the tests compare members of every type, and a wrong one fails them
-type Answer = { status: number; body: any };
 
 const withPlans = (gateway: TestGateway, plans: object, rest: object = {}) =>
   stringify({ ...gateway.sections, ...rest, plans });
@@ -72,7 +61,7 @@ describe.each(STORES)('over $name', (store) => {
       { starter: { requests_per_hour: 10 }, gold: { requests_per_hour: 60 }, idle: PLANS.idle },
       { overrides: { big: { requests_per_hour: 10 } } },
     );
-    const { status, body } = await post(gateway, content);
+    const { status, body } = await postPreview(gateway, content);
     expect(status).toBe(200);
     expect(body).toMatchObject({
       reload: 'applied',
@@ -103,30 +92,34 @@ describe.each(STORES)('over $name', (store) => {
 
   test('plans that customers hold, and keys that need a restart, are told before a reload is refused for them', async () => {
     const { gateway } = await start();
-    const dropping = (await post(gateway, withPlans(gateway, { gold: PLANS.gold }))).body;
+    const dropping = (await postPreview(gateway, withPlans(gateway, { gold: PLANS.gold }))).body;
     expect(dropping).toMatchObject({
       reload: 'plan_in_use',
       dropped_plans: [{ plan: 'starter', customers: 1 }],
       customers: { lost: 1, refused: 1, newly_refused: 1 },
       closest: [{ customer: 'acme', limit_after: null, ratio: null, state: 'refused' }],
     });
-    const moved = (await post(gateway, withPlans(gateway, PLANS, { listen: { host: '127.0.0.1', port: 1 } }))).body;
+    const moved = (await postPreview(gateway, withPlans(gateway, PLANS, { listen: { host: '127.0.0.1', port: 1 } })))
+      .body;
     expect(moved).toMatchObject({ reload: 'restart_required', customers: { total: 4, lowered: 0 } });
     expect(moved.changes).toMatchObject([{ key: 'listen.port', takes_effect: 'restart', before: 0, after: 1 }]);
-    expect((await post(gateway, withPlans(gateway, PLANS))).body).toMatchObject({ reload: 'unchanged', changes: [] });
+    expect((await postPreview(gateway, withPlans(gateway, PLANS))).body).toMatchObject({
+      reload: 'unchanged',
+      changes: [],
+    });
   });
 });
 
 test('a file with faults is refused with all of them, and one that is not YAML by its type', async () => {
   const { gateway } = await startSystem();
-  const { status, body } = await post(gateway, 'plans: {}\nnonsense: 1');
+  const { status, body } = await postPreview(gateway, 'plans: {}\nnonsense: 1');
   expect(status).toBe(422);
   expect(body.code).toBe('unprocessable');
   expect(body.detail).toMatch(/^\(posted\):2: nonsense: unknown key/m);
   expect(body.detail).toMatch(/upstream: is required/);
-  expect((await post(gateway, '{}', 'application/json')).status).toBe(415);
-  expect((await post(gateway, '', 'text/yaml')).status).toBe(422);
-  expect((await post(gateway, `# ${'x'.repeat(1024 * 1024)}`)).status).toBe(413);
+  expect((await postPreview(gateway, '{}', 'application/json')).status).toBe(415);
+  expect((await postPreview(gateway, '', 'text/yaml')).status).toBe(422);
+  expect((await postPreview(gateway, `# ${'x'.repeat(1024 * 1024)}`)).status).toBe(413);
 });
 
 test('the command prints tables for people and the document for programs', async () => {

@@ -14,6 +14,13 @@ export async function callAdmin(gateway: AdminOf, path: string, init: { method?:
   return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
 }
 
+/** Posts a configuration file to be previewed. */
+export async function postPreview(gateway: AdminOf, file: string, type = 'application/yaml') {
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type };
+  const response = await fetch(`${gateway.admin}/admin/v1/config/preview`, { method: 'POST', headers, body: file });
+  return { status: response.status, headers: response.headers, body: JSON.parse(await response.text()) };
+}
+
 export interface NewCustomer {
   readonly id: string;
   readonly plan: string;

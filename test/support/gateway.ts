@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Clock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Environment } from '../../src/config/substitute.ts';
 import { startGateway } from '../../src/gateway.ts';
 import type { Gateway, GatewayAddresses } from '../../src/serving.ts';
 import { startRedis } from './redis-server.ts';
@@ -32,9 +33,11 @@ export async function startTestGateway(settings: {
   /** Sections of the configuration file, merged over the defaults of the tests. */
   readonly config?: Record<string, Section>;
   readonly clock?: Clock;
+  /** Of the process; empty by default. */
+  readonly environment?: Environment;
 }): Promise<TestGateway> {
   const anyPort = { host: '127.0.0.1', port: 0 };
-  const { config = {}, clock } = settings;
+  const { config = {}, clock, environment = {} } = settings;
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-test-'));
   const file = join(folder, 'gateway.yaml');
   const sections: Record<string, Section> = {
@@ -51,9 +54,9 @@ export async function startTestGateway(settings: {
   const logDestination = { write: (line: string) => void logs.push(JSON.parse(line)) };
   const removeFolder = () => rm(folder, { recursive: true });
   try {
-    const gateway = await startGateway(await loadConfig(file, {}), {
+    const gateway = await startGateway(await loadConfig(file, environment), {
       logDestination,
-      environment: {},
+      environment,
       ...(clock && { clock }),
     });
     let closed: Promise<void> | undefined;

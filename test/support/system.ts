@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
+import type { Environment } from '../../src/config/substitute.ts';
 import { createCustomerWithKey, type NewCustomer } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';
 import { EMBEDDED_STORE, type StoreKind, startTestGateway, type TestGateway } from './gateway.ts';
@@ -16,6 +17,7 @@ export interface SystemSettings {
   readonly answer?: RequestListener;
   readonly config?: Record<string, Record<string, unknown>>;
   readonly customer?: NewCustomer;
+  readonly environment?: Environment;
 }
 
 /** A store, a backend and a gateway between them, with one customer; closed when the test that called this ends. */
@@ -25,7 +27,8 @@ export async function startSystem(settings: SystemSettings = {}): Promise<TestSy
   onTestFinished(() => store.close());
   const backend = await startBackend(answer);
   onTestFinished(() => backend.close());
-  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config });
+  const { environment = {} } = settings;
+  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config, environment });
   onTestFinished(() => gateway.close());
   return { backend, gateway, key: await createCustomerWithKey(gateway, customer) };
 }

@@ -1,0 +1,41 @@
+/** Reads files that a configuration names or is: never more than a bound, so that no file can exhaust memory. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { UnreadableFileError } from './problems.ts';
+
+/** Above the bundle of all well-known authorities (about 0.3 MiB), the largest file that is worth naming. */
+const MAX_NAMED_FILE_BYTES = 1024 * 1024;
+/** Far above a file with an override for each of 10,000 customers (about 0.5 MiB). */
+const MAX_CONFIG_FILE_BYTES = 4 * 1024 * 1024;
+
+/** Reads the configuration file itself, which may be a pipe: `check-config /dev/stdin`. Rejects if it is too large. */
+export async function readConfigFileBytes(file: string): Promise<Buffer> {
+  await using handle = await open(file, constants.O_RDONLY);
+  return await readAtMost(handle, MAX_CONFIG_FILE_BYTES);
+}
+
+/**
+ * Reads a file that the configuration names with a `…_file` setting. Symbolic links are followed, because Kubernetes
+ * mounts secrets as links; the target must be a regular file, because reading a device or a pipe may never end.
+ */
+export async function readNamedFile(file: string): Promise<Buffer> {
+  // Without O_NONBLOCK, opening a FIFO waits for a writer.
+  await using handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const stats = await handle.stat();
+  if (stats.isDirectory()) throw new UnreadableFileError('it is a folder');
+  if (!stats.isFile()) throw new UnreadableFileError('it is not a regular file');
+  return await readAtMost(handle, MAX_NAMED_FILE_BYTES);
+}
+
+/** Does not rely on the size that the system reports: it is 0 for files under /proc, and a file may grow meanwhile. */
+async function readAtMost(handle: FileHandle, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  while (true) {
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(64 * 1024));
+    if (bytesRead === 0) return Buffer.concat(chunks);
+    size += bytesRead;
+    if (size > maxBytes) throw new UnreadableFileError(`it is larger than ${maxBytes / 1024} KiB`);
+    chunks.push(buffer.subarray(0, bytesRead));
+  }
+}

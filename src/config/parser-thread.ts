@@ -1,0 +1,40 @@
+/** The entry of the thread that parser.ts starts: does one job and reports its result. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { disclosedChanges, uncomparedSecrets } from './changes.ts';
+import { parseConfig } from './load.ts';
+import type { Comparison, ParserJob, ParserResult } from './parser.ts';
+import { previewScope } from './preview-scope.ts';
+import { ConfigError } from './problems.ts';
+
+/** A file may change thousands of overrides. */
+const MAX_LISTED_CHANGES = 100;
+
+async function run(job: ParserJob): Promise<ParserResult> {
+  try {
+    return await (job.kind === 'parse' ? parse(job) : compare(job));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { kind: 'refused', problems: error.problems, source: error.source };
+  }
+}
+
+async function parse({ file, content, environment }: ParserJob & { kind: 'parse' }): Promise<ParserResult> {
+  return { kind: 'parsed', config: await parseConfig(file, content, environment) };
+}
+
+async function compare(job: ParserJob & { kind: 'compare' }): Promise<ParserResult> {
+  const { file, content, environment, folder, running } = job;
+  const next = await parseConfig(file, content, environment, { folder, scope: previewScope(running) });
+  const changes = disclosedChanges(running, next);
+  const comparison: Comparison = {
+    hash: next.hash,
+    changes: changes.slice(0, MAX_LISTED_CHANGES),
+    changesTotal: changes.length,
+    needsRestart: changes.some(({ takesEffect }) => takesEffect === 'restart'),
+    uncompared: uncomparedSecrets(running, next),
+    limits: { plans: next.plans, formerPlans: next.formerPlans, overrides: next.overrides },
+  };
+  return { kind: 'compared', comparison };
+}
+
+parentPort?.postMessage(await run(workerData));

@@ -1,0 +1,116 @@
+/**
+ * Parses configuration files while the gateway runs, in a thread where that could take long: a file with thousands of
+ * overrides takes half a second, a hostile one more, and on the main thread every request would wait. A thread runs one
+ * job, with a deadline and a bound on its memory, and is then terminated.
+ */
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { ConfigChange, DisclosedConfig } from './changes.ts';
+import type { Config } from './config.ts';
+import { restoreClone } from './freeze.ts';
+import { parseConfig } from './load.ts';
+import { ConfigError } from './problems.ts';
+import type { ConfigSource } from './source.ts';
+import type { Environment } from './substitute.ts';
+
+/** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */
+const ENTRY = new URL(`./parser-thread${extname(import.meta.filename)}`, import.meta.url);
+const MAX_HEAP_MB = 512;
+/** Takes about 10 ms, less than starting a thread takes of another core. */
+const MAX_BYTES_ON_MAIN_THREAD = 16 * 1024;
+
+interface ParserInput {
+  /** As it appears in problems. */
+  readonly file: string;
+  readonly content: Uint8Array;
+  readonly environment: Environment;
+}
+
+export type ParserJob =
+  | (ParserInput & { readonly kind: 'parse' })
+  | (ParserInput & {
+      readonly kind: 'compare';
+      /** What relative names are relative to. */
+      readonly folder: string;
+      readonly running: DisclosedConfig & Pick<Config, 'source'>;
+    });
+
+export type ParserResult =
+  | { readonly kind: 'parsed'; readonly config: Config }
+  | { readonly kind: 'compared'; readonly comparison: Comparison }
+  | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
+
+/** How a posted file differs from the running configuration. Plain data, without any secret. */
+export interface Comparison {
+  readonly hash: string;
+  /** The first 100. */
+  readonly changes: readonly ConfigChange[];
+  readonly changesTotal: number;
+  readonly needsRestart: boolean;
+  /** Settings whose secrets were not compared. */
+  readonly uncompared: readonly string[];
+  readonly limits: Pick<Config, 'plans' | 'formerPlans' | 'overrides'>;
+}
+
+export interface ParserOptions {
+  readonly deadlineMs: number;
+  /** Terminates the thread; the promise then rejects with an AbortError. */
+  readonly signal?: AbortSignal;
+}
+
+/** Parses the gateway's own file as `parseConfig` does. Rejects with ConfigError, also when the deadline passes. */
+export async function parseWithoutStall(input: ParserInput, options: ParserOptions): Promise<Config> {
+  const { file, content, environment } = input;
+  if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
+  const result = await runJob({ kind: 'parse', ...input }, options);
+  if (result.kind !== 'parsed') throw new Error(`unexpected result of the parser: ${result.kind}`);
+  return restoreClone(result.config);
+}
+
+/**
+ * Parses a posted file within the bounds of preview-scope.ts, and compares it with the running configuration: always in
+ * a thread, because whoever posted it is not trusted to run the gateway. Rejects as {@link parseWithoutStall}.
+ */
+export async function compareInThread(
+  input: ParserInput & { readonly folder: string },
+  { disclosed, expressions, source }: Config,
+  options: ParserOptions,
+): Promise<Comparison> {
+  const result = await runJob({ kind: 'compare', ...input, running: { disclosed, expressions, source } }, options);
+  if (result.kind !== 'compared') throw new Error(`unexpected result of the parser: ${result.kind}`);
+  return result.comparison;
+}
+
+async function runJob(job: ParserJob, { deadlineMs, signal }: ParserOptions): Promise<ParserResult> {
+  const deadline = AbortSignal.timeout(deadlineMs);
+  const thread = new Worker(ENTRY, {
+    workerData: { ...job, environment: { ...job.environment } },
+    env: {},
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+  });
+  // An error without a listener would end the process, also one that comes while the thread is being terminated.
+  thread.on('error', () => {});
+  try {
+    const [message] = await once(thread, 'message', {
+      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    });
+    const result: ParserResult = message;
+    if (result.kind === 'refused') throw new ConfigError(result.problems, result.source);
+    return result;
+  } catch (error) {
+    const what = limitExceeded(error, deadline, deadlineMs);
+    throw what === undefined ? error : ConfigError.of(job.file, [{ path: [], what }]);
+  } finally {
+    await thread.terminate();
+  }
+}
+
+/** In the words of a problem. */
+function limitExceeded(error: unknown, deadline: AbortSignal, deadlineMs: number): string | undefined {
+  if (error instanceof ConfigError) return undefined;
+  if (deadline.aborted) return `takes longer than ${deadlineMs / 1000} s to parse; make it smaller`;
+  const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+  return isOutOfMemory ? `takes more than ${MAX_HEAP_MB} MiB of memory to parse; make it smaller` : undefined;
+}

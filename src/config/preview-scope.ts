@@ -1,0 +1,32 @@
+/**
+ * What a posted file may use of the gateway's environment and files: only what the running file uses for the same
+ * setting. Otherwise a preview would show a variable in another setting's value, error message or hash, or tell by its
+ * verdict whether a guessed value is right.
+ */
+import type { Config } from './config.ts';
+import { formatPath, type Path } from './problems.ts';
+
+/** Each returns why the use is refused, as the words of a problem; undefined if it is allowed. */
+export interface PreviewScope {
+  substitution(path: Path, expression: string): string | undefined;
+  namedFile(setting: string, file: string): string | undefined;
+}
+
+const FOREIGN_SUBSTITUTION =
+  'a preview replaces variables only where the running file has the same text for the same setting; write the value';
+const FOREIGN_FILE = 'a preview opens only the file that the running file names for the same setting';
+
+export function previewScope({ expressions, source }: Pick<Config, 'expressions' | 'source'>): PreviewScope {
+  const running = new Set([...expressions].map(([key, expression]) => useOf(JSON.parse(key), expression)));
+  const files = new Map(source.namedFiles.map(({ setting, file }) => [setting, file]));
+  return {
+    substitution: (path, expression) => (running.has(useOf(path, expression)) ? undefined : FOREIGN_SUBSTITUTION),
+    namedFile: (setting, file) => (files.get(setting) === file ? undefined : FOREIGN_FILE),
+  };
+}
+
+/** List items may move: `upstream.urls[1]` is the same setting as `upstream.urls[0]`. */
+function useOf(path: Path, expression: string): string {
+  const setting = formatPath(path.map((step) => (typeof step === 'number' ? 0 : step)));
+  return JSON.stringify([setting, expression]);
+}
