@@ -272,6 +272,7 @@ function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
     mostInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
     trustedProxies: new TrustedProxies(listen.trustedProxies),
+    trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
     upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
     identityHeaders: identity.headers,

@@ -22,6 +22,7 @@ export type TakesEffect = 'reload' | 'restart';
  */
 const RELOADABLE: readonly string[] = [
   'listen.trusted_proxies',
+  'listen.trust_forwarded_host',
   'admin.token',
   'admin.token_file',
   'admin.allowed_hosts',

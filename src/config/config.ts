@@ -82,6 +82,7 @@ export interface ListenConfig {
   readonly port: number;
   /** Addresses or CIDR blocks. */
   readonly trustedProxies: readonly string[];
+  readonly trustForwardedHost: boolean;
   readonly keepAliveTimeoutMs: number;
   /** Absolute names. Left out: no TLS. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string };

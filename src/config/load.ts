@@ -101,6 +101,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       host: listen.host,
       port: listen.port,
       trustedProxies: listen.trusted_proxies,
+      trustForwardedHost: listen.trust_forwarded_host,
       keepAliveTimeoutMs: listen.keep_alive_timeout_ms,
       ...(listen.tls && {
         tls: { certFile: resolve(folder, listen.tls.cert_file), keyFile: resolve(folder, listen.tls.key_file) },

@@ -21,7 +21,11 @@ const listen = leaf.mapping({
   trusted_proxies: leaf
     .listOf(leaf.addressOrBlock().describe('An address or a CIDR block.'))
     .default([])
-    .describe('Proxies whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are believed.'),
+    .describe('Proxies whose X-Forwarded-For and X-Forwarded-Proto are used.'),
+  trust_forwarded_host: leaf
+    .flag()
+    .default(false)
+    .describe('Use X-Forwarded-Host from trusted_proxies too. Only if the proxy always sets it: see deploy.md.'),
   keep_alive_timeout_ms: leaf
     .durationMs()
     .default(75_000)

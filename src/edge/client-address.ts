@@ -18,6 +18,7 @@ export interface Arrival {
   readonly encrypted: boolean;
   readonly forwardedFor: string | undefined;
   readonly forwardedProto: string | undefined;
+  /** Left undefined unless `listen.trust_forwarded_host` is on. */
   readonly forwardedHost: string | undefined;
 }
 
@@ -29,9 +30,9 @@ function addressOf(hop: string): string {
   return unmapped(bracketed ?? ipv4 ?? hop);
 }
 
-/** Every proxy on the way may have added its own; the first is what the caller spoke. */
-function firstOf(list: string | undefined): string | undefined {
-  return list?.split(',', 1)[0]?.trim();
+/** Returns the last value: the trusted peer wrote or checked it. The client may have sent every value before it. */
+function nearestOf(list: string | undefined): string | undefined {
+  return list?.slice(list.lastIndexOf(',') + 1).trim();
 }
 
 export class TrustedProxies {
@@ -73,8 +74,8 @@ export function identifyCaller(arrival: Arrival, trusted: TrustedProxies): Calle
     if (isIP(hop) === 0) break;
     address = hop;
   }
-  const forwardedProto = firstOf(arrival.forwardedProto);
-  const forwardedHost = firstOf(arrival.forwardedHost);
+  const forwardedProto = nearestOf(arrival.forwardedProto);
+  const forwardedHost = nearestOf(arrival.forwardedHost);
   return {
     address,
     forwardedFor: arrival.forwardedFor ? `${arrival.forwardedFor}, ${peer}` : peer,

@@ -136,7 +136,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
           encrypted: 'encrypted' in socket,
           forwardedFor: headers['x-forwarded-for'] as string | undefined,
           forwardedProto: headers['x-forwarded-proto'] as string | undefined,
-          forwardedHost: headers['x-forwarded-host'] as string | undefined,
+          forwardedHost: settings.trustForwardedHost ? (headers['x-forwarded-host'] as string | undefined) : undefined,
         },
         settings.trustedProxies,
       ),

@@ -17,6 +17,8 @@ export interface PublicSettings {
   readonly mostInFlight: number;
   readonly challenges: Challenges;
   readonly trustedProxies: TrustedProxies;
+  /** Whether X-Forwarded-Host from trusted proxies is used; otherwise the request's own Host is. */
+  readonly trustForwardedHost: boolean;
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
   readonly upstreamHeaders: CredentialsPolicy;

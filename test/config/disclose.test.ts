@@ -13,7 +13,13 @@ it('the configuration is disclosed by the names of the file, with its defaults',
   expect(
     await disclosedAs(`${MINIMAL}plans:\n  starter: { requests_per_hour: 5, shadow: { requests_per_hour: 4 } }\n`),
   ).toMatchObject({
-    listen: { host: '0.0.0.0', port: 8080, trusted_proxies: [], keep_alive_timeout_ms: 75_000 },
+    listen: {
+      host: '0.0.0.0',
+      port: 8080,
+      trusted_proxies: [],
+      trust_forwarded_host: false,
+      keep_alive_timeout_ms: 75_000,
+    },
     admin: null,
     store: { url: 'redis://127.0.0.1:6379', url_file: null, key_prefix: 'tollgate', timeout_ms: 100 },
     upstream: { urls: ['http://backend:3000'], credentials: 'strip', authorization: null },

@@ -21,7 +21,13 @@ describe('the shipped files', () => {
     expect(minimal).toMatchObject(values);
     expect(minimal.hash).toBe(shipped.hash);
     expect(shipped).toMatchObject({
-      listen: { host: '0.0.0.0', port: 8080, trustedProxies: [], keepAliveTimeoutMs: 75_000 },
+      listen: {
+        host: '0.0.0.0',
+        port: 8080,
+        trustedProxies: [],
+        trustForwardedHost: false,
+        keepAliveTimeoutMs: 75_000,
+      },
       ops: { host: '0.0.0.0', port: 8081 },
       admin: { host: '127.0.0.1', port: 8082 },
       store: { url: 'redis://redis:6379/1', keyPrefix: 'tollgate', timeoutMs: 100 },

@@ -65,7 +65,7 @@ describe('what a trusted proxy says is extended', () => {
       host: 'api.example:8443',
     });
     const listed = { forwardedProto: 'https, http', forwardedHost: 'api.example, inner.example' };
-    expect(identifyCaller(arrive('10.0.0.1', listed), trusted)).toMatchObject({ proto: 'https', host: 'api.example' });
+    expect(identifyCaller(arrive('10.0.0.1', listed), trusted)).toMatchObject({ proto: 'http', host: 'inner.example' });
     const bad = { forwardedProto: 'ftp', forwardedHost: 'a b' };
     expect(identifyCaller(arrive('10.0.0.1', bad), trusted)).toMatchObject({ proto: 'http', host: undefined });
   });

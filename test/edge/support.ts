@@ -105,6 +105,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
         mostInFlight: 100,
         challenges: createChallenges('conversations'),
         trustedProxies: new TrustedProxies([]),
+        trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',
         upstreamHeaders: { credentials: 'strip', preserveHost: false },

@@ -3,7 +3,10 @@ import { fieldValues, type ReadRequest } from './support/http-reader.ts';
 import { get, head, useHttpSystem } from './support/system.ts';
 
 const { attempt } = useHttpSystem({
-  config: { listen: { trusted_proxies: ['127.0.0.1/32', '10.0.0.0/8'] }, upstream: { preserve_host: true } },
+  config: {
+    listen: { trusted_proxies: ['127.0.0.1/32', '10.0.0.0/8'], trust_forwarded_host: true },
+    upstream: { preserve_host: true },
+  },
 });
 
 async function seenWith(...fields: string[]): Promise<ReadRequest> {
@@ -30,7 +33,7 @@ describe('behind a trusted proxy', () => {
   it('X-Forwarded-Proto and -Host are taken where they are sane', async () => {
     for (const [proto, host, expected] of [
       ['https', 'api.example', ['https', 'api.example']],
-      ['https, http', 'a.example, b.example', ['https', 'a.example']],
+      ['http, https', 'a.example, b.example', ['https', 'b.example']],
       ['gopher', 'a/b', ['http', 'api.example']],
       ['', 'u@a', ['http', 'api.example']],
       ['javascript:1', '<script>', ['http', 'api.example']],

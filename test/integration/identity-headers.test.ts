@@ -148,7 +148,9 @@ describe('the way a request came', () => {
   ];
 
   it('is extended when it comes from a trusted proxy', async () => {
-    const system = await startSystem({ config: { listen: { trusted_proxies: ['127.0.0.0/8'] } } });
+    const system = await startSystem({
+      config: { listen: { trusted_proxies: ['127.0.0.0/8'], trust_forwarded_host: true } },
+    });
     const { seen } = await send(system, CLAIMS);
     expect(values(seen, 'X-Forwarded-For')).toEqual(['198.51.100.9, 203.0.113.7, 127.0.0.1']);
     expect(values(seen, 'X-Forwarded-Proto')).toEqual(['https']);
