@@ -227,7 +227,8 @@ export class Relay implements Exchange, Taker, Timed {
 
   /** Content that came along with the head goes out in one write with it; a head that came alone does not wait. */
   onPause(): void {
-    if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.flushHeaders();
+    // Not flushHeaders(): it writes the head as UTF-8, and bytes beyond ASCII in it as two.
+    if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.write('', 'latin1');
   }
 
   onError(error: unknown): void {
