@@ -15,6 +15,8 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { CutReason, Metrics } from '../observability/metrics.ts';
+import { resetSocket } from '../upstream/caller-connection.ts';
+import { endAndLinger } from './last-answer.ts';
 
 export interface ConnectionLimits {
   readonly connections: number;
@@ -34,6 +36,8 @@ export interface ConnectionsOptions {
 const FIRST_REQUEST_MS = 1000;
 /** Connections beyond the limit: of those who are told that the gateway is overloaded, and of those not closed yet. */
 const MOST_SURPLUS = 512;
+/** Requests that are parsed on an ending connection before it is not read any more: Node.js keeps an object for each. */
+const MOST_DROPPED = 100;
 /** So many are looked at to find one that does nothing; the next look begins behind them. */
 const LOOKED_AT = 64;
 /** How often stalled answers are looked for: the error of their timeout. */
@@ -60,12 +64,22 @@ interface Connection {
   readonly openedAtMs: number;
   readonly isSurplus: boolean;
   hasAsked: boolean;
+  /** A response was completed. The client may not have read it yet. */
+  hasAnswered: boolean;
+  /** What the socket had read when the last request was complete. */
+  bytesReadWithRequests: number;
   /** Requests whose answers the system has not taken yet. */
   underWay: number;
   /** Of the last request that came, whether it is worked on already or not. */
   newest: ServerResponse | undefined;
   /** An answer ends the connection: what came after its request is not worked on (RFC 9112 §9.6). */
   isEnding: boolean;
+  /** Requests that came after the one whose answer ends the connection. */
+  dropped: number;
+  /** Monotonic ms: the gateway did not read from the connection until then, as far as is known. */
+  unreadUntilMs: number;
+  /** Runs out when the rest of a request head does not arrive although the gateway reads again. */
+  lateHeadTimer: NodeJS.Timeout | undefined;
   held: Held[] | undefined;
   /** What the caller had not taken when it was looked at, and since when it has not taken more. */
   stall: { readonly taken: number; readonly queued: number; readonly sinceMs: number } | undefined;
@@ -77,11 +91,23 @@ export interface Connections {
   /** It was let in beyond the limit, to be told that there is no room. */
   isSurplus(socket: Socket): boolean;
   cut(socket: Socket, reason: CutReason): void;
+  /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
+  breakOff(res: ServerResponse): void;
+  /**
+   * Whether a request head is late because the gateway itself does not read (too many pipelined requests, or responses
+   * that the client does not take). If so, calls `late` when the head is not there `timeoutMs` after it reads again.
+   */
+  excusesLateHead(socket: Socket, timeoutMs: number, late: () => void): boolean;
   /** It can carry requests: with TLS, not before that stands. */
   isOpen(socket: Socket): boolean;
   /** From now on answers end their connections, those to requests under way included. */
   endAll(): void;
-  /** Ends them at once, also those on which TLS does not stand yet, of which Node.js's HTTP server knows nothing. */
+  /** Closes the connections without a request, complete or partly received, and without unsent bytes. */
+  closeIdle(): void;
+  /**
+   * Closes every connection at once, including those in a TLS handshake, which Node.js's HTTP server doesn't track. A
+   * client whose response is truncated notices.
+   */
   destroyAll(): void;
   close(): void;
 }
@@ -105,9 +131,14 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       openedAtMs: clock.monotonicMs(),
       isSurplus,
       hasAsked: false,
+      hasAnswered: false,
+      bytesReadWithRequests: 0,
       underWay: 0,
       newest: undefined,
       isEnding: false,
+      dropped: 0,
+      unreadUntilMs: Number.NEGATIVE_INFINITY,
+      lateHeadTimer: undefined,
       held: undefined,
       stall: undefined,
     };
@@ -127,6 +158,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   function forget(connection: Connection): void {
     if (!unasked.delete(connection) && !asked.delete(connection)) return;
     observer.connection(-1);
+    clearTimeout(connection.lateHeadTimer);
     heldCount -= connection.held?.length ?? 0;
     connection.held = undefined;
   }
@@ -169,7 +201,13 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   const take: RequestListener = (req, res) => {
     const connection = of(req.socket);
     if (connection === undefined) return handle(req, res);
-    if (connection.isEnding) return;
+    const { newest } = connection;
+    if (connection.isEnding || newest?.shouldKeepAlive === false) return drop(connection);
+    connection.bytesReadWithRequests = req.socket.bytesRead;
+    if (connection.lateHeadTimer !== undefined) {
+      clearTimeout(connection.lateHeadTimer);
+      connection.lateHeadTimer = undefined;
+    }
     if (!connection.hasAsked) {
       connection.hasAsked = true;
       unasked.delete(connection);
@@ -180,6 +218,14 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (connection.underWay < limits.pipelined) start(connection, req, res);
     else hold(connection, { req, res });
   };
+
+  /**
+   * Reads on for a while: closing a connection with unread bytes resets it, and discards what the kernel still has to send.
+   */
+  function drop(connection: Connection): void {
+    connection.dropped++;
+    if (connection.dropped === MOST_DROPPED) readNoMore(connection.socket, () => true);
+  }
 
   function start(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
     connection.underWay++;
@@ -193,11 +239,13 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     const connection = of(this.req.socket);
     if (connection === undefined) return;
     connection.underWay--;
+    connection.hasAnswered = true;
     if (connection.newest === this) connection.newest = undefined;
     if (endsConnection(this)) connection.isEnding = true;
     if (connection.held !== undefined) startHeld(connection, connection.held);
   }
 
+  /** Starts as many as may be worked on; on an ending connection drops them. */
   function startHeld(connection: Connection, held: Held[]): void {
     while (!connection.isEnding && connection.underWay < limits.pipelined) {
       const next = held.shift();
@@ -205,8 +253,10 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       heldCount--;
       start(connection, next.req, next.res);
     }
-    if (held.length > 0) return;
+    if (held.length > 0 && !connection.isEnding) return;
+    heldCount -= held.length;
     connection.held = undefined;
+    connection.unreadUntilMs = clock.monotonicMs();
     readAgain(connection.socket);
   }
 
@@ -249,6 +299,22 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     return nowMs - stall.sinceMs >= limits.answerStallTimeoutMs;
   }
 
+  function isIdle({ socket, underWay, bytesReadWithRequests }: Connection): boolean {
+    return underWay === 0 && socket.writableLength === 0 && socket.bytesRead === bytesReadWithRequests;
+  }
+
+  function excusesLateHead(connection: Connection, timeoutMs: number, late: () => void): boolean {
+    const nowMs = clock.monotonicMs();
+    if (connection.socket.isPaused()) connection.unreadUntilMs = nowMs;
+    const restMs = connection.unreadUntilMs + timeoutMs - nowMs;
+    if (restMs <= 0) return false;
+    // Node.js reports a late head once, so the rest of the time is measured here.
+    connection.lateHeadTimer = setTimeout(() => {
+      if (!excusesLateHead(connection, timeoutMs, late)) late();
+    }, restMs);
+    return true;
+  }
+
   const sweeping = setInterval(sweep, SWEEP_MS).unref();
 
   return {
@@ -269,13 +335,34 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       if (connection !== undefined) cutConnection(connection, reason);
       else socket.destroy();
     },
+    breakOff(res) {
+      const connection = of(res.req.socket);
+      if (connection !== undefined) {
+        connection.isEnding = true;
+        if (connection.held !== undefined) startHeld(connection, connection.held);
+      }
+      // A reset discards what the kernel still has to send, also of complete responses before this one. Where there are
+      // any, the framing of HTTP/1.1 must do: it shows the truncation to a client that checks it (RFC 9112 §8).
+      if (res.socket === null) res.once('socket', endAndLinger);
+      else if (connection?.hasAnswered && res.req.httpVersion === '1.1') endAndLinger(res.socket);
+      else resetSocket(res.socket);
+    },
+    excusesLateHead(socket, timeoutMs, late) {
+      const connection = of(socket);
+      return connection !== undefined && excusesLateHead(connection, timeoutMs, late);
+    },
     endAll() {
       areEnding = true;
       // An answer whose head is made has told its caller that the connection is kept: the next one ends it.
       for (const { newest } of asked) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
     },
+    closeIdle() {
+      for (const connection of [...unasked, ...asked]) if (isIdle(connection)) connection.socket.destroy();
+    },
     destroyAll() {
-      for (const { socket, accepted } of [...unasked, ...asked]) {
+      for (const { socket, accepted, newest } of [...unasked, ...asked]) {
+        // In HTTP/1.0 the end of the connection may be what ends the response: an orderly end would complete it.
+        if (newest?.req.httpVersion === '1.0') resetSocket(socket);
         socket.destroy();
         accepted.destroy();
       }

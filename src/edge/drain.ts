@@ -5,6 +5,7 @@
  */
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
+import { Server as NetServer } from 'node:net';
 import type { Connections } from './connections.ts';
 
 const LOOK_MS = 50;
@@ -21,20 +22,22 @@ export interface Drain {
 
 export function createDrain(
   server: Server | TlsServer,
-  connections: Pick<Connections, 'endAll' | 'destroyAll'>,
+  connections: Pick<Connections, 'endAll' | 'closeIdle' | 'destroyAll'>,
 ): Drain {
   return {
     begin: () => connections.endAll(),
     finish(deadlineMs) {
       return new Promise((resolve) => {
-        // Node.js closes idle connections once at close(); those that become idle later are found by looking again.
-        const look = setInterval(() => server.closeIdleConnections(), LOOK_MS);
+        const look = setInterval(() => connections.closeIdle(), LOOK_MS);
         const cut = setTimeout(() => connections.destroyAll(), deadlineMs);
-        server.close(() => {
+        // Not close() of Node.js's HTTP server: it takes a connection for idle once its response was handed over to be
+        // written, and destroys it with what the client has not taken yet.
+        NetServer.prototype.close.call(server, () => {
           clearInterval(look);
           clearTimeout(cut);
           resolve();
         });
+        connections.closeIdle();
       });
     },
   };

@@ -20,6 +20,8 @@ export interface Exchange {
   plan: string;
   customer?: string;
   keyId?: string;
+  /** It was recorded, and is not in flight any more. */
+  isOver?: true;
   /** How the quota was decided, where it was. */
   quota?: QuotaMode;
   /** A shadow limit would have refused it. */

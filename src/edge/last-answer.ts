@@ -29,11 +29,16 @@ export function endWith(socket: EndingSocket, answer: (() => string) | undefined
   socket.on('error', () => {});
   socket.resume();
   afterAnswers(socket, () => {
-    if (answer === undefined || !socket.writable) socket.end();
-    else socket.end(answer(), 'utf8');
-    const cut = setTimeout(() => socket.destroy(), LINGER_MS);
-    socket.once('close', () => clearTimeout(cut));
+    if (answer !== undefined && socket.writable) socket.write(answer(), 'utf8');
+    endAndLinger(socket);
   });
+}
+
+/** Sends what is written and the end of the connection, and closes it when the client has, or {@link LINGER_MS} later. */
+export function endAndLinger(socket: Socket): void {
+  socket.end();
+  const cut = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(cut));
 }
 
 /** Not at all if the connection is closed before. */

@@ -32,7 +32,7 @@ export interface PublicAppParts {
   readonly keyUses: { note(keyId: string): void };
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
-  readonly connections: Pick<Connections, 'isSurplus'>;
+  readonly connections: Pick<Connections, 'breakOff' | 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
 }
@@ -60,13 +60,13 @@ interface Cleared {
 }
 
 export function createPublicApp(parts: PublicAppParts): Express {
-  const { authenticator, clock, forwarder, quota, recorder } = parts;
+  const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
 
   async function handle(req: Request, res: Response): Promise<void> {
     const exchange = openExchange(req, res);
     const { settings } = exchange;
     if (recorder.inFlight > settings.mostInFlight) return refuse(exchange, refusals.overloaded(false));
-    if (parts.connections.isSurplus(req.socket)) return refuse(exchange, refusals.overloaded(true));
+    if (connections.isSurplus(req.socket)) return refuse(exchange, refusals.overloaded(true));
     const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(exchange, verdict.problem);
 
@@ -197,6 +197,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       },
       settled(outcome) {
         if (!outcome.begun) admission.giveBack();
+        if (outcome.kind === 'failed' && outcome.headSent) connections.breakOff(res);
         if (outcome.kind !== 'failed' || outcome.headSent) recorder.forwarded(exchange, outcome);
         else
           refuse(
@@ -241,9 +242,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   /** A bug: the caller learns that it was one, the log learns which. */
   function answerBug(error: unknown, exchange: Exchange): void {
-    recorder.bug(error, exchange.requestId);
-    if (exchange.res.headersSent) exchange.res.destroy();
-    else refuse(exchange, refusals.internalError());
+    recorder.bug(error, exchange);
+    if (exchange.res.headersSent) connections.breakOff(exchange.res);
+    else sendProblem(exchange, refusals.internalError());
   }
 
   const handleBug: ErrorRequestHandler = (error, _req, res, _next) => {

@@ -27,6 +27,9 @@ const CONNECTIONS_CHECK_MS = 1000;
  */
 const PARSER_SLACK_BYTES = 48 * 1024;
 
+/** Node.js's error code for a request that did not arrive in time. */
+const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
+
 /** What Node.js adds to a parse failure. */
 interface ParseFailure extends NodeJS.ErrnoException {
   /** The bytes that were read last. */
@@ -49,7 +52,7 @@ function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): P
   if (code === 'HPE_HEADER_OVERFLOW') {
     return { code: 'headers_too_large', detail: 'Request line and headers are too large.' };
   }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+  if (code === LATE) {
     return { code: 'request_timeout', detail: 'The request did not arrive completely in time.' };
   }
   const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(refusedLines(error))) || [];
@@ -77,7 +80,7 @@ function parseFailureAnswer(problem: Problem, requestId: string, documentationUr
 
 /** A connection that was opened and never used, by a browser or a health check, is owed no answer. */
 function isSilent({ code }: ParseFailure, { bytesRead }: Socket): boolean {
-  return code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0;
+  return code === LATE && bytesRead === 0;
 }
 
 /** The refusal of a method on a target (path and query), as the app would give it. */
@@ -139,7 +142,11 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     if (!connections.isOpen(socket)) connections.cut(socket, 'tls');
     else if (error.code === 'ECONNRESET') socket.destroy();
     else if (isSilent(error, socket)) connections.cut(socket, 'silent');
-    else refuse(socket, parseFailureProblem(error, refuseMethod));
+    else {
+      const refuseLate = () => refuse(socket, parseFailureProblem(error, refuseMethod));
+      if (error.code !== LATE || !connections.excusesLateHead(socket, limits.headersTimeoutMs, refuseLate))
+        refuseLate();
+    }
   });
   return server;
 }

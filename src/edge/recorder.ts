@@ -45,7 +45,8 @@ export interface Recorder {
   unparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
   /** A customer cannot be served because of how it is set up; operators must know. */
   limitMissing(exchange: Exchange, reason: string): void;
-  bug(error: unknown, requestId: string | undefined): void;
+  /** `exchange`: of the request that met the bug, unless there is none yet. It is over, unless it was before. */
+  bug(error: unknown, exchange: Exchange | undefined): void;
 }
 
 export interface RecorderParts {
@@ -62,12 +63,17 @@ interface Finish {
   readonly source: AnswerSource;
   readonly problem?: ProblemCode;
   readonly outcome?: ForwardOutcome | undefined;
+  /** The client got the head of the response and not all of the rest. */
+  readonly isAborted?: boolean;
 }
 
 export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts): Recorder {
   let inFlight = 0;
 
-  function finish(exchange: Exchange, { status, source, problem, outcome }: Finish): void {
+  function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
+    // A bug may be met after the request was over.
+    if (exchange.isOver) return;
+    exchange.isOver = true;
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAt;
     const upstreamMs = outcome?.begun ? outcome.upstreamMs : undefined;
@@ -101,6 +107,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       quota: exchange.quota,
       shadow: exchange.shadow,
       bytes: outcome?.contentBytes,
+      isAborted,
     });
   }
 
@@ -194,6 +201,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         status: status ?? CLIENT_CLOSED_REQUEST,
         source: status === undefined ? 'gateway' : 'upstream',
         outcome,
+        isAborted: outcome.kind !== 'answered' && status !== undefined,
       });
       explainFailure(exchange, outcome);
     },
@@ -213,8 +221,15 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       if (!limitErrors.isDue(customer ?? '')) return;
       logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
     },
-    bug(error, requestId) {
-      logger.error({ request_id: requestId, err: error }, 'internal error');
+    bug(error, exchange) {
+      logger.error({ request_id: exchange?.requestId, err: error }, 'internal error');
+      if (exchange === undefined || exchange.isOver) return;
+      const { customer, keyId, res } = exchange;
+      const code = 'internal_error';
+      if (customer !== undefined) refusals.note(customer, code, keyId);
+      const isAborted = res.headersSent;
+      const status = isAborted ? res.statusCode : problemStatus(code);
+      finish(exchange, { status, source: 'gateway', problem: code, isAborted });
     },
   };
 }

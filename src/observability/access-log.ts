@@ -35,6 +35,8 @@ export interface AccessRecord {
   readonly shadow?: 'denied' | undefined;
   /** Of the answer's content. */
   readonly bytes?: number | undefined;
+  /** The client got the head of the response and not all of the rest. */
+  readonly isAborted?: boolean | undefined;
 }
 
 export interface AccessLog {
@@ -108,6 +110,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text('quota', record.quota) +
           text('shadow', record.shadow) +
           number('bytes', record.bytes) +
+          (record.isAborted ? ',"aborted":true' : '') +
           ',"msg":"request"}\n',
       );
     },

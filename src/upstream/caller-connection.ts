@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Wants to know when its caller goes away. */
@@ -39,16 +38,9 @@ const WATCHERS = Symbol('watchers');
 type WatchedSocket = Socket & { [WATCHERS]?: CallerWatcher[] };
 
 /**
- * Ends the connection of an answer that was begun and cannot be finished, so that the caller cannot take what it got
- * for all of it (RFC 9112 §8): by a reset where TCP allows, since an orderly end would complete an answer whose length
- * is given by the connection's end. An answer that waits behind another one (pipelining) is cut when its turn comes.
+ * Closes a connection so that the other side can't take what it got for all of it: by a reset where TCP allows it. A TLS
+ * connection is closed without the sign of an orderly end that TLS has.
  */
-export function cutConnection(res: ServerResponse): void {
-  if (res.socket === null) res.once('socket', resetSocket);
-  else resetSocket(res.socket);
-}
-
-/** Resets the connection where TCP allows it; a TLS or Unix socket is closed. */
 export function resetSocket(socket: Socket): void {
   const plainTcp = !('encrypted' in socket) && socket.remoteFamily !== undefined;
   if (plainTcp) socket.resetAndDestroy();

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Clock } from '../clock.ts';
 import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './answer-head.ts';
-import { type CallerWatch, cutConnection } from './caller-connection.ts';
+import type { CallerWatch } from './caller-connection.ts';
 import type { Taker } from './connection-pool.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, InvalidAnswerError, NoneAvailableError, type UpstreamFailure } from './failures.ts';
@@ -24,9 +24,12 @@ export interface ForwardRequest {
    * forwarder's `ownAnswerNames`, so that none of them comes twice.
    */
   answerHeaders(): string[];
-  /** Called once, when all is over; nothing was written to the caller if the outcome is `failed` without `headSent`. */
+  /**
+   * Called once, when all is over. With `failed` it is for the receiver to answer the client, or, with `headSent`, to
+   * close its connection so that it notices.
+   */
   settled(outcome: ForwardOutcome): void;
-  /** Called once instead, on a bug; the caller's connection is cut if the head was sent. */
+  /** Called once instead, on a bug; for the receiver to answer the client, or to close its connection if the head was sent. */
   broken(error: unknown): void;
 }
 
@@ -54,7 +57,7 @@ export type ForwardOutcome =
   | (ForwardFacts & {
       readonly kind: 'failed';
       readonly failure: UpstreamFailure;
-      /** False: nothing was written to the caller. True: its connection was cut. */
+      /** False: nothing was written to the client. True: its response is truncated. */
       readonly headSent: boolean;
       /** The inner error, for the log only. */
       readonly cause: Error;
@@ -149,7 +152,6 @@ export class Relay implements Exchange, Taker, Timed {
   giveUp(error: unknown): void {
     if (this.#phase === 'over') return;
     this.#close();
-    if (this.#res.headersSent) cutConnection(this.#res);
     this.#dropConnection();
     this.#request.broken(error);
   }
@@ -309,7 +311,6 @@ export class Relay implements Exchange, Taker, Timed {
 
   #fail(failure: UpstreamFailure, cause: Error): void {
     const headSent = this.#res.headersSent;
-    if (headSent) cutConnection(this.#res);
     this.#dropConnection();
     // That a second attempt never began is not what became of the request: the first one did, and was counted.
     const told = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };

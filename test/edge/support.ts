@@ -10,6 +10,7 @@ import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
 import { FailedAttempts } from '../../src/failed-attempts.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
+import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
@@ -25,6 +26,7 @@ export interface Edge {
   /** Asks for the conversations. */
   send(key: string, headers?: Record<string, string>): Promise<Response>;
   readonly backend: Backend;
+  readonly accessRecords: readonly AccessRecord[];
   /** Units of quota that are taken: those given back are not among them. */
   unitsTaken(): number;
 }
@@ -85,6 +87,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     highestUsage: () => [],
     close: async () => {},
   };
+  const accessRecords: AccessRecord[] = [];
   const destination = { write: () => {} };
   const logger = createLogger({ level: 'info', destination });
   const metrics = createMetrics({
@@ -127,10 +130,10 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),
     }),
     forwarder,
-    connections: { isSurplus: () => false },
+    connections: { isSurplus: () => false, breakOff: ({ socket }) => void socket?.resetAndDestroy() },
     recorder: createRecorder({
       metrics,
-      accessLog: { write: () => {} },
+      accessLog: { write: (record) => void accessRecords.push(record) },
       refusals: { note: () => {} },
       logger,
       clock,
@@ -148,6 +151,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
   return {
     send: (key, headers = {}) => fetch(url, { headers: { ...headers, authorization: `Bearer ${key}` } }),
     backend,
+    accessRecords,
     unitsTaken: () => unitsTaken,
   };
 }

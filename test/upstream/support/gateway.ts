@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { resetSocket } from '../../../src/upstream/caller-connection.ts';
 import { failureProblem } from '../../../src/upstream/failures.ts';
 import {
   createForwarder,
@@ -10,6 +11,12 @@ import {
   type ForwardOutcome,
   type ForwardRequest,
 } from '../../../src/upstream/forwarder.ts';
+
+/** As the edge does it, for connections that have no complete response before. */
+function breakOff(res: ServerResponse): void {
+  if (res.socket === null) res.once('socket', resetSocket);
+  else resetSocket(res.socket);
+}
 
 function localUrl(port: number): URL {
   return new URL(`http://127.0.0.1:${port}`);
@@ -71,12 +78,13 @@ export async function startGateway(
     else outcomes.push(forwarded);
     forwarded.then(
       (outcome) => {
-        if (outcome.kind === 'failed' && !outcome.headSent) {
-          res.writeHead(599).end(`${failureProblem(outcome.failure)} ${outcome.failure}`);
-        }
+        if (outcome.kind !== 'failed') return;
+        if (outcome.headSent) breakOff(res);
+        else res.writeHead(599).end(`${failureProblem(outcome.failure)} ${outcome.failure}`);
       },
       () => {
-        if (!res.headersSent) res.writeHead(500).end();
+        if (res.headersSent) breakOff(res);
+        else res.writeHead(500).end();
       },
     );
   });

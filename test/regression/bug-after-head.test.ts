@@ -1,0 +1,65 @@
+/**
+ * A bug that was met after the head of a response had been sent left its request in flight for ever, without a metric or
+ * an access line. After limits.in_flight of them, every request was refused with 503 `overloaded`.
+ */
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import type { PublicAppParts } from '../../src/edge/public-app.ts';
+import { goodKey, startEdge } from '../edge/support.ts';
+
+type Forwarder = PublicAppParts['forwarder'];
+
+const bug = () => new Error('a bug of the tests');
+
+const bugs: [string, object, Forwarder['forward']][] = [
+  [
+    'after the head',
+    { status: 200, problem: 'internal_error', isAborted: true },
+    (_req, res) => {
+      res.writeHead(200).write('some');
+      throw bug();
+    },
+  ],
+  [
+    'twice after the head',
+    { status: 200, problem: 'internal_error', isAborted: true },
+    (_req, res, { broken }) => {
+      res.writeHead(200).write('some');
+      broken(bug());
+      throw bug();
+    },
+  ],
+  [
+    'before the head and again after it',
+    { status: 500, problem: 'internal_error' },
+    (_req, _res, { broken }) => {
+      broken(bug());
+      throw bug();
+    },
+  ],
+];
+
+test.each(bugs)(
+  'a request that meets a bug %s is recorded once, and is in flight no longer',
+  async (_, line, meetBug) => {
+    let forward = meetBug;
+    const forwarder = { forward: (...args: Parameters<typeof forward>) => forward(...args) };
+    const edge = await startEdge({
+      known: { 'good-key': goodKey('key_1') },
+      parts: { forwarder: forwarder as Forwarder },
+      settings: { mostInFlight: 1 },
+    });
+    for (let i = 0; i < 4; i++) {
+      await expect(edge.send('good-key').then((response) => response.text())).rejects.toThrow();
+    }
+    expect(edge.accessRecords).toEqual(Array(4).fill(expect.objectContaining(line)));
+
+    const held = Promise.withResolvers<ServerResponse>();
+    forward = (_req, res) => held.resolve(res);
+    const first = edge.send('good-key');
+    const res = await held.promise;
+    expect((await edge.send('good-key')).status).toBe(503);
+    res.end('good');
+    expect(await (await first).text()).toBe('good');
+  },
+);
