@@ -75,17 +75,30 @@ export class AdminClient {
     path: string,
     { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
   ): Promise<z.output<Schema>[]> {
-    const page = z.looseObject({ items: z.array(schema), next_cursor: z.string().nullable() });
     const found = new Map<string, z.output<Schema>>();
+    for await (const items of this.pages(schema, path, { query, most })) {
+      for (const item of items) if (!found.has(item.id)) found.set(item.id, item);
+    }
+    return [...found.values()];
+  }
+
+  /** As {@link list}, page by page as they arrive; of a list in which items do not move. */
+  async *pages<Schema extends z.ZodType<Listed>>(
+    schema: Schema,
+    path: string,
+    { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
+  ): AsyncGenerator<z.output<Schema>[]> {
+    const page = z.looseObject({ items: z.array(schema), next_cursor: z.string().nullable() });
+    let left = most;
     let cursor: string | null = null;
     do {
-      const limit = String(Math.min(PAGE_ITEMS, most - found.size));
+      const limit = String(Math.min(PAGE_ITEMS, left));
       const parameters = new URLSearchParams({ ...query, limit, ...(cursor !== null && { cursor }) });
       const { items, next_cursor: next } = await this.get(page, `${path}?${parameters}`);
-      for (const item of items) if (!found.has(item.id)) found.set(item.id, item);
+      yield items;
+      left -= items.length;
       cursor = next;
-    } while (cursor !== null && found.size < most);
-    return [...found.values()];
+    } while (cursor !== null && left > 0);
   }
 
   async #call<Schema extends z.ZodType>(

@@ -11,9 +11,9 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character)}}`);
 }
 
-/** The same for a JSON document, which means what it meant before. */
-export function printableJson(value: unknown): string {
-  const text = JSON.stringify(value, undefined, 2);
+/** The same for a JSON document, which means what it meant before. Without `indent` it is one line. */
+export function printableJson(value: unknown, indent = 2): string {
+  const text = JSON.stringify(value, undefined, indent);
   return text.replace(UNPRINTABLE_IN_JSON, (character) => `\\u${codeOf(character).padStart(4, '0')}`);
 }
 

@@ -62,9 +62,24 @@ export function createChangeRecorder({
       await audit.append(entry);
     } catch (error) {
       const lost = { err: error, audit_entry: auditDocument(entry) };
-      logger.error(lost, 'a change was made but cannot be written to the audit: this line has the entry');
+      loggerForAllLevels(logger).error(
+        lost,
+        'a change was made but cannot be written to the audit: this line has the entry',
+      );
     }
   };
+}
+
+/**
+ * Whether the record is as the change would have it. Such a change needs no write and no entry: otherwise repeating it
+ * would fill the audit.
+ */
+export function changesNothing<Change extends object>(
+  record: { readonly [Name in keyof Change]?: unknown },
+  change: Change,
+): boolean {
+  const names = Object.keys(change) as (keyof Change)[];
+  return names.every((name) => (record[name] ?? null) === change[name]);
 }
 
 function definedMembers<Value>(members: Readonly<Record<string, Value | undefined>>): Record<string, Value> {

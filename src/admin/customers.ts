@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
-import type { RecordChange } from './changes.ts';
+import { changesNothing, type RecordChange } from './changes.ts';
 import { customerDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';
@@ -65,12 +65,12 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
     .patch(async (req, res) => {
       const given = parseBody(customerChange, req.body);
       const customer = await requireCustomer(records, req.params.id);
-      if (Object.keys(given).length === 0) return void res.json(describe(customer));
-
       const change = changeFrom(given);
       // A customer whose plan is configured no more can still be suspended.
       const changesLimit = 'plan' in given || 'requests_per_hour' in given;
       const check = (current: EnforcedCustomer) => (changesLimit ? limitProblem(changed(current, change)) : undefined);
+      if (changesNothing(customer, change) && !check(customer)) return void res.json(describe(customer));
+
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
       await recordChange(res, { action: 'customer.update', customer: customer.id, details: given });
       res.json(describe(result));

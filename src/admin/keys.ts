@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { isUnusedSince, keyState } from '../keys/key-state.ts';
 import type { EnforcedKey, KeyChange, KeyRecord } from '../store/store.ts';
-import type { RecordChange } from './changes.ts';
+import { changesNothing, type RecordChange } from './changes.ts';
 import { keyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchKey, possibleKeyId, requireKey } from './lookups.ts';
@@ -56,10 +56,11 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     .patch(async (req, res) => {
       const given = parseBody(keyChange, req.body);
       const key = await requireKey(records, req.params.keyId);
-      if (Object.keys(given).length === 0) return void res.json(await describe(key));
+      const change = changeFrom(given);
+      if (changesNothing(key, change)) return void res.json(await describe(key));
 
       const check = (current: EnforcedKey) => expiryProblem(current, given.expires_at);
-      const result = (await records.updateKey(key.id, changeFrom(given), check)) ?? noSuchKey();
+      const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
       await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details: given });
       res.json(await describe(result));
     })

@@ -1,12 +1,19 @@
 import { AUDIT_ENTRY, type AuditDocument } from '../admin-client/documents.ts';
+import { printableJson } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
-import { printList } from './output.ts';
+import { print, printList } from './output.ts';
 import { type Column, shortTime } from './table.ts';
 
 export interface AuditOptions extends DocumentOptions {
   readonly limit?: number;
+  /** ISO 8601. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly jsonl?: true;
 }
+
+const PATH = '/admin/v1/audit';
 
 const COLUMNS: readonly Column<AuditDocument>[] = [
   { title: 'AT', cell: ({ at }) => shortTime(at) },
@@ -19,10 +26,22 @@ const COLUMNS: readonly Column<AuditDocument>[] = [
 ];
 
 export async function showAudit(options: AuditOptions): Promise<void> {
+  const { limit, from, to, jsonl } = options;
   const client = await connect(options);
-  const most = options.limit === undefined ? {} : { most: options.limit };
-  const entries = await client.list(AUDIT_ENTRY, '/admin/v1/audit', most);
+  const wanted = {
+    query: { ...(from !== undefined && { from }), ...(to !== undefined && { to }) },
+    ...(limit !== undefined && { most: limit }),
+  };
+  if (jsonl) {
+    for await (const entries of client.pages(AUDIT_ENTRY, PATH, wanted)) await print(entries.map(jsonLine).join(''));
+    return;
+  }
+  const entries = await client.list(AUDIT_ENTRY, PATH, wanted);
   await printList('entries', COLUMNS, entries, options);
+}
+
+function jsonLine(entry: AuditDocument): string {
+  return `${printableJson(entry, 0)}\n`;
 }
 
 function describeDetails(details: AuditDocument['details']): string {

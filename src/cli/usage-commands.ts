@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import {
   addAdminOptions,
   customerArgument,
@@ -52,6 +52,9 @@ export function addUsageCommands(program: Command): void {
     .command('audit')
     .description('list who changed what, when and from where, newest first')
     .option('--limit <number>', 'at most so many entries', integerParser(1))
+    .option('--from <time>', 'entries from this time on, in ISO 8601 UTC such as 2026-01-31T00:00:00Z')
+    .option('--to <time>', 'entries before this time')
+    .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
     .addOption(jsonOption())
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
 

@@ -2,8 +2,13 @@
 import type { Fields } from './record-fields.ts';
 import type { AuditEntry } from './store.ts';
 
-/** So many entries are kept at least, and few more. */
-export const AUDIT_ENTRIES = 10_000;
+/**
+ * Entries are kept for this long, unless there are more than {@link AUDIT_ENTRIES}. Both are far above what administration
+ * needs, so that a burst of changes does not push out older entries.
+ */
+export const AUDIT_RETENTION_MS = 400 * 24 * 3600 * 1000;
+/** About 75 MB in Redis. */
+export const AUDIT_ENTRIES = 500_000;
 
 export const AUDIT_FIELDS = ['at', 'actor', 'from', 'action', 'customer', 'key_id', 'details'] as const;
 

@@ -175,11 +175,26 @@ export interface AuditEntry {
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** Entries are added and, beyond a number of them, dropped at the far end; none is ever changed. */
+/** Wall time in ms. Left out: no bound. */
+export interface TimeRange {
+  /** Inclusive. */
+  readonly fromMs?: number | undefined;
+  /** Exclusive. */
+  readonly toMs?: number | undefined;
+}
+
+/** Entries are added, and dropped when they are very old or very many; none is ever changed. */
 export interface AuditStore {
   append(entry: AuditEntry): Promise<void>;
-  /** Newest first. Rejects with {@link InvalidCursorError}. */
-  list(cursor: string | undefined, limit: number): Promise<Page<AuditEntry & { readonly id: string }>>;
+  /**
+   * Newest first; of those that were appended within `range`. A cursor belongs to the range that it was given for. Rejects
+   * with {@link InvalidCursorError}.
+   */
+  list(
+    cursor: string | undefined,
+    limit: number,
+    range?: TimeRange,
+  ): Promise<Page<AuditEntry & { readonly id: string }>>;
 }
 
 /** What a store says has changed: by this program or by any other. */

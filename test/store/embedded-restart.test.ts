@@ -148,19 +148,18 @@ test('a file of the version before keeps what it holds, and learns what is new',
   }
 });
 
-test('the last ten thousand changes are kept, and their order and ids with them', async () => {
+test('changes, their order and their ids are kept', async () => {
   const file = newFile();
   const entry = { at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1' };
   const first = await open(file);
-  for (let i = 0; i < 10_003; i += 1) await first.audit.append({ ...entry, action: String(i) });
+  for (let i = 0; i < 3; i += 1) await first.audit.append({ ...entry, action: String(i) });
   await first.close();
   const store = await open(file);
   onTestFinished(() => store.close());
   await store.audit.append({ ...entry, action: 'newest' });
-  const pages = await everyPage((cursor) => store.audit.list(cursor, 999));
+  const pages = await everyPage((cursor) => store.audit.list(cursor, 2));
   const actions = pages.flat().map(({ action }) => action);
-  expect(actions).toHaveLength(10_000);
-  expect([actions[0], actions[1], actions.at(-1)]).toEqual(['newest', '10002', '4']);
+  expect(actions).toEqual(['newest', '2', '1', '0']);
 });
 
 test('a use that is told after its key was deleted leaves nothing behind', async () => {

@@ -1,6 +1,6 @@
 /** The audit log in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
-import { AUDIT_ENTRIES, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
+import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditEntry, type AuditStore, InvalidCursorError } from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
 import { inTransaction } from './database.ts';
@@ -14,25 +14,40 @@ export function embeddedAudit(database: DatabaseSync, run: RunOperation): AuditS
      VALUES (:at, :actor, :from, :action, :customer, :key_id, :details)`,
   );
   const deleteUpTo = database.prepare('DELETE FROM audit WHERE id <= ?');
-  const selectBelow = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
+  // A few at a time: more become old only while others are appended.
+  const deleteOld = database.prepare(
+    'DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 100) AND at < ?',
+  );
+  const selectBelow = database.prepare(
+    'SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?',
+  );
   return {
     append: (entry) =>
       run('append_audit', () =>
         inTransaction(database, () => {
           const { lastInsertRowid } = insert.run({ ...auditFields(entry) });
           deleteUpTo.run(Number(lastInsertRowid) - AUDIT_ENTRIES);
+          deleteOld.run(new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString());
         }),
       ),
 
-    list: async (cursor, limit) => {
+    list: async (cursor, limit, { fromMs, toMs } = {}) => {
       const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(keyBefore(cursor));
       if (!Number.isSafeInteger(below)) throw new InvalidCursorError();
       return run('read_audit', () => {
-        const rows = selectBelow.all(below, limit + 1) as AuditRow[];
+        const rows = selectBelow.all(below, timeOf(fromMs, EARLIEST), timeOf(toMs, LATEST), limit + 1) as AuditRow[];
         return pageOf(rows, limit, ({ id }) => String(id), listedEntryFrom);
       });
     },
   };
+}
+
+/** Before and after every time, as texts are compared. */
+const EARLIEST = '';
+const LATEST = '~';
+
+function timeOf(ms: number | undefined, unbounded: string): string {
+  return ms === undefined ? unbounded : new Date(ms).toISOString();
 }
 
 function listedEntryFrom(row: AuditRow): (AuditEntry & { readonly id: string }) | undefined {

@@ -1,5 +1,12 @@
-/** The audit log: one stream, whose ids are the entries' ids. */
-import { AUDIT_ENTRIES, AUDIT_FIELDS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
+/** The audit log: one stream, whose ids are the entries' ids and begin with the store's time in ms. */
+import {
+  AUDIT_ENTRIES,
+  AUDIT_FIELDS,
+  AUDIT_RETENTION_MS,
+  type AuditFields,
+  auditEntryFrom,
+  auditFields,
+} from '../audit-fields.ts';
 import { type AuditStore, InvalidCursorError } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import { auditName } from './key-names.ts';
@@ -9,16 +16,29 @@ const ID_PARTS = 2n ** 64n;
 
 export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditStore {
   const name = auditName(keyPrefix);
+  /** Of the entry appended last, by the store's clock: a gateway's clock that is wrong must not drop entries. */
+  let appendedAtMs: number | undefined;
+  let trimsByAge = false;
+
+  /** XADD trims by age or by number, so the two take turns. */
+  function nextBound(): ['MINID' | 'MAXLEN', '~', number] {
+    trimsByAge = !trimsByAge && appendedAtMs !== undefined;
+    if (!trimsByAge || appendedAtMs === undefined) return ['MAXLEN', '~', AUDIT_ENTRIES];
+    return ['MINID', '~', Math.max(0, appendedAtMs - AUDIT_RETENTION_MS)];
+  }
+
   return {
     async append(entry) {
       const fields = Object.entries(auditFields(entry)).flatMap(([field, value]) => (value ? [field, value] : []));
-      await connection.run('append_audit', (redis) => redis.xadd(name, 'MAXLEN', '~', AUDIT_ENTRIES, '*', ...fields));
+      const id = await connection.run('append_audit', (redis) => redis.xadd(name, ...nextBound(), '*', ...fields));
+      appendedAtMs = Number.parseInt(id ?? '', 10) || undefined;
     },
 
-    async list(cursor, limit) {
-      const newest = cursor === undefined ? '+' : `(${checkedId(cursor)}`;
+    async list(cursor, limit, { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER } = {}) {
+      const newest = cursor === undefined ? `${Math.max(0, toMs - 1)}` : `(${checkedId(cursor)}`;
+      const oldest = `${Math.max(0, fromMs)}`;
       const entries = await connection.run('read_audit', (redis) =>
-        redis.xrevrange(name, newest, '-', 'COUNT', limit + 1),
+        redis.xrevrange(name, newest, oldest, 'COUNT', limit + 1),
       );
       const given = entries.slice(0, limit);
       return {
