@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { RecordChange } from './changes.ts';
 import { keyDocument, newKeyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
-import { pageOfKeys } from './key-pages.ts';
 import { noSuchCustomer, requireCustomer } from './lookups.ts';
 import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
@@ -31,7 +30,7 @@ export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange)
     .get(async (req, res) => {
       const { cursor, limit } = parseQuery(PAGE_QUERY, req);
       const customer = await requireCustomer(records, req.params.id);
-      const page = pageOfKeys(await records.listCustomerKeys(customer.id), cursor, limit);
+      const page = await records.listCustomerKeys(customer.id, cursor, limit);
       const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
       const items = page.items.map((key, index) => keyDocument(key, lastUses[index]));
       res.json(pageDocument(items, page));

@@ -108,15 +108,6 @@ export function customerChangeFields({ plan, name, requestsPerHour, suspended }:
   };
 }
 
-/** Oldest first, and before them those of which nobody knows when they were made; of the same time by their ids. */
-export function byCreation(a: KeyRecord, b: KeyRecord): number {
-  return createdAtMs(a) - createdAtMs(b) || (a.id < b.id ? -1 : 1);
-}
-
-function createdAtMs({ createdAt = '' }: KeyRecord): number {
-  return Date.parse(createdAt) || 0;
-}
-
 /** Other programs write `true` or a date as well as `1`: whatever does not deny the suspension is one. */
 function isSuspended(text: string | null | undefined): boolean {
   return Boolean(text) && text !== '0' && text !== 'false';

@@ -115,8 +115,11 @@ export interface RecordStore {
   deleteCustomer(id: string): Promise<number | undefined>;
   /** At most `limit` keys of all customers, also such as other programs wrote without their indexes. */
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
-  /** All keys of one customer, oldest first; those that other programs wrote once they are indexed. */
-  listCustomerKeys(customer: string): Promise<readonly KeyRecord[]>;
+  /**
+   * At most `limit` keys of one customer; those that other programs wrote once they are indexed. Costs what a page has, so
+   * only the keys of a customer that has few come oldest first: see customer-key-pages.ts.
+   */
+  listCustomerKeys(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /** As {@link updateCustomer}. */
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**

@@ -37,7 +37,7 @@ async function callEverything({ records, keyUses, audit, usages }: Store): Promi
   await records.listCustomers(undefined, 10);
   await usages.usedOf([{ customer: 'globex', from: 0 }]);
   await records.listKeys(undefined, 10);
-  await records.listCustomerKeys('globex');
+  await records.listCustomerKeys('globex', undefined, 1000);
   await records.discardKey('k2');
   await records.deleteCustomer('globex');
 }

@@ -7,6 +7,8 @@ import type { OpenedStore } from './opened-store.ts';
 
 const CUSTOMERS = 23;
 const KEYS = 37;
+/** More than a list may have that is sorted as a whole. */
+const MANY_KEYS = 230;
 const LIMITS = [1, 2, 7, CUSTOMERS, 1000];
 
 export function listsContract(name: string, open: () => Promise<OpenedStore>): void {
@@ -41,7 +43,7 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
       const { records } = await open();
       expect(await records.listCustomers(undefined, 1)).toEqual({ items: [], next: undefined });
       expect(await records.listKeys(undefined, 1)).toEqual({ items: [], next: undefined });
-      expect(await records.listCustomerKeys('acme')).toEqual([]);
+      expect((await records.listCustomerKeys('acme', undefined, 1000)).items).toEqual([]);
     });
 
     test.each([1, 3, 10])(
@@ -75,6 +77,7 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         const { records, observer } = await open();
         await expect(records.listCustomers(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
         await expect(records.listKeys(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+        await expect(records.listCustomerKeys('acme', cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
         expect(observer.calls).toEqual([]);
       },
     );
@@ -92,6 +95,37 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         const plain = cursor + Buffer.from(cursor, 'base64url').toString();
         for (const key of keys) expect(plain).not.toContain(sha256Of(key).slice(0, 20));
       }
+    });
+
+    test.each([1, 7, 100, 199, 200, 1000])(
+      'of one customer with many keys give each once, in pages of at most %d',
+      async (limit) => {
+        const { records } = await open();
+        await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+        const many = Array.from({ length: MANY_KEYS }, (_, i) => ({ id: `many-${i}`, customer: 'acme' }));
+        await Promise.all(many.map((key) => records.createKey(sha256Of(key), key)));
+        const pages = await everyPage((cursor) => records.listCustomerKeys('acme', cursor, limit));
+        for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit);
+        expect(byId(pages.flat())).toEqual(byId(many));
+      },
+    );
+
+    test('of one customer lose no key when the list grows long between two pages', async () => {
+      const { records } = await open();
+      await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+      const create = (from: number, to: number) =>
+        Promise.all(
+          Array.from({ length: to - from }, (_, i) => ({ id: `many-${from + i}`, customer: 'acme' })).map((key) =>
+            records.createKey(sha256Of(key), key),
+          ),
+        );
+      await create(0, 150);
+      const pages = await everyPage(
+        (cursor) => records.listCustomerKeys('acme', cursor, 100),
+        () => create(150, MANY_KEYS),
+      );
+      const listed = new Set(pages.flat().map(({ id }) => id));
+      for (let i = 0; i < 150; i += 1) expect(listed).toContain(`many-${i}`);
     });
 
     test('of one customer give its keys and no others, oldest first, and before them those of unknown age', async () => {
@@ -112,7 +146,7 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         });
       }
       await createKeyWithCustomer(records, 'e'.repeat(64), { id: 'another', customer: 'acme2' });
-      const listed = await records.listCustomerKeys('acme');
+      const listed = (await records.listCustomerKeys('acme', undefined, 1000)).items;
       expect(listed.map(({ id }) => id)).toEqual(['unknown', 'unreadable', 'elsewhere', 'a', 'b', 'later']);
       expect(listed[3]).toEqual({ id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' });
     });

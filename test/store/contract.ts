@@ -451,7 +451,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
         ['update_customer', () => records.updateCustomer('acme', { plan: 'starter' })],
         ['delete_customer', () => records.deleteCustomer('acme')],
         ['list_keys', () => records.listKeys(undefined, 10)],
-        ['list_customer_keys', () => records.listCustomerKeys('acme')],
+        ['list_customer_keys', () => records.listCustomerKeys('acme', undefined, 1000)],
         ['update_key', () => records.updateKey('k1', { name: 'x' })],
         ['retire_key', () => records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' })],
         ['discard_key', () => records.discardKey('k1')],

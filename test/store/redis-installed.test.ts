@@ -41,7 +41,7 @@ function misses({ records }: Store): (() => Promise<unknown>)[] {
     () => records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' }),
     () => records.listCustomers(undefined, 10),
     () => records.listKeys(undefined, 10),
-    () => records.listCustomerKeys('acme'),
+    () => records.listCustomerKeys('acme', undefined, 1000),
   ];
 }
 

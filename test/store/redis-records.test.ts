@@ -219,7 +219,7 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
     () => store.records.deleteCustomer('acme'),
     () => store.records.updateKey('k1', { name: 'x' }),
     () => store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2026-01-01T00:00:00Z' }),
-    () => store.records.listCustomerKeys('acme'),
+    () => store.records.listCustomerKeys('acme', undefined, 1000),
     () => store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]),
     () => store.keyUses.lastUses(['k1']),
     () => store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' }),

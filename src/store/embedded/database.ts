@@ -59,6 +59,10 @@ const MIGRATIONS = [
     details TEXT
   ) STRICT;
 `,
+  `
+  DROP INDEX api_key_by_customer;
+  CREATE INDEX api_key_by_customer ON api_key (customer, id);
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

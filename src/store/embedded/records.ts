@@ -1,7 +1,7 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
+import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
 import {
-  byCreation,
   type CustomerFields,
   customerChangeFields,
   customerFields,
@@ -44,7 +44,7 @@ export function embeddedRecords(
   const selectCustomer = database.prepare(`SELECT ${ENFORCED_CUSTOMER_FIELDS.join(', ')} FROM customer WHERE id = ?`);
   const selectKeyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
   const selectKeysAfter = database.prepare('SELECT * FROM api_key WHERE id > ? ORDER BY id LIMIT ?');
-  const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ?');
+  const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ? AND id > ? ORDER BY id LIMIT ?');
   const selectCustomerRecord = database.prepare('SELECT * FROM customer WHERE id = ?');
   const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
   const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
@@ -171,7 +171,7 @@ export function embeddedRecords(
     deleteCustomer: (id) =>
       run('delete_customer', () => {
         if (customerRow(id) === undefined) return undefined;
-        const keys = selectKeysOf.all(id) as KeyRow[];
+        const keys = selectKeysOf.all(id, keyBefore(undefined), -1) as KeyRow[];
         inTransaction(database, () => {
           keys.forEach(removeKey);
           removeWindow(id);
@@ -190,10 +190,24 @@ export function embeddedRecords(
       });
     },
 
-    listCustomerKeys: (customer) =>
-      run('list_customer_keys', () =>
-        (selectKeysOf.all(customer) as KeyRow[]).flatMap((row) => keyFrom(row) ?? []).toSorted(byCreation),
-      ),
+    listCustomerKeys: async (customer, cursor, limit) => {
+      const position = cursor === undefined ? undefined : positionIn(cursor);
+      // A cursor of the other kind is for a list that has grown since, or never was short.
+      const after = keyBefore(position === undefined ? cursor : undefined);
+      return run('list_customer_keys', () => {
+        const rows = selectKeysOf.all(customer, after, mostSorted(limit) + 1) as KeyRow[];
+        const isShort = cursor === undefined || position !== undefined;
+        if (isShort && rows.length <= mostSorted(limit)) {
+          return sortedPage(
+            rows.flatMap((row) => keyFrom(row) ?? []),
+            position,
+            limit,
+          );
+        }
+        const { items, next } = pageOf(rows.slice(0, limit + 1), limit, ({ id }) => id, keyFrom);
+        return { items: oldestFirst(items), next };
+      });
+    },
 
     updateKey: async (keyId, change, check) => {
       const result = await run('update_key', () => {

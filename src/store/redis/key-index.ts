@@ -13,6 +13,7 @@ import type { KeyRecord, StoreOp } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import { customerKeysName, keyIdName, keyRecordName } from './key-names.ts';
+import { type NamePage, scanSetPage } from './name-scan.ts';
 import { keyRecordFromReply, pieces, pipelined } from './replies.ts';
 
 const CHANGE_ENTRY_LUA = readFileSync(new URL('./change-entry.lua', import.meta.url), 'utf8');
@@ -112,6 +113,15 @@ export class KeyIndex {
       yield [...new Set(ids)];
       cursor = next;
     } while (cursor !== '0');
+  }
+
+  /** At most `limit` of the ids in a customer's set. @throws InvalidCursorError */
+  pageOfIds(op: StoreOp, customer: string, cursor: string | undefined, limit: number): Promise<NamePage> {
+    return scanSetPage(this.#connection, op, customerKeysName(this.#prefix, customer), cursor, limit);
+  }
+
+  countOf(op: StoreOp, customer: string): Promise<number> {
+    return this.#connection.run(op, (redis) => redis.scard(customerKeysName(this.#prefix, customer)));
   }
 
   async #withRecords(op: StoreOp, entries: readonly IndexedKey[]): Promise<readonly IndexedKey[]> {

@@ -1,6 +1,6 @@
 /**
  * Walks over the names of Redis keys that match a pattern, by SCAN: outside programs write records, and none of our
- * indexes.
+ * indexes. Or over the members of one set, by SSCAN, which has the same cursors and promises.
  *
  * SCAN gives whole hash buckets. What it promises (that what is there from beginning to end is given) holds for whole
  * buckets only: the next page may find more or fewer names in the buckets that were cut, so it cannot know where to go
@@ -14,6 +14,7 @@
 import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../store.ts';
 import type { RedisChannel, WalkPlan } from './channel.ts';
+import type { RedisClient } from './client.ts';
 
 /** Names that Redis may look at in one step, in which it does nothing else: below a millisecond. */
 const MAX_COUNT = 1000;
@@ -31,6 +32,9 @@ export interface NamePage {
   readonly names: readonly string[];
   readonly next: string | undefined;
 }
+
+/** One step from a cursor. Resolves to the next cursor and what was found. */
+type Scan = (redis: RedisClient, cursor: string, count: number) => Promise<[cursor: string, found: string[]]>;
 
 interface Position {
   /** Of the server, in the channel's order. */
@@ -51,15 +55,29 @@ export async function scanPage(
 ): Promise<NamePage> {
   const start = checkedCursor(cursor);
   const plan = await connection.planWalk(op);
-  const page = await scanPlanned(plan, op, pattern, positionIn(plan, start), limit);
+  const scan: Scan = (redis, at, count) => redis.scan(at, 'MATCH', pattern, 'COUNT', count);
+  const page = await scanPlanned(plan, op, scan, positionIn(plan, start), limit);
   const { layout } = await connection.planWalk(op);
   return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
+}
+
+/** Members of the set with this name. @throws InvalidCursorError */
+export async function scanSetPage(
+  connection: RedisChannel,
+  op: StoreOp,
+  name: string,
+  cursor: string | undefined,
+  limit: number,
+): Promise<NamePage> {
+  const plan = { layout: '', servers: [connection] };
+  const scan: Scan = (redis, at, count) => redis.sscan(name, at, 'COUNT', count);
+  return scanPlanned(plan, op, scan, positionIn(plan, checkedCursor(cursor)), limit);
 }
 
 async function scanPlanned(
   { layout, servers }: WalkPlan,
   op: StoreOp,
-  pattern: string,
+  scanStep: Scan,
   start: Position,
   limit: number,
 ): Promise<NamePage> {
@@ -68,9 +86,7 @@ async function scanPlanned(
   const names = new Set<string>();
   for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
     const { server, scan } = position;
-    const [next, found] = await serverAt(servers, server).run(op, (redis) =>
-      redis.scan(scan, 'MATCH', pattern, 'COUNT', count),
-    );
+    const [next, found] = await serverAt(servers, server).run(op, (redis) => scanStep(redis, scan, count));
     const fresh = after(position, found);
     const room = limit - names.size;
     if (fresh.length <= room) {

@@ -3,7 +3,8 @@
  * installed.ts.
  */
 import { isCustomerId } from '../../customer-id.ts';
-import { byCreation, CUSTOMER_FIELDS } from '../record-fields.ts';
+import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
+import { CUSTOMER_FIELDS } from '../record-fields.ts';
 import { type CustomerRecord, type KeyRecord, type Page, type StoreOp, StoreWipedError } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Installed } from './installed.ts';
@@ -56,16 +57,27 @@ export class RecordLists {
     return { items: records.filter((record) => record !== undefined), next };
   }
 
-  async keysOf(customer: string): Promise<readonly KeyRecord[]> {
+  async keysOf(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>> {
     const op = 'list_customer_keys';
-    const records = new Map<string, KeyRecord>();
-    for await (const ids of this.#index.idsOf(op, customer)) {
-      for (const { id, record } of await this.#index.read(op, ids)) {
-        if (record?.customer === customer) records.set(id, record);
-      }
+    const position = cursor === undefined ? undefined : positionIn(cursor);
+    // A cursor of the other kind is for a list that has grown since, or never was short.
+    const scanCursor = position === undefined ? cursor : undefined;
+    if (scanCursor === undefined && (await this.#index.countOf(op, customer)) <= mostSorted(limit)) {
+      const ids = new Set<string>();
+      for await (const piece of this.#index.idsOf(op, customer)) for (const id of piece) ids.add(id);
+      const records = await this.#recordsOf(op, customer, [...ids]);
+      await this.#refuseWhenWiped(op);
+      return sortedPage(records, position, limit);
     }
+    const { names: ids, next } = await this.#index.pageOfIds(op, customer, scanCursor, limit);
+    const items = oldestFirst(await this.#recordsOf(op, customer, ids));
     await this.#refuseWhenWiped(op);
-    return [...records.values()].toSorted(byCreation);
+    return { items, next };
+  }
+
+  async #recordsOf(op: StoreOp, customer: string, ids: readonly string[]): Promise<KeyRecord[]> {
+    const entries = await this.#index.read(op, ids);
+    return entries.flatMap(({ record }) => (record?.customer === customer ? [record] : []));
   }
 
   /** Asked after the last read, so that what was lost before it is not taken for what never was. */

@@ -286,8 +286,8 @@ export class RedisRecords implements RecordStore {
     return this.#lists.keys(cursor, limit);
   }
 
-  listCustomerKeys(customer: string): Promise<readonly KeyRecord[]> {
-    return this.#lists.keysOf(customer);
+  listCustomerKeys(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>> {
+    return this.#lists.keysOf(customer, cursor, limit);
   }
 
   async deleteCustomer(id: string): Promise<number | undefined> {
