@@ -117,7 +117,13 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   opened.defer(() => forwarder.close());
 
   const instance = randomUUID();
-  const instances = new Instances({ announce: () => store.announce(instance), scheduler: systemScheduler });
+  const instances = new Instances({
+    announce: () => store.announce(instance),
+    withdraw: () => store.withdraw(instance),
+    timeoutMs: config.store.timeoutMs,
+    clock,
+    scheduler: systemScheduler,
+  });
   opened.defer(() => instances.close());
   const quota = openQuota(config, { store, instances, clock }, opened);
   const authenticator = createAuthenticator({
@@ -288,7 +294,7 @@ function servedRoutes({ routes, usagePath }: Config): RouteDefinition[] {
 
 interface QuotaParts {
   readonly store: Store;
-  readonly instances: Pick<Instances, 'count'>;
+  readonly instances: Pick<Instances, 'countForShare'>;
   readonly clock: Clock;
 }
 
@@ -305,7 +311,7 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
       // A report that the store refuses is lost; it waits until reservations are taken again.
       storeIsUp: (customer) => store.isUp(customer) && !store.status().refusing,
       onError: config.store.onError,
-      instances: () => instances.count,
+      instances: () => instances.countForShare(),
     }),
   });
   opened.defer(() => hourly.close());

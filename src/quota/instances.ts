@@ -1,24 +1,33 @@
-import type { Scheduled, Scheduler } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 
 /** Instances that start together know of each other after that, and whatever fails in between is made up for. */
 const ANNOUNCE_INTERVAL_MS = 10_000;
 const RETRY_MS = 1000;
+/** An admission on a share counts against the limit for so long. */
+const SHARE_MS = 3_600_000;
 
 export interface InstancesOptions {
   /** Says that this instance runs; resolves to how many said so within the last hour. */
   readonly announce: () => Promise<number>;
+  /** Takes that back. */
+  readonly withdraw: () => Promise<void>;
+  /** How long closing waits for that. */
+  readonly timeoutMs: number;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly scheduler: Pick<Scheduler, 'after'>;
 }
 
 /**
- * How many instances share the quotas: the most of which any announcement within the last hour is known. Those that have
- * ended since are among them, which makes the share of each smaller and never larger.
+ * How many instances share the quotas: those that announced themselves within the last hour. An instance that ends withdraws
+ * its announcement, unless it used its share within that hour: then the others must go on counting it. So they do with one
+ * that crashed.
  */
 export class Instances {
   readonly #options: InstancesOptions;
   #count: number | undefined;
   #timer: Scheduled | undefined;
   #closed = false;
+  #shareUsedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
@@ -44,9 +53,27 @@ export class Instances {
     return this.#count ?? 1;
   }
 
-  close(): void {
+  /** {@link count}, for the share of a limit on which this instance admits requests now. */
+  countForShare(): number {
+    this.#shareUsedMs = this.#options.clock.monotonicMs();
+    return this.count;
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    const { withdraw, timeoutMs, clock, scheduler } = this.#options;
     this.#closed = true;
     this.#timer?.cancel();
+    if (!this.announced || clock.monotonicMs() - this.#shareUsedMs < SHARE_MS) return;
+    await new Promise<void>((resolve) => {
+      const late = scheduler.after(timeoutMs, resolve);
+      withdraw()
+        .catch(() => undefined)
+        .finally(() => {
+          late.cancel();
+          resolve();
+        });
+    });
   }
 
   #startAfter(delayMs: number): void {

@@ -306,6 +306,8 @@ export interface Store {
    * included. Rejects with {@link StoreUnavailableError}.
    */
   announce(instance: string): Promise<number>;
+  /** Takes the announcement of this instance away. Rejects with {@link StoreUnavailableError}. */
+  withdraw(instance: string): Promise<void>;
   /**
    * Declares that the store is meant as it is, though its data was lost: gateways stop doubting it. Rejects with
    * {@link StoreUnavailableError}.
@@ -346,6 +348,7 @@ export type StoreOp =
   | 'refund'
   | 'report'
   | 'announce'
+  | 'withdraw'
   | 'initialise';
 
 /** Told of every call and of every change between reachable and not; implementations never throw. */

@@ -37,7 +37,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   const observed = { logger, clock, version, startedAtMs, droppedLines, ...none };
   const { store, metrics } = await openObservedStore(config, observed, opened);
   // It admits nobody, so it is no instance: it tells limits, and what is used of them.
-  const quota = openQuota(config, { store, instances: { count: 1 }, clock }, opened);
+  const quota = openQuota(config, { store, instances: { countForShare: () => 1 }, clock }, opened);
 
   const sums = new SummedMetrics();
   const size = workerCount(config);

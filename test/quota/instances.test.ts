@@ -1,15 +1,23 @@
 import { expect, it } from 'vitest';
 import { Instances } from '../../src/quota/instances.ts';
 
-function setUp(answers: (number | Error)[]) {
+function setUp(answers: (number | Error)[], withdraw = async () => {}) {
   const delays: number[] = [];
   const pending: (() => void)[] = [];
+  const withdrawn: string[] = [];
+  const time = { nowMs: 5000 };
   const instances = new Instances({
     announce: async () => {
       const answer = answers.shift() ?? new Error('no answer left');
       if (answer instanceof Error) throw answer;
       return answer;
     },
+    withdraw: async () => {
+      withdrawn.push('withdrawn');
+      await withdraw();
+    },
+    timeoutMs: 100,
+    clock: { monotonicMs: () => time.nowMs },
     scheduler: {
       after(delayMs, action) {
         delays.push(delayMs);
@@ -18,7 +26,7 @@ function setUp(answers: (number | Error)[]) {
       },
     },
   });
-  return { instances, delays, pending };
+  return { instances, delays, pending, withdrawn, time };
 }
 
 it('an instance is not announced before the store has taken note of it', async () => {
@@ -41,6 +49,35 @@ it('the last known number holds while the store is away', async () => {
 it('nothing is announced after close', async () => {
   const { instances, pending } = setUp([1]);
   await instances.start();
-  instances.close();
+  await instances.close();
   expect(pending).toEqual([]);
+});
+
+it('an instance that ends withdraws, unless it used its share within the last hour', async () => {
+  const idle = setUp([1]);
+  await idle.instances.start();
+  await idle.instances.close();
+  expect(idle.withdrawn).toHaveLength(1);
+
+  const local = setUp([1]);
+  await local.instances.start();
+  expect(local.instances.countForShare()).toBe(1);
+  local.time.nowMs += 3_599_999;
+  await local.instances.close();
+  expect(local.withdrawn).toEqual([]);
+
+  const longAgo = setUp([1]);
+  await longAgo.instances.start();
+  longAgo.instances.countForShare();
+  longAgo.time.nowMs += 3_600_000;
+  await longAgo.instances.close();
+  expect(longAgo.withdrawn).toHaveLength(1);
+});
+
+it('an instance that ends does not wait for a store that is silent', async () => {
+  const { instances, pending } = setUp([1], () => new Promise(() => {}));
+  await instances.start();
+  const closed = instances.close();
+  pending.shift()?.();
+  await closed;
 });

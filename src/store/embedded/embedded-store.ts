@@ -64,6 +64,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     // Nobody else writes to the file, so what is changed here is all that changes.
     invalidations: { connected: true, subscribe: listeners.subscribe },
     announce: () => run('announce', () => 1),
+    withdraw: () => run('withdraw', () => undefined),
     // A lost file is a new store, which nobody takes for the old one.
     initialise: () => run('initialise', () => undefined),
     isUp: () => up,

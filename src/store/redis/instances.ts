@@ -26,3 +26,11 @@ export function redisInstances(connection: RedisChannel, keyPrefix: string): (in
       return count;
     });
 }
+
+/** How an instance takes its announcement away. On the same connection, so that it follows an announcement under way. */
+export function redisWithdrawal(connection: RedisChannel, keyPrefix: string): (instance: string) => Promise<void> {
+  return (instance) =>
+    connection.run('withdraw', async (redis) => {
+      await redis.zrem(instancesName(keyPrefix), instance);
+    });
+}

@@ -30,7 +30,7 @@ import { RedisCluster, type Role } from './cluster.ts';
 import { RedisConnection, withoutArguments } from './connection.ts';
 import { HourlyWindow } from './hourly-window.ts';
 import { Installed } from './installed.ts';
-import { redisInstances } from './instances.ts';
+import { redisInstances, redisWithdrawal } from './instances.ts';
 import { InvalidationPush } from './invalidation-push.ts';
 import { windowName } from './key-names.ts';
 import { redisKeyUses } from './key-uses.ts';
@@ -81,6 +81,7 @@ class RedisStore implements Store {
   readonly windows: HourlyWindow;
   readonly usages: UsageReader;
   readonly announce: (instance: string) => Promise<number>;
+  readonly withdraw: (instance: string) => Promise<void>;
   readonly #links: Links;
   readonly #installed: Installed;
   readonly #faults: ReservationFaults;
@@ -120,6 +121,7 @@ class RedisStore implements Store {
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);
     this.#faults = new ReservationFaults({ clock, observer });
+    this.withdraw = redisWithdrawal(windows, keyPrefix);
     const announce = redisInstances(windows, keyPrefix);
     this.announce = (instance) => this.#faults.ofAnnouncement(announce(instance));
     this.windows = new HourlyWindow({
