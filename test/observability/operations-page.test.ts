@@ -51,7 +51,7 @@ describe('docs/operations.md', () => {
 
   it('has the place that each alert points to', () => {
     for (const { annotations } of readAlerts()) {
-      const [file, anchor] = (annotations.runbook ?? '').split('#');
+      const [file, anchor] = (annotations.runbook_url ?? '').split('#');
       expect(file).toBe('docs/operations.md');
       expect(anchorsOf(page)).toContain(anchor);
     }

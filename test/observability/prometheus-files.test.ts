@@ -122,7 +122,7 @@ describe('alerts', () => {
   it.each(readAlerts())('$alert say how bad it is, what it is, and where to read what to do', (rule) => {
     expect(['critical', 'warning']).toContain(rule.labels.severity);
     expect(rule.annotations.summary).toBeTruthy();
-    expect(rule.annotations.runbook).toBe(`docs/operations.md#${rule.alert.toLowerCase()}`);
+    expect(rule.annotations.runbook_url).toBe(`docs/operations.md#${rule.alert.toLowerCase()}`);
   });
 
   it.each(readAlerts())('$alert is tested for firing and for silence', ({ alert }) => {
