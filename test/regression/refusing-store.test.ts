@@ -9,7 +9,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { type RedisSystem, startRedisSystem, windowName } from '../support/redis-system.ts';
+import { INSTANCES_NAME, type RedisSystem, startRedisSystem, windowName } from '../support/redis-system.ts';
 
 const PASSWORD = 'password-of-the-gateway';
 const REFUSES = 'the store refuses reservations: quotas are decided by store.on_error';
@@ -110,6 +110,23 @@ test.each([
     expect([lines(gateway, REFUSES).length, lines(gateway, TAKES).length]).toEqual([1, 1]);
   },
 );
+
+test('a read of the usage that is refused does not say that reservations are', async () => {
+  const { redis, gateway, customer } = await startSystem();
+  await redis.command('ACL', 'SETUSER', 'gateway', '-eval', '-evalsha');
+  expect((await callAdmin(gateway, `/admin/v1/customers/${customer}/usage`)).status).toBe(503);
+  expect((await gauges(gateway)).refusing).toBe(0);
+});
+
+test('a damaged set of instances is said, and does not say that reservations are refused', async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  await redis.command('SET', INSTANCES_NAME, 'text');
+  const gateway = await startTestGateway({ storeUrl: redis.url, upstreamUrl: 'http://127.0.0.1:9' });
+  onTestFinished(() => gateway.close());
+  expect(lines(gateway, /cannot announce itself: WRONGTYPE/)).toHaveLength(1);
+  expect((await gauges(gateway)).refusing).toBe(0);
+});
 
 test.each([
   ['another type', ['SET', 'text']],

@@ -77,7 +77,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   async reserve(reservation: ReserveRequest): Promise<Grant> {
     checkRequest(reservation);
     const grant = this.#reserve(reservation);
-    return this.#faults === undefined ? grant : this.#faults.ofReservation(reservation.customer, grant);
+    return this.#faults === undefined ? grant : this.#faults.ofReservation(reservation, grant);
   }
 
   async #reserve(reservation: ReserveRequest): Promise<Grant> {

@@ -123,7 +123,14 @@ class RedisStore implements Store {
     this.#faults = new ReservationFaults({ clock, observer });
     this.withdraw = redisWithdrawal(windows, keyPrefix);
     const announce = redisInstances(windows, keyPrefix);
-    this.announce = (instance) => this.#faults.ofAnnouncement(announce(instance));
+    this.announce = async (instance) => {
+      try {
+        return await this.#faults.ofAnnouncement(announce(instance));
+      } catch (error) {
+        if (error instanceof Error) this.#warnOfRefusal('this instance cannot announce itself', error.cause);
+        throw error;
+      }
+    };
     this.windows = new HourlyWindow({
       connection: windows,
       keyPrefix,

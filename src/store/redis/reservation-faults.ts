@@ -2,7 +2,7 @@
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { Throttle } from '../../throttle.ts';
-import { type Grant, type StoreObserver, StoreUnavailableError } from '../store.ts';
+import { type Grant, type ReserveRequest, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { describe } from './connection.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
@@ -35,7 +35,7 @@ export class ReservationFaults {
     return this.#refusals.refusing;
   }
 
-  async ofReservation(customer: string, reservation: Promise<Grant>): Promise<Grant> {
+  async ofReservation({ customer, need }: ReserveRequest, reservation: Promise<Grant>): Promise<Grant> {
     try {
       const grant = await reservation;
       // A reservation that grants nothing writes nothing.
@@ -46,7 +46,8 @@ export class ReservationFaults {
       if (reply === undefined) throw error;
       if (DAMAGE.test(reply) || isUnexpected(error)) {
         this.#observer.damagedWindow?.(customer, this.#reports.isDue(customer) ? reply : undefined);
-      } else {
+      } else if (need > 0) {
+        // Not for reads of the usage: whoever only reads would never learn that writes are taken again.
         this.#refusals.refused(reply);
       }
       throw error;
@@ -61,7 +62,7 @@ export class ReservationFaults {
       return count;
     } catch (error) {
       const reply = replyOf(error);
-      if (reply !== undefined) this.#refusals.refused(reply);
+      if (reply !== undefined && !DAMAGE.test(reply)) this.#refusals.refused(reply);
       throw error;
     }
   }
