@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
 import type { Environment } from '../../src/config/substitute.ts';
 import { createCustomerWithKey, type NewCustomer } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';
@@ -18,6 +19,8 @@ export interface SystemSettings {
   readonly config?: Record<string, Record<string, unknown>>;
   readonly customer?: NewCustomer;
   readonly environment?: Environment;
+  /** Of the gateway. */
+  readonly clock?: Clock;
 }
 
 /** A store, a backend and a gateway between them, with one customer; closed when the test that called this ends. */
@@ -27,8 +30,9 @@ export async function startSystem(settings: SystemSettings = {}): Promise<TestSy
   onTestFinished(() => store.close());
   const backend = await startBackend(answer);
   onTestFinished(() => backend.close());
-  const { environment = {} } = settings;
-  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config, environment });
+  const { environment = {}, clock } = settings;
+  const urls = { storeUrl: store.url, upstreamUrl: backend.url };
+  const gateway = await startTestGateway({ ...urls, config, environment, ...(clock && { clock }) });
   onTestFinished(() => gateway.close());
   return { backend, gateway, key: await createCustomerWithKey(gateway, customer) };
 }

@@ -66,6 +66,12 @@ const MIGRATIONS = [
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
+const SQLITE_READONLY = 8;
+const SQLITE_FULL = 13;
+/** How SQLite reports a write beyond a disk quota: an I/O error, with the kind in the second byte. */
+const SQLITE_IOERR_WRITE = 10 | (3 << 8);
+/** Errors are refined in the bytes above. */
+const PRIMARY_CODE = 0xff;
 /** The file has the hashes of keys and the audit. SQLite gives its `-wal` and `-shm` the mode of the file. */
 const OWNER_ONLY = 0o600;
 
@@ -106,6 +112,27 @@ export function inTransaction<T>(database: DatabaseSync, work: (database: Databa
   }
 }
 
+/** Whether the database can still be read, and only a write failed: the disk is full, or was made read-only. */
+export function isWriteRefusal(error: unknown): boolean {
+  const code = errorCodeOf(error) ?? 0;
+  const primary = code & PRIMARY_CODE;
+  return primary === SQLITE_FULL || primary === SQLITE_READONLY || code === SQLITE_IOERR_WRITE;
+}
+
+/** A write that changes nothing. */
+export function rewriteHeader(database: DatabaseSync): void {
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+}
+
+/** Rows that were changed since the file was opened. */
+export function totalChanges(database: DatabaseSync): number {
+  return Number(database.prepare('SELECT total_changes() AS changes').get()?.changes);
+}
+
+function errorCodeOf(error: unknown): number | undefined {
+  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined;
+}
+
 /** Before SQLite opens it: a file that SQLite creates can be read by others at first. */
 function restrictToOwner(file: string): void {
   closeSync(openSync(file, 'a', OWNER_ONLY));
@@ -124,11 +151,11 @@ function migrate(database: DatabaseSync): void {
     throw new Error(`its schema is version ${version}, this program knows version ${SCHEMA_VERSION}`);
   }
   for (const migration of MIGRATIONS.slice(version)) database.exec(migration);
-  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  rewriteHeader(database);
 }
 
 function describe(file: string, error: unknown): string {
-  if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) {
+  if (errorCodeOf(error) === SQLITE_BUSY) {
     return `the store file ${file} is in use by another process: stop that one, or set another file in store.url`;
   }
   if (error instanceof Error && 'syscall' in error && error.syscall === 'mkdir') {
