@@ -12,7 +12,7 @@ import type { WorkerStatus } from './admin/status.ts';
 import { type Clock, systemClock, systemScheduler } from './clock.ts';
 import type { AdminJwtConfig, Config } from './config/config.ts';
 import { readConfigFile } from './config/load.ts';
-import { compareInThread, parseWithoutStall } from './config/parser.ts';
+import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from './config/parser.ts';
 import { digestOfFiles } from './config/source.ts';
 import type { Environment } from './config/substitute.ts';
 import { openListener, type ServingFacts } from './data-plane.ts';
@@ -31,9 +31,6 @@ import type { Store } from './store/store.ts';
 import { listenerOf } from './strict-app.ts';
 
 const SHORT_TOKEN_LENGTH = 16;
-/** Generous: a file of 450 KB with 10,000 overrides takes 0.6 s on a machine of today. */
-const RELOAD_DEADLINE_MS = 30_000;
-const PREVIEW_DEADLINE_MS = 10_000;
 
 /** Those who serve callers, as one: this process, or its workers. */
 export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
@@ -107,7 +104,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     read: () => readConfigFile(config.file),
     digestOf: digestOfFiles,
     parse: (content, signal) =>
-      parseWithoutStall({ file: config.file, content, environment }, { deadlineMs: RELOAD_DEADLINE_MS, signal }),
+      parseWithoutStall({ file: config.file, content, environment }, { ...RELOAD_BOUNDS, signal }),
     async apply(next) {
       const nextAdminApp = openAdmin(next);
       await serving.follow(next);
@@ -126,7 +123,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     running: () => reloader.running,
     compare: (content, running) =>
       compareInThread({ file: POSTED_FILE, content, environment, folder }, running, {
-        deadlineMs: PREVIEW_DEADLINE_MS,
+        ...PREVIEW_BOUNDS,
         signal: closing.signal,
       }),
     records: store.records,

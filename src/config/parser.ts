@@ -16,7 +16,7 @@ import type { Environment } from './substitute.ts';
 
 /** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */
 const ENTRY = new URL(`./parser-thread${extname(import.meta.filename)}`, import.meta.url);
-const MAX_HEAP_MB = 512;
+const YOUNG_GENERATION_MB = 16;
 /** Takes about 10 ms, less than starting a thread takes of another core. */
 const MAX_BYTES_ON_MAIN_THREAD = 16 * 1024;
 
@@ -41,6 +41,17 @@ export type ParserResult =
   | { readonly kind: 'compared'; readonly comparison: Comparison }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
+/** What parsing may cost. */
+export interface ParserBounds {
+  readonly deadlineMs: number;
+  readonly heapMebibytes: number;
+}
+
+/** For the gateway's own file. A file with 10,000 overrides takes half a second, and 100 MiB. */
+export const RELOAD_BOUNDS: ParserBounds = { deadlineMs: 30_000, heapMebibytes: 512 };
+/** For a posted file: enough for a mebibyte of overrides, and little enough for a container that is limited to 512 MiB. */
+export const PREVIEW_BOUNDS: ParserBounds = { deadlineMs: 10_000, heapMebibytes: 128 };
+
 /** How a posted file differs from the running configuration. Plain data, without any secret. */
 export interface Comparison {
   readonly hash: string;
@@ -53,8 +64,7 @@ export interface Comparison {
   readonly limits: Pick<Config, 'plans' | 'formerPlans' | 'overrides'>;
 }
 
-export interface ParserOptions {
-  readonly deadlineMs: number;
+export interface ParserOptions extends ParserBounds {
   /** Terminates the thread; the promise then rejects with an AbortError. */
   readonly signal?: AbortSignal;
 }
@@ -82,13 +92,13 @@ export async function compareInThread(
   return result.comparison;
 }
 
-async function runJob(job: ParserJob, { deadlineMs, signal }: ParserOptions): Promise<ParserResult> {
-  const deadline = AbortSignal.timeout(deadlineMs);
+async function runJob(job: ParserJob, { signal, ...bounds }: ParserOptions): Promise<ParserResult> {
+  const deadline = AbortSignal.timeout(bounds.deadlineMs);
   const thread = new Worker(ENTRY, {
     workerData: { ...job, environment: { ...job.environment } },
     env: {},
     execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    resourceLimits: { maxOldGenerationSizeMb: bounds.heapMebibytes, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
   // An error without a listener would end the process, also one that comes while the thread is being terminated.
   thread.on('error', () => {});
@@ -100,7 +110,7 @@ async function runJob(job: ParserJob, { deadlineMs, signal }: ParserOptions): Pr
     if (result.kind === 'refused') throw new ConfigError(result.problems, result.source);
     return result;
   } catch (error) {
-    const what = limitExceeded(error, deadline, deadlineMs);
+    const what = exceededBound(error, deadline, bounds);
     throw what === undefined ? error : ConfigError.of(job.file, [{ path: [], what }]);
   } finally {
     await thread.terminate();
@@ -108,9 +118,9 @@ async function runJob(job: ParserJob, { deadlineMs, signal }: ParserOptions): Pr
 }
 
 /** In the words of a problem. */
-function limitExceeded(error: unknown, deadline: AbortSignal, deadlineMs: number): string | undefined {
+function exceededBound(error: unknown, deadline: AbortSignal, bounds: ParserBounds): string | undefined {
   if (error instanceof ConfigError) return undefined;
-  if (deadline.aborted) return `takes longer than ${deadlineMs / 1000} s to parse; make it smaller`;
+  if (deadline.aborted) return `takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`;
   const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return isOutOfMemory ? `takes more than ${MAX_HEAP_MB} MiB of memory to parse; make it smaller` : undefined;
+  return isOutOfMemory ? `takes more than ${bounds.heapMebibytes} MiB of memory to parse; make it smaller` : undefined;
 }

@@ -10,7 +10,7 @@ import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
 import { systemClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { compareInThread } from '../../src/config/parser.ts';
+import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
@@ -111,7 +111,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     preview: createPreviewer({
       running: () => RUNNING,
       compare: (content, running) =>
-        compareInThread({ file: '(posted)', content, environment: {}, folder: '/' }, running, { deadlineMs: 20_000 }),
+        compareInThread({ file: '(posted)', content, environment: {}, folder: '/' }, running, PREVIEW_BOUNDS),
       records: overrides.records ?? store.records,
       usages: store.usages,
     }),

@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, it, test } from 'vitest';
 import { stringify } from 'yaml';
-import { compareInThread } from '../../src/config/parser.ts';
+import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { load, MINIMAL, problemsOf } from '../config/support.ts';
 import { bearer, postPreview } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -87,7 +87,7 @@ test('parsing that passes its deadline is ended, and reported as a problem of th
   const comparing = compareInThread(
     { file: '(posted)', content: Buffer.from(MINIMAL), environment: {}, folder: '/' },
     await load(MINIMAL),
-    { deadlineMs: 1 },
+    { ...PREVIEW_BOUNDS, deadlineMs: 1 },
   );
   await expect(comparing).rejects.toThrow('(posted): takes longer than 0.001 s to parse; make it smaller');
 });
