@@ -60,6 +60,7 @@ export interface ReloaderOptions extends ImpactParts {
 /** How often the holders of a dropped plan are counted again while nobody asks. */
 const RECOUNT_MS = 60_000;
 const MOST_IN_LINE = 3;
+const STOPPING = 'the gateway is being stopped';
 /** A file may change thousands of overrides. */
 const MOST_LOGGED = 100;
 
@@ -117,7 +118,7 @@ export class Reloader {
   }
 
   async #attempt(trigger: ReloadTrigger): Promise<ReloadOutcome> {
-    if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
+    if (this.#closing.signal.aborted) return this.#outcome('failed', [], [STOPPING]);
     const before = this.#running;
     let digest = '';
     let outcome: ReloadOutcome;
@@ -129,6 +130,7 @@ export class Reloader {
         : await this.#judgeAndApply(await this.#parse(content, trigger), trigger, digest);
       if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = latin1(content);
     } catch (error) {
+      if (this.#closing.signal.aborted) return this.#outcome('failed', [], [STOPPING]);
       outcome = this.#failure(error);
     }
     outcome = { ...outcome, hash: this.#running.hash };
@@ -206,7 +208,6 @@ export class Reloader {
 
   #failure(error: unknown): ReloadOutcome {
     if (error instanceof ConfigError) return this.#outcome('invalid', [], error.problems);
-    if (this.#closing.signal.aborted) return this.#outcome('failed', [], ['the gateway is being stopped']);
     if (error instanceof StoreUnavailableError) {
       const problem = 'the file drops a plan, and the store cannot be asked now whether customers hold it';
       return this.#outcome('unverified', [], [problem]);
