@@ -19,7 +19,7 @@ import { openListener, type ServingFacts } from './data-plane.ts';
 import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { createOperatorServer } from './operator-server.ts';
-import { limitExpositions } from './ops/exposition-limit.ts';
+import { type Exposition, limitExpositions } from './ops/exposition-limit.ts';
 import { createOpsApp, type OpsAppParts } from './ops/ops-app.ts';
 import { assessReadiness } from './ops/readiness.ts';
 import type { CustomerQuota } from './quota/customer-quota.ts';
@@ -47,7 +47,7 @@ export interface ControlPlaneParts {
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
   readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
   /** What is scraped. */
-  readonly exposition: OpsAppParts['metrics'];
+  readonly exposition: Exposition;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly version: string;

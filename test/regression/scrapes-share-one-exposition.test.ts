@@ -58,6 +58,17 @@ describe('an exposition', () => {
     expect(await next).toBe('exposition 2');
   });
 
+  it('is waited for by 64 scrapes at most; others get the last one, and keep no connection busy', async () => {
+    const limited = createLimited();
+    const first = limited.scrape();
+    limited.finish();
+    await first;
+    const waiting = Array.from({ length: 64 }, () => limited.scrape());
+    expect(await limited.scrape()).toBe('exposition 1');
+    limited.finish();
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['exposition 2']));
+  });
+
   it('begins at most once a second in a flood, and one second later for those who waited', async () => {
     const limited = createLimited();
     const scrapeNow = async () => {
