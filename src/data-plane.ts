@@ -109,6 +109,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   const forwarder = createForwarder({
     ...config.upstream,
     urls: upstreamUrls,
+    // The rest of limits.in_flight is left for other customers.
+    maxWaitingPerCustomer: Math.ceil(config.limits.inFlight / 2 / upstreamUrls.length),
     maxHeaderBytes: config.limits.headerBytes,
     ownAnswerNames: OWN_ANSWER_NAMES,
     observer: observeUpstreams(metrics, logger),

@@ -132,6 +132,8 @@ export interface UpstreamConfig {
   readonly totalTimeoutMs: number;
   /** To each of several. */
   readonly maxConnections: number;
+  /** At most `maxConnections`. */
+  readonly maxConnectionsPerCustomer: number;
   /** Left out: none is asked. */
   readonly healthCheck?: { readonly path: string; readonly intervalMs: number };
   /** PEM: whom the backend's certificate must be signed by, and what it is shown of the gateway. */

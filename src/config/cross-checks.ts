@@ -81,6 +81,7 @@ function checkTimeouts({ document, valid, report }: Subject): void {
     else report([section, high], `must not be below ${low}`);
   };
   atMost('upstream', 'response_timeout_ms', 'total_timeout_ms');
+  atMost('upstream', 'max_connections_per_customer', 'max_connections');
   // Node.js refuses to start a server otherwise.
   atMost('limits', 'headers_timeout_ms', 'request_timeout_ms');
 }

@@ -118,6 +118,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       responseTimeoutMs: upstream.response_timeout_ms,
       totalTimeoutMs: upstream.total_timeout_ms,
       maxConnections: upstream.max_connections,
+      maxConnectionsPerCustomer: upstream.max_connections_per_customer ?? Math.ceil(upstream.max_connections / 4),
       ...(upstream.health_check && {
         healthCheck: { path: upstream.health_check.path, intervalMs: upstream.health_check.interval_ms },
       }),

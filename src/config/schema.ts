@@ -119,6 +119,12 @@ const upstream = leaf.mapping({
     .default(120_000)
     .describe("Time to the last byte of the backend's answer; not below response_timeout_ms."),
   max_connections: leaf.count().default(256).describe('Open connections to each server of the backend at most.'),
+  max_connections_per_customer: leaf
+    .count()
+    .optional()
+    .describe(
+      'Share of max_connections that a customer can exceed only while fewer than half of them are in use; left out, a quarter.',
+    ),
   health_check: leaf
     .mapping({
       path: leaf.requestPath().describe('What is asked for; any 2xx within two seconds is healthy.'),

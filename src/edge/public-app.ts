@@ -179,6 +179,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { req, res } = exchange;
     const { admission } = cleared.decision;
     forwarder.forward(req, res, {
+      customer: cleared.known.key.customer,
       path: cleared.path,
       headers: buildRequestHeaders(req.rawHeaders, {
         ...exchange.settings.upstreamHeaders,

@@ -114,6 +114,15 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   function explainFailure(exchange: Exchange, outcome: ForwardOutcome): void {
     // That none is in service was said when the last one went.
     if (outcome.kind !== 'failed' || outcome.failure === 'none_available') return;
+    if (outcome.failure === 'share_exceeded') {
+      const { customer, keyId } = exchange;
+      if (!shareWarnings.isDue(customer ?? '')) return;
+      logger.warn(
+        { customer, key_id: keyId },
+        'a customer uses up its share of the connections to the backend: its further requests are refused',
+      );
+      return;
+    }
     const { failure, headSent, cause } = outcome;
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
@@ -128,6 +137,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   }
 
   const notices = createQuotaNotices(logger, clock);
+  const shareWarnings = new Throttle(clock, REPEAT_AFTER_MS, CUSTOMERS_REMEMBERED);
   const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, CUSTOMERS_REMEMBERED);
   const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
 

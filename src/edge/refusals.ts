@@ -104,6 +104,7 @@ export function overloaded(closes: boolean): Problem {
 const UPSTREAM_DETAILS = {
   bad_gateway: 'The backend gave no usable answer. The request was counted.',
   gateway_timeout: 'The backend did not answer in time. The request was counted.',
+  overloaded: 'Too many requests of this account are under way. The request was not counted: try again shortly.',
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
 } as const;
 

@@ -136,7 +136,7 @@ export const PROBLEMS = {
   overloaded: {
     status: 503,
     title: 'The gateway is overloaded',
-    when: 'As many requests are under way as `limits.in_flight` allows, or all of `limits.connections` connections are busy. Admin API: another preview is in progress.',
+    when: 'As many requests are under way as `limits.in_flight` allows, all of `limits.connections` connections are busy, or the customer uses up its share of the connections to the backend (`upstream.max_connections_per_customer`). Admin API: another preview is in progress.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
   },
   bad_gateway: {

@@ -136,15 +136,17 @@ export class AnswerParser {
    * @throws InvalidAnswerError
    */
   receive(bytes: Buffer, length: number): void {
-    let at = 0;
-    while (at < length) {
-      if (this.#state === 'idle') {
-        this.#mayPersist = false;
-        return;
+    try {
+      for (let at = 0; at < length; ) {
+        if (this.#state === 'idle') {
+          this.#mayPersist = false;
+          return;
+        }
+        at = this.#step(bytes, at, length);
       }
-      at = this.#step(bytes, at, length);
+    } finally {
+      if (this.#gatheredTo > this.#gatheredFrom) this.#passGathered(bytes, false);
     }
-    if (this.#gatheredTo > this.#gatheredFrom) this.#passGathered(bytes, false);
   }
 
   /** The connection has ended. True if that ends the answer in good order. */

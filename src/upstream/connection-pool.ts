@@ -1,20 +1,20 @@
 import type { Clock } from '../clock.ts';
 import type { Connect } from './connect.ts';
-import { ConnectionEndedError, PoolClosedError } from './failures.ts';
+import { type Claimant, CustomerShares, type CustomerSharesOptions, type Share } from './customer-shares.ts';
+import { ConnectionEndedError, PoolClosedError, ShareExceededError } from './failures.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
-import { type InLine, WaitingLine } from './waiting-line.ts';
+import { WaitingLine } from './waiting-line.ts';
 
 /** Wants a connection for one exchange. */
-export interface Taker extends InLine<Taker> {
+export interface Taker extends Claimant<Taker> {
   /** A connection stands and is free. False: it was not used. */
   onConnection(connection: UpstreamConnection): boolean;
   /** There will be none. */
   onNoConnection(error: Error): void;
 }
 
-export interface ConnectionPoolOptions {
+export interface ConnectionPoolOptions extends CustomerSharesOptions {
   readonly connect: Connect;
-  readonly maxConnections: number;
   /** Of the upstream's header fields. */
   readonly maxHeaderBytes: number;
   readonly clock: Clock;
@@ -29,8 +29,12 @@ const KEEP_MARGIN_MS = 2_000;
 const LONGEST_KEEP_MS = 600_000;
 const SWEEP_MS = 1_000;
 
+/** Made once: a flood of requests beyond a customer's share should cost little. */
+const SHARE_EXCEEDED = new ShareExceededError();
+
 /**
- * The connections to one upstream, and who waits for one, first come, first served. A waiter that gives up is gone at
+ * The connections to one upstream, and who waits for one, first come, first served once the customer's share allows it
+ * (see {@link CustomerShares}). A waiter that gives up is gone at
  * once: while the upstream hangs, requests whose time is long over must not pile up before those that come after it has
  * recovered. The connection that was used last is used next, so that those beyond need grow old and close.
  */
@@ -41,6 +45,7 @@ export class ConnectionPool {
   readonly #waiting = new WaitingLine<Taker>();
   /** Those that want a new connection; served before all others. */
   readonly #wantingNew = new WaitingLine<Taker>();
+  readonly #shares: CustomerShares<Taker>;
   /** Being made, for takers who have not got theirs yet. */
   #connecting = 0;
   readonly #sweep: NodeJS.Timeout;
@@ -49,12 +54,13 @@ export class ConnectionPool {
 
   constructor(options: ConnectionPoolOptions) {
     this.#options = options;
+    this.#shares = new CustomerShares(options);
     this.#sweep = setInterval(() => this.#closeUnused(), SWEEP_MS).unref();
   }
 
   /** Exchanges under way and those who wait. */
   get load(): number {
-    return this.#all.size - this.#connecting - this.#free.length + this.#waitingCount;
+    return this.#all.size - this.#connecting - this.#free.length + this.#waitingCount + this.#shares.waitingCount;
   }
 
   /** Connections that stand. */
@@ -71,6 +77,9 @@ export class ConnectionPool {
       taker.onNoConnection(new PoolClosedError());
       return;
     }
+    const claim = this.#shares.claim(taker, mustBeNew);
+    if (claim === 'refused') taker.onNoConnection(SHARE_EXCEEDED);
+    if (claim !== 'claimed') return;
     if (mustBeNew) {
       this.#wantingNew.join(taker);
       this.#connectIfNeeded();
@@ -81,15 +90,24 @@ export class ConnectionPool {
     if (connection === undefined) {
       this.#waiting.join(taker);
       this.#connectIfNeeded();
-    } else if (!taker.onConnection(connection)) {
-      this.#put(connection);
+    } else {
+      this.#offer(connection, taker);
     }
+  }
+
+  /** Whether the request waits because its customer uses its share up. */
+  isBeyondShare(taker: Taker): boolean {
+    return this.#shares.isWaiting(taker);
   }
 
   /** Stops waiting. Does nothing for one that has got its answer. */
   withdraw(taker: Taker): void {
-    this.#waiting.leave(taker);
-    this.#wantingNew.leave(taker);
+    if (this.#shares.isWaiting(taker)) {
+      this.#shares.withdraw(taker);
+    } else if (this.#waiting.leave(taker) || this.#wantingNew.leave(taker)) {
+      this.#release(taker);
+      this.#serve();
+    }
     this.#tellIfIdle();
   }
 
@@ -151,7 +169,8 @@ export class ConnectionPool {
         made();
         connection.opened();
         this.#options.onConnect?.(undefined);
-        this.#offer(connection, DEFAULT_KEEP_MS, this.#wantingNew.next() ?? this.#waiting.next());
+        this.#keepFor(connection, DEFAULT_KEEP_MS);
+        this.#offer(connection, this.#wantingNew.next() ?? this.#waiting.next());
       },
       onBytes: (bytes, length) => connection.receive(bytes, length),
     });
@@ -165,12 +184,13 @@ export class ConnectionPool {
         this.#all.delete(connection);
         const at = this.#free.indexOf(connection);
         if (at >= 0) this.#free.splice(at, 1);
+        this.#release(connection);
         if (!isMade) {
           made();
           if (!this.#isClosed) this.#options.onConnect?.(failure);
           this.#disappoint(failure);
         }
-        this.#connectIfNeeded();
+        this.#serve();
         this.#tellIfIdle();
       },
     });
@@ -180,7 +200,10 @@ export class ConnectionPool {
   /** A connection could not be made: the first in line hears of it, unless there is one in the making for all. */
   #disappoint(error: Error): void {
     if (this.#connecting >= this.#waitingCount) return;
-    (this.#wantingNew.next() ?? this.#waiting.next())?.onNoConnection(error);
+    const taker = this.#wantingNew.next() ?? this.#waiting.next();
+    if (taker === undefined) return;
+    this.#release(taker);
+    taker.onNoConnection(error);
   }
 
   #freed(connection: UpstreamConnection): void {
@@ -188,18 +211,44 @@ export class ConnectionPool {
     const named =
       keepAliveSeconds === undefined || Number.isNaN(keepAliveSeconds) ? undefined : keepAliveSeconds * 1000;
     const keepMs = named === undefined ? DEFAULT_KEEP_MS : Math.min(named - KEEP_MARGIN_MS, LONGEST_KEEP_MS);
-    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew)
-      this.#offer(connection, keepMs, this.#waiting.next());
+    this.#release(connection);
+    this.#keepFor(connection, keepMs);
+    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew) this.#offer(connection, this.#waiting.next());
     else connection.destroy();
   }
 
-  /** To `first`, else to the next in line who has a use for it. It may be used for the first or next time within `keepMs`. */
-  #offer(connection: UpstreamConnection, keepMs: number, first: Taker | undefined): void {
+  #keepFor(connection: UpstreamConnection, keepMs: number): void {
     connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
+  }
+
+  /** To `first`, else to the next in line who has a use for it. */
+  #offer(connection: UpstreamConnection, first: Taker | undefined): void {
     for (let taker = first; taker !== undefined; taker = this.#waiting.next()) {
+      connection.share = taker.share;
+      taker.share = undefined;
       if (taker.onConnection(connection)) return;
+      this.#release(connection);
     }
     this.#put(connection);
+  }
+
+  /** Gives up the claim of a waiting request, or of the one on a connection. The request that gets it waits in line. */
+  #release(holder: { share?: Share<Taker> | undefined }): void {
+    const { share } = holder;
+    if (share === undefined) return;
+    holder.share = undefined;
+    const next = this.#shares.release(share);
+    if (next !== undefined) this.#waiting.join(next);
+  }
+
+  /** Finds connections for those who wait, after one was lost or a claim was given up. */
+  #serve(): void {
+    while (this.#waiting.length > 0) {
+      const connection = this.#takeFree();
+      if (connection === undefined) break;
+      this.#offer(connection, this.#waiting.next());
+    }
+    this.#connectIfNeeded();
   }
 
   #put(connection: UpstreamConnection): void {
@@ -210,6 +259,7 @@ export class ConnectionPool {
   #closeUnused(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const connection of this.#free.filter(({ usableUntilMs }) => nowMs >= usableUntilMs)) connection.destroy();
+    this.#shares.sweep();
   }
 
   #isIdle(): boolean {

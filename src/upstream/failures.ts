@@ -7,6 +7,8 @@ export type UpstreamFailure =
   /** No connection could be made: refused, unreachable, unknown host, TLS. */
   | 'refused'
   | 'connect_timeout'
+  /** The customer uses its share of the connections up; nothing was sent. */
+  | 'share_exceeded'
   /** The time to begin passed while the request waited for a connection; nothing was sent. */
   | 'dispatch_timeout'
   /** Begun, but no head of an answer in time. */
@@ -41,6 +43,15 @@ export class NoneAvailableError extends Error {
   }
 }
 
+/** A customer has as many requests as it may, waiting for its share of the connections included. */
+export class ShareExceededError extends Error {
+  override readonly name = 'ShareExceededError';
+
+  constructor() {
+    super('the customer uses up its share of the connections (upstream.max_connections_per_customer)');
+  }
+}
+
 export class ConnectTimeoutError extends Error {
   override readonly name = 'ConnectTimeoutError';
   readonly code = 'ETIMEDOUT';
@@ -60,6 +71,7 @@ const PROBLEMS_OF_FAILURES = {
   none_available: 'upstream_unavailable',
   refused: 'upstream_unavailable',
   connect_timeout: 'upstream_unavailable',
+  share_exceeded: 'overloaded',
   dispatch_timeout: 'upstream_unavailable',
   response_timeout: 'gateway_timeout',
   total_timeout: 'gateway_timeout',
@@ -78,6 +90,7 @@ export function failureProblem(failure: UpstreamFailure): (typeof PROBLEMS_OF_FA
  */
 export function classifyError(error: unknown, begun: boolean): UpstreamFailure | undefined {
   if (error instanceof InvalidAnswerError) return 'invalid_answer';
+  if (error instanceof ShareExceededError) return 'share_exceeded';
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
   if (BUG_CODE.test(error.code)) return undefined;
   if (begun) return 'reset';

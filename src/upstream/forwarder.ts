@@ -23,8 +23,12 @@ export interface ForwarderOptions {
   readonly responseTimeoutMs: number;
   /** From the call to the answer's last byte in the caller's hands. */
   readonly totalTimeoutMs: number;
-  /** To each upstream. */
+  /** To each upstream; the same holds for the two below. */
   readonly maxConnections: number;
+  /** What one customer has for sure, at most `maxConnections`. */
+  readonly maxConnectionsPerCustomer: number;
+  /** Requests of one customer that wait because it uses its share up. */
+  readonly maxWaitingPerCustomer: number;
   /** Of the upstream's header fields. */
   readonly maxHeaderBytes: number;
   /** Fields of the answer, in lower case, that only the gateway gives: the upstream's own are dropped. */

@@ -4,13 +4,21 @@ import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './answer-head.
 import type { CallerWatch } from './caller-connection.ts';
 import type { Taker } from './connection-pool.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
-import { classifyError, InvalidAnswerError, NoneAvailableError, type UpstreamFailure } from './failures.ts';
+import {
+  classifyError,
+  InvalidAnswerError,
+  NoneAvailableError,
+  ShareExceededError,
+  type UpstreamFailure,
+} from './failures.ts';
 import { requestHead } from './request-head.ts';
 import type { Upstream } from './upstream.ts';
 import type { Exchange, UpstreamConnection } from './upstream-connection.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardRequest {
+  /** Who shares the connections with other customers. */
+  readonly customer: string;
   /** Origin-form path and query for the upstream, approved by the guard; sent as it is. */
   readonly path: string;
   /** Flat, in order, and complete: only Host is added, unless it is the first of them. */
@@ -102,6 +110,7 @@ export class Relay implements Exchange, Taker, Timed {
   deadlineMs = Infinity;
   watchedAt: number | undefined;
   place: Taker['place'];
+  share: Taker['share'];
   #phase: Phase = 'idle';
   #path = '';
   #upstream: Upstream | undefined;
@@ -124,6 +133,10 @@ export class Relay implements Exchange, Taker, Timed {
     this.#request = request;
     this.#context = context;
     this.#totalDeadlineMs = context.clock.monotonicMs() + context.totalTimeoutMs;
+  }
+
+  get customer(): string {
+    return this.#request.customer;
   }
 
   get approvedPath(): string {
@@ -257,7 +270,8 @@ export class Relay implements Exchange, Taker, Timed {
   onDeadline(): void {
     switch (this.#phase) {
       case 'waiting':
-        this.#fail('dispatch_timeout', new Error('no connection became free in time'));
+        if (this.#upstream?.isBeyondShare(this)) this.#fail('share_exceeded', new ShareExceededError());
+        else this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
       case 'begun': {
         const total = this.#context.clock.monotonicMs() >= this.#totalDeadlineMs;
@@ -343,7 +357,7 @@ export class Relay implements Exchange, Taker, Timed {
   ): boolean {
     const { clock, upstreams } = this.#context;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'begun')) return false;
-    if (connection?.hasAnswered === true) return false;
+    if (connection?.hasAnswered === true || failure === 'share_exceeded') return false;
     const other = upstreams.chooseOther(this.#upstream);
     const next = other ?? (connection === undefined ? undefined : upstreams.choose());
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
 import { AnswerParser, type AnswerSink } from './answer-parser.ts';
 import { resetSocket } from './caller-connection.ts';
+import type { Taker } from './connection-pool.ts';
+import type { Share } from './customer-shares.ts';
 import { ConnectionEndedError } from './failures.ts';
 
 /** One request and its answer, from the connection's side. Exactly one of an ended answer and `onError` ends it. */
@@ -47,6 +49,8 @@ export class UpstreamConnection {
   usableUntilMs = 0;
   /** It is not to be used again. The pool's. */
   isRetired = false;
+  /** The claim of the exchange under way. The pool's. */
+  share: Share<Taker> | undefined;
 
   /** `socket`: being made, or made. Its bytes come by {@link receive}. */
   constructor(socket: Socket, mostHeaderBytes: number, owner: ConnectionOwner) {

@@ -24,6 +24,8 @@ export interface UpstreamOptions {
   /** How connections are made. `lookup`: left out where there is no name to look up. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
   readonly maxConnections: number;
+  readonly maxConnectionsPerCustomer: number;
+  readonly maxWaitingPerCustomer: number;
   readonly maxHeaderBytes: number;
   /** Left out: it is judged by requests and connections only. */
   readonly healthCheck?: HealthCheckConfig | undefined;
@@ -66,6 +68,8 @@ export class Upstream implements Balanced {
     this.#pool = new ConnectionPool({
       connect,
       maxConnections: options.maxConnections,
+      maxConnectionsPerCustomer: options.maxConnectionsPerCustomer,
+      maxWaitingPerCustomer: options.maxWaitingPerCustomer,
       maxHeaderBytes,
       clock: options.clock,
       onConnect: (error) => this.#connectEnded(error),
@@ -118,6 +122,11 @@ export class Upstream implements Balanced {
 
   withdraw(taker: Taker): void {
     this.#pool.withdraw(taker);
+  }
+
+  /** See {@link ConnectionPool.isBeyondShare}. */
+  isBeyondShare(taker: Taker): boolean {
+    return this.#pool.isBeyondShare(taker);
   }
 
   /** A request got its whole answer. */

@@ -14,8 +14,12 @@ export interface UpstreamsOptions {
   readonly healthCheck?: HealthCheckConfig | undefined;
   /** How connections are made. `lookup`: left out where there is no name to look up. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
-  /** To each of them. */
+  /** To each of them; the same holds for the two below. */
   readonly maxConnections: number;
+  /** What one customer has for sure, at most `maxConnections`. */
+  readonly maxConnectionsPerCustomer: number;
+  /** Requests of one customer that wait because it uses its share up. */
+  readonly maxWaitingPerCustomer: number;
   /** Of an answer's header fields. */
   readonly maxHeaderBytes: number;
   readonly observer: UpstreamObserver;

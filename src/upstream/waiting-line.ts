@@ -30,13 +30,14 @@ export class WaitingLine<Member extends InLine<Member>> {
     this.#length++;
   }
 
-  /** Does nothing for one that does not wait here. */
-  leave(member: Member): void {
+  /** Returns false, and does nothing, for one that does not wait here. */
+  leave(member: Member): boolean {
     const { place } = member;
-    if (place?.line !== this) return;
+    if (place?.line !== this) return false;
     member.place = undefined;
     this.#places.remove(place);
     this.#length--;
+    return true;
   }
 
   /** The first one, who waits no longer; undefined when nobody waits. */

@@ -38,6 +38,7 @@ describe('the shipped files', () => {
         responseTimeoutMs: 30_000,
         totalTimeoutMs: 120_000,
         maxConnections: 256,
+        maxConnectionsPerCustomer: 64,
         credentials: 'strip',
         preserveHost: false,
       },

@@ -59,6 +59,8 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     responseTimeoutMs: 5000,
     totalTimeoutMs: 5000,
     maxConnections: 8,
+    maxConnectionsPerCustomer: 8,
+    maxWaitingPerCustomer: 100,
     maxHeaderBytes: 16_384,
     ownAnswerNames: OWN_ANSWER_NAMES,
     observer: { changed() {}, retry() {} },

@@ -10,6 +10,7 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 /** Sends a request on what it gets, unless it `declines`. */
 class NotingTaker implements Taker {
+  readonly customer = crypto.randomUUID();
   connection: UpstreamConnection | undefined;
   error: Error | undefined;
   ended = false;
@@ -44,7 +45,14 @@ class NotingTaker implements Taker {
 function openPool({ maxConnections = 2 } = {}) {
   const held = holdConnections();
   const clock = { ms: 0, nowMs: () => clock.ms, monotonicMs: () => clock.ms };
-  const pool = new ConnectionPool({ connect: held.connect, maxConnections, maxHeaderBytes: 16_384, clock });
+  const pool = new ConnectionPool({
+    connect: held.connect,
+    maxConnections,
+    maxConnectionsPerCustomer: maxConnections,
+    maxWaitingPerCustomer: 0,
+    maxHeaderBytes: 16_384,
+    clock,
+  });
   return {
     pool,
     begun: held.begun,

@@ -8,6 +8,7 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 function taker(): Taker {
   return {
+    customer: crypto.randomUUID(),
     onNoConnection() {},
     onConnection(connection) {
       connection.send('GET / HTTP/1.1\r\n\r\n', false, {
@@ -28,6 +29,8 @@ function openPool() {
   const pool = new ConnectionPool({
     connect,
     maxConnections: 2,
+    maxConnectionsPerCustomer: 2,
+    maxWaitingPerCustomer: 0,
     maxHeaderBytes: 16_384,
     clock: new HeldTime(),
     onConnect: (error) => void ends.push(error?.message),

@@ -22,6 +22,8 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     balance: 'least_loaded',
     connectTo: () => connect,
     maxConnections: 1,
+    maxConnectionsPerCustomer: 1,
+    maxWaitingPerCustomer: 0,
     maxHeaderBytes: 16_384,
     observer: { changed() {}, retry: (result) => void retries.push(result) },
     lookup: () => Promise.reject(new Error('there is no name to look up')),
@@ -37,6 +39,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     new ServerResponse(req),
     {
       path: '/',
+      customer: 'acme',
       headers: [],
       beginBefore: 1_000_000,
       beginBeforeWallMs: Number.POSITIVE_INFINITY,

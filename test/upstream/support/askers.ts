@@ -14,6 +14,8 @@ export function ourAsker(port: number): Asker {
   const pool = new ConnectionPool({
     connect: createConnect(new URL(`http://127.0.0.1:${port}`), 5_000),
     maxConnections: 1,
+    maxConnectionsPerCustomer: 1,
+    maxWaitingPerCustomer: 0,
     maxHeaderBytes: 16_384,
     clock: systemClock,
   });
@@ -22,6 +24,7 @@ export function ourAsker(port: number): Asker {
     new Promise((resolve, reject) => {
       const sink = new NotingSink();
       pool.take({
+        customer: 'acme',
         onConnection(connection) {
           const head = `${isHead ? 'HEAD' : 'GET'} / HTTP/1.1\r\nHost: upstream.test\r\n\r\n`;
           connection.send(head, isHead, {

@@ -49,6 +49,8 @@ export async function startGateway(
     responseTimeoutMs: 10_000,
     totalTimeoutMs: 15_000,
     maxConnections: 8,
+    maxConnectionsPerCustomer: forwarderOptions.maxConnections ?? 8,
+    maxWaitingPerCustomer: 1_000,
     maxHeaderBytes: 16_384,
     ownAnswerNames: new Set(['x-request-id']),
     observer: { changed() {}, retry() {} },
@@ -64,6 +66,7 @@ export async function startGateway(
     const forwarded = new Promise<ForwardOutcome>((settled, broken) => {
       forwarder.forward(req, res, {
         path: target,
+        customer: 'acme',
         headers: [],
         beginBefore: systemClock.monotonicMs() + 10_000,
         beginBeforeWallMs: Number.POSITIVE_INFINITY,

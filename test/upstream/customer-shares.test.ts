@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Claimant, CustomerShares } from '../../src/upstream/customer-shares.ts';
+
+class Member implements Claimant<Member> {
+  place: Claimant<Member>['place'];
+  share: Claimant<Member>['share'];
+  readonly customer: string;
+
+  constructor(customer: string) {
+    this.customer = customer;
+  }
+}
+
+function openShares({ maxConnections = 8, maxConnectionsPerCustomer = 2, maxWaitingPerCustomer = 3 } = {}) {
+  const shares = new CustomerShares<Member>({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer });
+  return {
+    shares,
+    claim(customer: string, isForced = false) {
+      const member = new Member(customer);
+      return { member, result: shares.claim(member, isForced) };
+    },
+    release(member: Member): Member | undefined {
+      const { share } = member;
+      if (share === undefined) throw new Error('it holds no claim');
+      member.share = undefined;
+      return shares.release(share);
+    },
+  };
+}
+
+test('a customer claims its share, and more while fewer than half of the connections are claimed', () => {
+  const { claim } = openShares();
+  const results = (customer: string, count: number) => Array.from({ length: count }, () => claim(customer).result);
+  expect(results('greedy', 6)).toEqual(['claimed', 'claimed', 'claimed', 'claimed', 'waiting', 'waiting']);
+  expect(results('other', 3)).toEqual(['claimed', 'claimed', 'waiting']);
+  expect(results('third', 2)).toEqual(['claimed', 'claimed']);
+});
+
+test('a share of all connections means that there are no shares', () => {
+  const { claim } = openShares({ maxConnectionsPerCustomer: 8 });
+  for (let i = 0; i < 20; i++) expect(claim('greedy').result).toBe('claimed');
+});
+
+test('beyond the bound of those who wait, a request is refused; a forced one never is', () => {
+  const { claim } = openShares();
+  for (let i = 0; i < 4 + 3; i++) claim('greedy');
+  expect(claim('greedy').result).toBe('refused');
+  expect(claim('greedy', true).result).toBe('claimed');
+});
+
+test('customers take turns for what is given up', () => {
+  const { claim, release } = openShares({ maxConnectionsPerCustomer: 1 });
+  const held = Array.from({ length: 4 }, () => claim('a').member);
+  claim('b');
+  const waiting = [claim('a').member, claim('a').member, claim('b').member];
+  expect(held.map((each) => release(each))).toEqual([undefined, waiting[0], waiting[2], waiting[1]]);
+});
+
+test('whatever is claimed, released and withdrawn: nobody waits in vain, each customer is served in order', () => {
+  const STEP = fc.record({
+    action: fc.constantFrom('claim', 'claim', 'force', 'release', 'withdraw'),
+    customer: fc.constantFrom('a', 'b', 'c'),
+    at: fc.nat({ max: 20 }),
+  });
+  const OPTIONS = fc.record({
+    maxConnections: fc.integer({ min: 5, max: 9 }),
+    maxConnectionsPerCustomer: fc.integer({ min: 1, max: 4 }),
+    maxWaitingPerCustomer: fc.integer({ min: 0, max: 4 }),
+  });
+  fc.assert(
+    fc.property(OPTIONS, fc.array(STEP, { maxLength: 80 }), (options, steps) => {
+      const { shares, claim, release } = openShares(options);
+      let holding: Member[] = [];
+      let waiting: Member[] = [];
+      const of = (customer: string, members: Member[]) => members.filter((each) => each.customer === customer);
+      for (const { action, customer, at } of steps) {
+        if (action === 'claim' || action === 'force') {
+          const { member, result } = claim(customer, action === 'force');
+          if (result === 'claimed') holding.push(member);
+          if (result === 'waiting') waiting.push(member);
+          if (result === 'refused') expect(of(customer, waiting)).toHaveLength(options.maxWaitingPerCustomer);
+        } else if (action === 'release') {
+          const member = holding[at % Math.max(1, holding.length)];
+          if (member === undefined) continue;
+          holding = holding.filter((each) => each !== member);
+          const next = release(member);
+          if (next === undefined) continue;
+          expect(next).toBe(of(next.customer, waiting)[0]);
+          waiting = waiting.filter((each) => each !== next);
+          holding.push(next);
+        } else {
+          const member = waiting[at % Math.max(1, waiting.length)];
+          if (member === undefined) continue;
+          shares.withdraw(member);
+          waiting = waiting.filter((each) => each !== member);
+        }
+        shares.sweep();
+        expect(shares.waitingCount).toBe(waiting.length);
+        for (const each of waiting) {
+          expect(shares.isWaiting(each)).toBe(true);
+          expect(of(each.customer, holding).length).toBeGreaterThanOrEqual(options.maxConnectionsPerCustomer);
+          expect(holding.length).toBeGreaterThanOrEqual(Math.floor(options.maxConnections / 2));
+        }
+      }
+    }),
+  );
+});
