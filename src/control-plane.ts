@@ -96,7 +96,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     clock,
     opened,
   );
-  const opsUrl = await openListener(opsServer, 'ops', config.ops, opened);
+  const opsUrl = await openListener(opsServer, 'ops', config, opened);
 
   const reloader = new Reloader({
     running: config,
@@ -136,7 +136,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     clock,
     opened,
   );
-  const adminUrl = config.admin && (await openListener(adminServer, 'admin', config.admin, opened));
+  const adminUrl = config.admin && (await openListener(adminServer, 'admin', config, opened));
 
   function openAdmin(config: Config) {
     if (config.admin?.token !== undefined && config.admin.token.length < SHORT_TOKEN_LENGTH) {

@@ -8,6 +8,7 @@ import { Server as TlsServer } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemScheduler } from './clock.ts';
 import type { Config, ListenConfig } from './config/config.ts';
+import { portVariable } from './config/port-variable.ts';
 import { TrustedProxies } from './edge/client-address.ts';
 import { createConnections } from './edge/connections.ts';
 import { createChallenges } from './edge/credentials.ts';
@@ -208,7 +209,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     },
 
     async listen() {
-      const url = await openListener(publicServer, 'listen', config.listen, held);
+      const url = await openListener(publicServer, 'listen', config, held);
       // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
       await instances.start();
       return url;
@@ -222,11 +223,14 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
 /** Binds a listener that goes down with the rest. As {@link listen}. */
 export async function openListener(
   server: Server | TlsServer,
-  name: string,
-  address: { host: string; port: number },
+  name: 'listen' | 'ops' | 'admin',
+  config: Config,
   opened: AsyncDisposableStack,
 ): Promise<string> {
-  const url = await listen(server, name, address);
+  const address = config[name];
+  if (address === undefined) throw new Error(`the configuration has no section ${name}`);
+  const { host, port } = address;
+  const url = await listen(server, name, { host, port, portVariable: portVariable(config, name) });
   opened.defer(() => {
     server.close();
     server.closeAllConnections();

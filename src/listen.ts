@@ -3,6 +3,13 @@ import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { isIPv6 } from 'node:net';
 
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** The environment variable that the port was taken from. */
+  readonly portVariable?: string | undefined;
+}
+
 /**
  * Binds `server` and resolves to the URL it can be reached at; port 0 takes any free one. A failure says which
  * setting to change. `name` is the section of the configuration.
@@ -10,7 +17,7 @@ import { isIPv6 } from 'node:net';
 export async function listen(
   server: Server | TlsServer,
   name: string,
-  { host, port }: { host: string; port: number },
+  { host, port, portVariable }: ListenAddress,
 ): Promise<string> {
   server.listen(port, host);
   try {
@@ -18,7 +25,8 @@ export async function listen(
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === 'EADDRINUSE' ? 'something else listens there already' : message;
-    throw new Error(`cannot listen on ${host}:${port}: ${reason}; choose another ${name}.host or ${name}.port`);
+    const hint = portVariable === undefined ? '' : ` (${portVariable}=0 in the environment takes any free port)`;
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; choose another ${name}.host or ${name}.port${hint}`);
   }
   const address = server.address();
   const boundPort = address !== null && typeof address === 'object' ? address.port : port;

@@ -4,6 +4,7 @@
  * The values of `${NAME}` in the configuration file reach them as part of the parsed configuration.
  */
 import type { Config } from '../config/config.ts';
+import { pathKey } from '../config/problems.ts';
 import type { Environment } from '../config/substitute.ts';
 
 /** Read by Node.js, the libraries it links, or the operating system's loader; none of them is a place for secrets. */
@@ -44,7 +45,9 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
 
 /** The admin listener and reading the file are the primary's alone; what the file has as written may be secret. */
 export function workerConfig({ admin: _, ...rest }: Config): Config {
-  return { ...rest, expressions: new Map(), source: { namedFiles: [], digest: '' } };
+  // What a worker names when its port is taken.
+  const expressions = new Map([...rest.expressions].filter(([key]) => key === pathKey(['listen', 'port'])));
+  return { ...rest, expressions, source: { namedFiles: [], digest: '' } };
 }
 
 /**

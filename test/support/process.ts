@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const QUICK_START = fileURLToPath(new URL('../../bin/quick-start.js', import.meta.url));
+const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface ProcessSettings {
   readonly args: readonly string[];
@@ -41,7 +43,15 @@ export async function runProgram(settings: ProcessSettings): Promise<Finished> {
 
 /** Starts `start` with the given arguments and waits until the gateway says that it runs. Killed when the test ends. */
 export async function startProgram({ args, env }: ProcessSettings): Promise<RunningGateway> {
-  const { child, finished, output, sawLine } = launch({ args: ['start', ...args], ...(env && { env }) });
+  return await untilStarted(launch({ args: ['start', ...args], ...(env && { env }) }));
+}
+
+/** What `npm start` runs. As {@link startProgram}. */
+export async function startQuickStart(env: Readonly<Record<string, string>>): Promise<RunningGateway> {
+  return await untilStarted(launch({ args: [], env }, QUICK_START));
+}
+
+async function untilStarted({ child, finished, output, sawLine }: ReturnType<typeof launch>): Promise<RunningGateway> {
   const started = await Promise.race([sawLine('tollgate started'), finished]);
   if ('stderr' in started) throw new Error(`the gateway ended: ${started.stderr}`);
   if (child.pid === undefined) throw new Error('the gateway has no process');
@@ -57,8 +67,9 @@ export async function startProgram({ args, env }: ProcessSettings): Promise<Runn
   };
 }
 
-function launch({ args, env = {} }: ProcessSettings) {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+function launch({ args, env = {} }: ProcessSettings, program = MAIN) {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: REPOSITORY,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
