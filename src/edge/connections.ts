@@ -36,8 +36,6 @@ export interface ConnectionsOptions {
 const FIRST_REQUEST_MS = 1000;
 /** Connections beyond the limit: of those who are told that the gateway is overloaded, and of those not closed yet. */
 const MOST_SURPLUS = 512;
-/** Requests that are parsed on an ending connection before it is not read any more: Node.js keeps an object for each. */
-const MOST_DROPPED = 100;
 /** So many are looked at to find one that does nothing; the next look begins behind them. */
 const LOOKED_AT = 64;
 /** How often stalled answers are looked for: the error of their timeout. */
@@ -74,8 +72,8 @@ interface Connection {
   newest: ServerResponse | undefined;
   /** An answer ends the connection: what came after its request is not worked on (RFC 9112 §9.6). */
   isEnding: boolean;
-  /** Requests that came after the one whose answer ends the connection. */
-  dropped: number;
+  /** What comes after the request whose answer ends the connection is read and thrown away. */
+  isDiscarding: boolean;
   /** Monotonic ms: the gateway did not read from the connection until then, as far as is known. */
   unreadUntilMs: number;
   /** Runs out when the rest of a request head does not arrive although the gateway reads again. */
@@ -136,7 +134,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       underWay: 0,
       newest: undefined,
       isEnding: false,
-      dropped: 0,
+      isDiscarding: false,
       unreadUntilMs: Number.NEGATIVE_INFINITY,
       lateHeadTimer: undefined,
       held: undefined,
@@ -219,12 +217,10 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     else hold(connection, { req, res });
   };
 
-  /**
-   * Reads on for a while: closing a connection with unread bytes resets it, and discards what the kernel still has to send.
-   */
   function drop(connection: Connection): void {
-    connection.dropped++;
-    if (connection.dropped === MOST_DROPPED) readNoMore(connection.socket, () => true);
+    if (connection.isDiscarding) return;
+    connection.isDiscarding = true;
+    discardInput(connection.socket);
   }
 
   function start(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
@@ -400,4 +396,19 @@ function readNoMore(socket: Socket, isWanted: () => boolean): void {
 function readAgain(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
   socket.resume();
+}
+
+/**
+ * Reads on from an ending connection without parsing: Node.js keeps an object for each parsed request. Bytes that arrive at
+ * a closed connection, or are unread when it is closed, reset it, and the end of the last response with it: so it is
+ * closed in two steps (RFC 9112 §9.6), where Node.js would close it at once.
+ */
+function discardInput(socket: Socket): void {
+  socket.destroySoon = () => endAndLinger(socket);
+  // Not within the parser's own call, in which it hands over the requests of one packet.
+  process.nextTick(() => {
+    for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
+    // The first listener of anybody else's makes Node.js take the connection from its parser.
+    socket.on('data', () => {});
+  });
 }

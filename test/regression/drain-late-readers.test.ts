@@ -47,7 +47,8 @@ async function readRest(socket: Socket) {
   });
   const end = await new Promise<'closed' | 'reset'>((resolve) => {
     socket.once('end', () => resolve('closed'));
-    socket.once('error', () => resolve('reset'));
+    socket.once('close', () => resolve('reset'));
+    if (socket.destroyed) resolve('reset');
   });
   return { contentBytes: received.match(/x/g)?.length ?? 0, isWhole: isWhole(received), end };
 }
@@ -171,4 +172,27 @@ it('in a drain, requests that were pipelined before are answered, and later ones
   ]);
   expect(backend.seen.map(({ url }) => url)).not.toContain('/api/v1/conversations/late');
   await closed;
+});
+
+it('in a drain, a client that goes on pipelining and reads late gets all of the last response', async () => {
+  const held: ServerResponse[] = [];
+  const content = 'x'.repeat(2_000_000);
+  const { gateway, key } = await startSystem({
+    answer: (_req, res) => void held.push(res),
+    config: { shutdown: { not_ready_ms: 1, drain_ms: 20_000 } },
+  });
+  const socket = await ask(gateway.public, request(key));
+  await expect.poll(() => held.length).toBe(1);
+  const closed = gateway.close();
+  await stopsListening(gateway.public);
+  const pipelining = setInterval(() => socket.write(request(key).repeat(100)), 5);
+  onTestFinished(() => clearInterval(pipelining));
+  await severalLooks();
+  held[0]?.end(content);
+  await expect.poll(() => gateway.logs.filter(({ msg }) => msg === 'request').length).toBe(1);
+  await severalLooks();
+  clearInterval(pipelining);
+  expect(await readRest(socket)).toMatchObject({ contentBytes: content.length, isWhole: true });
+  await closed;
+  expect(held).toHaveLength(1);
 });
