@@ -64,7 +64,7 @@ interface Connection {
   hasAsked: boolean;
   /** A response was completed. The client may not have read it yet. */
   hasAnswered: boolean;
-  /** What the socket had read when the last request was complete. */
+  /** `bytesRead` of the socket at the last request: if it grew since, part of another request has arrived. */
   bytesReadWithRequests: number;
   /** Requests whose answers the system has not taken yet. */
   underWay: number;
@@ -72,11 +72,11 @@ interface Connection {
   newest: ServerResponse | undefined;
   /** An answer ends the connection: what came after its request is not worked on (RFC 9112 §9.6). */
   isEnding: boolean;
-  /** What comes after the request whose answer ends the connection is read and thrown away. */
+  /** Input behind the last request of the connection is read and discarded. */
   isDiscarding: boolean;
-  /** Monotonic ms: the gateway did not read from the connection until then, as far as is known. */
+  /** Monotonic ms: the last time at which the gateway is known not to have read from the connection. */
   unreadUntilMs: number;
-  /** Runs out when the rest of a request head does not arrive although the gateway reads again. */
+  /** Fires if the rest of a request head does not arrive after the gateway reads again. */
   lateHeadTimer: NodeJS.Timeout | undefined;
   held: Held[] | undefined;
   /** What the caller had not taken when it was looked at, and since when it has not taken more. */
@@ -241,7 +241,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (connection.held !== undefined) startHeld(connection, connection.held);
   }
 
-  /** Starts as many as may be worked on; on an ending connection drops them. */
+  /** Starts as many held requests as the limit allows; drops all of them on an ending connection. */
   function startHeld(connection: Connection, held: Held[]): void {
     while (!connection.isEnding && connection.underWay < limits.pipelined) {
       const next = held.shift();
@@ -399,16 +399,16 @@ function readAgain(socket: Socket): void {
 }
 
 /**
- * Reads on from an ending connection without parsing: Node.js keeps an object for each parsed request. Bytes that arrive at
- * a closed connection, or are unread when it is closed, reset it, and the end of the last response with it: so it is
- * closed in two steps (RFC 9112 §9.6), where Node.js would close it at once.
+ * Reads and discards the input of a connection whose last request was received. Not through Node.js's parser, which keeps
+ * an object for each request. Input that is unread at the close, or comes after it, resets the connection and discards
+ * the end of the last response; so the connection is closed in two steps (RFC 9112 §9.6), not at once as Node.js does.
  */
 function discardInput(socket: Socket): void {
   socket.destroySoon = () => endAndLinger(socket);
-  // Not within the parser's own call, in which it hands over the requests of one packet.
+  // The parser is running: it emits the requests of one packet in one call.
   process.nextTick(() => {
     for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
-    // The first listener of anybody else's makes Node.js take the connection from its parser.
+    // Adding a listener makes Node.js detach its parser from the connection.
     socket.on('data', () => {});
   });
 }

@@ -30,8 +30,8 @@ export function createDrain(
       return new Promise((resolve) => {
         const look = setInterval(() => connections.closeIdle(), LOOK_MS);
         const cut = setTimeout(() => connections.destroyAll(), deadlineMs);
-        // Not close() of Node.js's HTTP server: it takes a connection for idle once its response was handed over to be
-        // written, and destroys it with what the client has not taken yet.
+        // Not close() of Node.js's HTTP server: it treats a connection as idle once its response was passed to end(), and
+        // destroys it with the bytes that the client has not received yet.
         NetServer.prototype.close.call(server, () => {
           clearInterval(look);
           clearTimeout(cut);

@@ -20,7 +20,7 @@ export interface Exchange {
   plan: string;
   customer?: string;
   keyId?: string;
-  /** It was recorded, and is not in flight any more. */
+  /** Set once its end is recorded and it no longer counts as in flight. */
   isOver?: true;
   /** How the quota was decided, where it was. */
   quota?: QuotaMode;

@@ -34,7 +34,7 @@ export function endWith(socket: EndingSocket, answer: (() => string) | undefined
   });
 }
 
-/** Sends what is written and the end of the connection, and closes it when the client has, or {@link LINGER_MS} later. */
+/** Half-closes a connection behind the bytes written so far. Closes it once the client has, or after {@link LINGER_MS}. */
 export function endAndLinger(socket: Socket): void {
   socket.end();
   const cut = setTimeout(() => socket.destroy(), LINGER_MS);

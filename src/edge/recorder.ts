@@ -45,7 +45,7 @@ export interface Recorder {
   unparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
   /** A customer cannot be served because of how it is set up; operators must know. */
   limitMissing(exchange: Exchange, reason: string): void;
-  /** `exchange`: of the request that met the bug, unless there is none yet. It is over, unless it was before. */
+  /** Logs the error, and records the end of the request that met it; undefined if there is none yet. */
   bug(error: unknown, exchange: Exchange | undefined): void;
 }
 
@@ -71,7 +71,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   let inFlight = 0;
 
   function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
-    // A bug may be met after the request was over.
+    // A request may meet a bug after its end was recorded.
     if (exchange.isOver) return;
     exchange.isOver = true;
     const { req, requestId, route, plan } = exchange;

@@ -33,11 +33,11 @@ export interface ForwardRequest {
    */
   answerHeaders(): string[];
   /**
-   * Called once, when all is over. With `failed` it is for the receiver to answer the client, or, with `headSent`, to
-   * close its connection so that it notices.
+   * Called once, at the end of the exchange. With `failed` the receiver must answer the client, or, with `headSent`, close
+   * its connection so that the client notices the truncation.
    */
   settled(outcome: ForwardOutcome): void;
-  /** Called once instead, on a bug; for the receiver to answer the client, or to close its connection if the head was sent. */
+  /** Called once instead, on a bug. The receiver must answer the client, or close its connection if the head was sent. */
   broken(error: unknown): void;
 }
 
