@@ -47,7 +47,10 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
     version,
     configHash: config.hash,
     configLoadedAtMs: startedAtMs,
-    storeIsWiped: () => store.status().wiped,
+    storeIsDoubtful: () => {
+      const { wiped, empty, evicted } = store.status();
+      return wiped || empty || evicted;
+    },
     upstreams,
     highestUsage,
     droppedLogLines: droppedLines,

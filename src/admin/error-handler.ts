@@ -3,7 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
-import { InvalidCursorError, StoreUnavailableError, StoreWipedError } from '../store/store.ts';
+import { InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
 import { actorOf } from './actor.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
 import { peerAddressOf } from './peer-address.ts';
@@ -41,11 +41,11 @@ function problemOf(error: unknown): Problem {
       headers: ['Retry-After', '1'],
     };
   }
-  if (error instanceof StoreWipedError) {
+  if (error instanceof StoreDoubtError) {
+    const fault = error.doubt === 'evicted' ? 'has evicted keys' : 'has lost its data';
     return {
       code: 'store_unavailable',
-      detail:
-        'The store has lost its data: restore it, or declare that it is meant as it is with "tollgate store init".',
+      detail: `The store ${fault}: restore it, or declare that it is meant as it is with "tollgate store init".`,
       headers: ['Retry-After', '1'],
     };
   }

@@ -74,6 +74,8 @@ export function statusRoute(status: () => GatewayStatus): Router {
           up: store.up,
           reached: store.reached,
           wiped: store.wiped,
+          empty: store.empty,
+          evicted: store.evicted,
           refusing: store.refusing,
           last_error: store.lastError ?? null,
         },

@@ -137,7 +137,7 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_degraded',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: '1 while the store, which was reached before, cannot be reached, refuses what quotas have to write or has lost its data; else 0.',
+    help: '1 while the store, which was reached before, cannot be reached, refuses what quotas have to write, or cannot prove that a key does not exist because it lost its data, has no record or evicted keys; else 0.',
     labels: {},
   },
   storeRefusing: {

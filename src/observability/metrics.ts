@@ -106,8 +106,8 @@ export interface MetricsOptions {
   readonly configHash: string;
   /** Wall time in ms at which the running configuration was loaded. */
   readonly configLoadedAtMs: number;
-  /** Whether the store has lost its data; asked at each scrape. */
-  readonly storeIsWiped: () => boolean;
+  /** Whether what the store does not know may exist all the same; asked at each scrape. */
+  readonly storeIsDoubtful: () => boolean;
   /** The customers that have used most of their limits, asked at each scrape. */
   readonly highestUsage: (count: number) => readonly CustomerUsage[];
   /** By origin, asked at each scrape. */
@@ -152,7 +152,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.connections, registry, () => connections);
   measuredGauge(define.storeUp, registry, () => Number(storeUp));
   measuredGauge(define.degraded, registry, () =>
-    Number((storeReached && !storeUp) || storeRefusing || options.storeIsWiped()),
+    Number((storeReached && !storeUp) || storeRefusing || options.storeIsDoubtful()),
   );
   measuredGauge(define.storeRefusing, registry, () => Number(storeRefusing));
   const damagedWindows = createCounter(define.damagedWindows, registry);

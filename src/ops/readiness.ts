@@ -3,7 +3,7 @@ import type { StoreStatus } from '../store/store.ts';
 export interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
-  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'refusing'>;
+  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
   /** Whether requests can be sent to any upstream. */
   readonly upstreamUp: boolean;
 }
@@ -14,6 +14,8 @@ export type ReadinessReason =
   | 'draining'
   | 'store_unreachable'
   | 'store_wiped'
+  | 'store_empty'
+  | 'store_evicted'
   | 'store_refusing'
   | 'upstream_down';
 
@@ -36,6 +38,8 @@ export function assessReadiness({ configLoaded, draining, store, upstreamUp }: R
   if (reasons.length > 0) return { status: 'not_ready', reasons };
   if (!store.up) reasons.push('store_unreachable');
   if (store.wiped) reasons.push('store_wiped');
+  if (store.empty) reasons.push('store_empty');
+  if (store.evicted) reasons.push('store_evicted');
   if (store.refusing) reasons.push('store_refusing');
   if (!upstreamUp) reasons.push('upstream_down');
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };

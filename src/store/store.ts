@@ -290,6 +290,10 @@ export interface StoreStatus {
   readonly invalidation: 'connected' | 'disconnected';
   /** The store lost its data since this gateway saw it: what it does not know is no longer proof of anything. */
   readonly wiped: boolean;
+  /** The store has no record at all, as one that lost its data has none. */
+  readonly empty: boolean;
+  /** The store threw records away for want of memory, or may have. */
+  readonly evicted: boolean;
   /** The store can be reached and refuses what quotas have to write: they are decided without it. */
   readonly refusing: boolean;
 }
@@ -366,11 +370,22 @@ export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }
 
-/** The store answered and has no such record, but it lost its data: there may well have been one. */
-export class StoreWipedError extends StoreUnavailableError {
-  override readonly name = 'StoreWipedError';
+/** Why a record that the store does not have may exist all the same. */
+export type StoreDoubt = 'wiped' | 'empty' | 'evicted';
 
-  constructor() {
-    super('the store has lost its data: what it does not know may exist all the same');
+const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
+  wiped: 'the store has lost its data',
+  empty: 'the store has no record at all',
+  evicted: 'the store has evicted keys',
+};
+
+/** The store answered and has no such record, but that proves nothing. */
+export class StoreDoubtError extends StoreUnavailableError {
+  override readonly name = 'StoreDoubtError';
+  readonly doubt: StoreDoubt;
+
+  constructor(doubt: StoreDoubt) {
+    super(`${DOUBTS[doubt]}: what it does not know may exist all the same`);
+    this.doubt = doubt;
   }
 }

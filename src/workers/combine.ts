@@ -17,6 +17,8 @@ export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]
     ...(lastError !== undefined && { lastError }),
     invalidation: isPushed && stores.length > 0 ? 'connected' : 'disconnected',
     wiped: own.wiped || stores.some((store) => store.wiped),
+    empty: own.empty || stores.some((store) => store.empty),
+    evicted: own.evicted || stores.some((store) => store.evicted),
     refusing: own.refusing || stores.some((store) => store.refusing),
   };
 }

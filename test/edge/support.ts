@@ -96,7 +96,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     version: '1.2.3',
     configHash: 'abc123',
     configLoadedAtMs: 0,
-    storeIsWiped: () => false,
+    storeIsDoubtful: () => false,
     upstreams: () => [],
     highestUsage: () => [],
     droppedLogLines: () => 0,

@@ -26,7 +26,7 @@ async function processMetricNames(): Promise<string[]> {
     version: '1',
     configHash: 'x',
     configLoadedAtMs: 0,
-    storeIsWiped: () => false,
+    storeIsDoubtful: () => false,
     highestUsage: () => [],
     upstreams: () => [],
     droppedLogLines: () => 0,

@@ -4,7 +4,7 @@ import { assessReadiness } from '../../src/ops/readiness.ts';
 const READY = {
   configLoaded: true,
   draining: false,
-  store: { reached: true, up: true, wiped: false, refusing: false },
+  store: { reached: true, up: true, wiped: false, empty: false, evicted: false, refusing: false },
   upstreamUp: true,
 };
 
@@ -12,16 +12,13 @@ it.each([
   ['everything is there', READY, 'ready', []],
   [
     'a store that was reached is lost',
-    { ...READY, store: { reached: true, up: false, wiped: false, refusing: false } },
+    { ...READY, store: { ...READY.store, up: false } },
     'degraded',
     ['store_unreachable'],
   ],
-  [
-    'the store has lost its data',
-    { ...READY, store: { reached: true, up: true, wiped: true, refusing: false } },
-    'degraded',
-    ['store_wiped'],
-  ],
+  ['the store has lost its data', { ...READY, store: { ...READY.store, wiped: true } }, 'degraded', ['store_wiped']],
+  ['the store has no record', { ...READY, store: { ...READY.store, empty: true } }, 'degraded', ['store_empty']],
+  ['Redis evicted keys', { ...READY, store: { ...READY.store, evicted: true } }, 'degraded', ['store_evicted']],
   [
     'the store refuses reservations',
     { ...READY, store: { ...READY.store, refusing: true } },
@@ -31,7 +28,7 @@ it.each([
   ['no upstream is in service', { ...READY, upstreamUp: false }, 'degraded', ['upstream_down']],
   [
     'the store was never reached',
-    { ...READY, store: { reached: false, up: false, wiped: false, refusing: false } },
+    { ...READY, store: { ...READY.store, reached: false, up: false } },
     'not_ready',
     ['store_never_reached'],
   ],
@@ -39,7 +36,7 @@ it.each([
   ['it drains', { ...READY, draining: true }, 'not_ready', ['draining']],
   [
     'it drains without a store',
-    { ...READY, draining: true, store: { reached: true, up: false, wiped: false, refusing: false } },
+    { ...READY, draining: true, store: { ...READY.store, up: false } },
     'not_ready',
     ['draining'],
   ],

@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { acceptAsEmpty } from '../support/redis-system.ts';
 import { storeContract } from './contract.ts';
 
 let redis: RedisServer;
@@ -11,8 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-storeContract('the Redis store', (observer) => {
+storeContract('the Redis store', async (observer) => {
   storeNumber += 1;
   const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
+  await acceptAsEmpty(redis, settings.keyPrefix);
   return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
 });

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { acceptAsEmpty } from '../support/redis-system.ts';
 import { giveBack, RecordingObserver, request } from './contract.ts';
 
 const SHA256 = 'a'.repeat(64);
@@ -36,7 +37,7 @@ test('an absent Redis does not keep the store from opening; it is reached as soo
   await start({ port });
   await observer.until(true);
   expect(store.status()).toMatchObject({ up: true, reached: true });
-  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
   expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
   expect(observer.changes.map(({ up }) => up)).toEqual([false, true]);
 });
@@ -73,7 +74,7 @@ test('a Redis that takes connections and says nothing does not keep the store fr
 
   redis.resume();
   await observer.until(true);
-  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
 });
 
 test('a Redis that dies is unavailable at once, and is used again when it is back', async () => {
@@ -135,7 +136,7 @@ test('a record that is not read in time rejects, and the store is up again once 
 
   redis.resume();
   await observer.until(true);
-  expect(await store.records.findKey(SHA256)).toBeUndefined();
+  expect(await store.records.findCustomer('acme')).toBeUndefined();
 });
 
 test('a silent Redis makes one call wait: those after it reject at once, until Redis answers', async () => {
@@ -179,7 +180,7 @@ test('a store that nobody calls notices that Redis fell silent', async () => {
   const { store, observer } = await open(redis.url, 50, 50);
   // Until the server was looked at; then nothing is under way whose reply could be missed.
   const isAnswered = () =>
-    store.records.findKey(SHA256).then(
+    store.records.findCustomer('acme').then(
       () => true,
       () => false,
     );
@@ -264,6 +265,7 @@ test('a server that would lose or bloat what it stores is warned of, once', asyn
   const redis = await start({
     args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru', '--hash-max-ziplist-entries', '128'],
   });
+  await acceptAsEmpty(redis, 'test');
   const { store, observer, warnings } = await open(redis.url);
   await expect.poll(() => warnings).toHaveLength(2);
   expect(warnings[0]).toContain('maxmemory-policy allkeys-lru');

@@ -13,7 +13,7 @@ function metricsOf({ version = '1', usage = {}, upstreamUp }: Facts = {}): Metri
     version,
     configHash: `hash-${version}`,
     configLoadedAtMs: 1000,
-    storeIsWiped: () => false,
+    storeIsDoubtful: () => false,
     upstreams: () => (upstreamUp === undefined ? [] : [{ url: 'http://a', up: upstreamUp }]),
     highestUsage: () => Object.entries(usage).map(([customer, ratio]) => ({ customer, ratio })),
     droppedLogLines: () => 1,

@@ -87,6 +87,8 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
       ...(lastError !== undefined && { lastError }),
       invalidation: 'connected',
       wiped: false,
+      empty: false,
+      evicted: false,
       refusing: refusals.refusing,
     }),
     close: async () => {

@@ -26,6 +26,11 @@ export interface RedisChannel {
    * @throws StoreUnavailableError for whatever `operation` rejects with.
    */
   run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T>;
+  /**
+   * The same without telling the observer. Rejects with StoreUnavailableError when it cannot be sent, and else with what
+   * `operation` rejects with.
+   */
+  attempt<T>(operation: (redis: RedisClient) => Promise<T>): Promise<T>;
   /** For what must be asked of each server: in a cluster one channel to each master. */
   readonly servers: readonly RedisChannel[];
   /** How every name can be found, as the servers themselves have it now. Rejects with StoreUnavailableError. */

@@ -94,6 +94,10 @@ export class ClusterChannel implements RedisChannel {
     }
   }
 
+  attempt<T>(operation: (redis: RedisClient) => Promise<T>): Promise<T> {
+    return this.#inTime(operation(this.client));
+  }
+
   /** Each command has a deadline of its own on its connection; an operation of several must not add them up. */
   #inTime<T>(result: Promise<T>): Promise<T> {
     const { commandTimeoutMs } = this.#options;

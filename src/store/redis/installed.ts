@@ -1,30 +1,27 @@
 /**
- * Whether the store still is the one that this gateway began with.
+ * Whether what the store does not know can be taken not to exist. That is in doubt when the store lost its data or holds
+ * no record at all (see installation-mark.ts), and when Redis evicted keys (see evictions.ts).
  *
- * `<prefix>:installed` holds a random id, written into an empty prefix only. Who has seen it and finds it gone, or finds
- * another one, knows that the data was lost: what the store does not know is no proof any more that it does not exist.
- * That ends when the id is back, because a backup was restored, or when somebody wrote an id that begins with `init-`:
- * the empty store is meant.
+ * `<prefix>:installed` holds the mark of the installation; in a cluster each part of the slots has one more, and a read
+ * of a record takes the mark of its part along.
  *
- * A prefix that other programs filled before has no id; nothing is written there, and nothing is checked.
- *
- * A master of a cluster may lose what it holds while the others keep theirs. So the id stands in each part of the slots
- * once more, and who looks for a record reads the one of its part.
- *
- * Every read of a record brings the id along, Redis pushes its changes, and each new connection asks for it. So there is
- * no timer.
+ * Each read of a record brings the mark along, Redis pushes its changes, and each new connection asks for it. So there
+ * is no timer.
  */
+import { setTimeout } from 'node:timers/promises';
+import { StoreDoubtError } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';
 import { PART_TAGS, partOf, slotOf } from './cluster-slots.ts';
-import { everyName, installedName, installedPartName, instancesName } from './key-names.ts';
+import { Evictions } from './evictions.ts';
+import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
+import { CUSTOMER_RECORDS, everyName, installedName, installedPartName, KEY_RECORDS } from './key-names.ts';
 import { SessionTask } from './session-task.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
-const MEANT_PREFIX = 'init-';
 const SCAN_COUNT = '1000';
-/** On a server shared with more than a million foreign keys it stays open whether the prefix is empty. */
-const MAX_SCAN_STEPS = 1000;
+/** A gateway that starts on an empty cluster has written every mark after this time. */
+const START_MS = 200;
 
 export interface InstalledOptions {
   /** The connection on which records are read. */
@@ -37,67 +34,95 @@ export interface InstalledOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-interface Held {
-  readonly name: string;
-  readonly id: string | null;
-}
-
 export class Installed {
   readonly #options: InstalledOptions;
-  readonly #asking: SessionTask;
-  #remembered: string | undefined;
-  /** Only the first connection may find an empty prefix that is new; a later one finds one that was emptied. */
-  #hasAsked = false;
+  readonly #mark = new InstallationMark();
+  readonly #evictions: Evictions;
+  readonly #establishing: SessionTask;
   /** This gateway began to write the id, and perhaps did not finish. */
   #isFirst = false;
-  /** Names that do not hold the id any more. */
-  readonly #lost = new Set<string>();
-  #wiped = false;
+  #state: DataState = 'unknown';
+  /** Marks to which `lost-…` is being written. */
+  readonly #marking = new Set<string>();
 
   constructor(options: InstalledOptions) {
     const { connection, onFailure } = options;
     this.#options = options;
-    this.#asking = new SessionTask({
+    this.#evictions = new Evictions(options);
+    this.#establishing = new SessionTask({
       session: () => connection.sessions,
-      work: async () => {
-        const held = await (this.#hasAsked ? this.#ask() : this.#askOrWrite());
-        this.#hasAsked = true;
-        this.#seeAll(held);
-      },
+      work: () =>
+        this.#establish().catch((error: unknown) => {
+          // What was found out before it failed may be of another time than what will be.
+          this.#mark.disturbed();
+          throw error;
+        }),
+      onUndone: () => this.#mark.disturbed(),
       onFailure,
     });
   }
 
   get wiped(): boolean {
-    return this.#wiped;
+    return this.#state === 'wiped';
   }
 
-  /** Which name would be lost together with this one. */
-  nameNear(name: string): string {
+  /** No record was found, and none has come since. */
+  get empty(): boolean {
+    return this.#state === 'empty';
+  }
+
+  /** Redis evicted keys, perhaps records. */
+  get evicted(): boolean {
+    return this.#evictions.happened;
+  }
+
+  /** Which mark would be lost together with this name. */
+  markNear(name: string): string {
     const { connection, keyPrefix } = this.#options;
     const tag = connection.isCluster ? PART_TAGS[partOf(slotOf(name))] : undefined;
     return tag === undefined ? installedName(keyPrefix) : installedPartName(keyPrefix, tag);
   }
 
-  /** Takes what such a name holds now; true when the store counts as wiped. */
-  see({ name, id }: Held): boolean {
-    const isOurs = id === this.#remembered || (id === null && this.#remembered === undefined);
-    if (isOurs) {
-      this.#lost.delete(name);
-    } else if (id !== null && (this.#remembered === undefined || id.startsWith(MEANT_PREFIX))) {
-      this.#remembered = id;
-      this.#lost.clear();
-    } else {
-      this.#lost.add(name);
-    }
-    this.#setWiped(this.#lost.size > 0);
-    return this.#wiped;
+  /** Takes what a mark holds now. */
+  see(mark: Mark): void {
+    this.#seeAll([mark]);
+    if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.redo();
   }
 
-  /** Writes a new id that says that the store is meant as it is. */
+  /** A record was read or written: the store is not empty. */
+  sawRecord(): void {
+    if (this.#mark.hasRecord) return;
+    this.#mark.sawRecord();
+    this.#told();
+  }
+
+  /** A record of this name was written or deleted. */
+  recordChanged(name: string): void {
+    if (this.#mark.hasRecord) return;
+    this.#options.connection.client.exists(name).then(
+      (count) => count > 0 && this.sawRecord(),
+      // The next read that finds a record says the same.
+      () => undefined,
+    );
+  }
+
+  /**
+   * To be called where nothing was found, after the mark was seen.
+   * @throws StoreDoubtError when that does not prove that nothing exists. A store without records is believed in what it
+   *   says of anything but keys: that is for operators, who see what state it is in.
+   */
+  async requireProof(what: 'key' | 'other'): Promise<void> {
+    const { state } = this.#mark;
+    if (state === 'wiped') throw new StoreDoubtError('wiped');
+    if (what === 'key' && state !== 'whole') throw new StoreDoubtError('empty');
+    if (await this.#evictions.happenedBeforeNow()) throw new StoreDoubtError('evicted');
+  }
+
+  /** Declares that the store is meant as it is. */
   async initialise(): Promise<void> {
     const { connection, newId } = this.#options;
-    const id = MEANT_PREFIX + newId();
+    const id = initId(newId());
+    await this.#evictions.accept();
     await allOf(
       connection.client,
       this.#names.map((name) => ['set', name, id]),
@@ -108,31 +133,40 @@ export class Installed {
 
   /** To be called whenever the connection may have changed. */
   tend(): void {
-    this.#asking.tend();
+    this.#establishing.tend();
+    this.#evictions.tend();
   }
 
-  /** Resolves once the id is known, or could not be asked for. */
-  settled(): Promise<void> {
-    return this.#asking.settled();
+  /** Resolves once what the marks say and whether Redis evicted is known, or could not be asked for. */
+  async settled(): Promise<void> {
+    await Promise.all([this.#establishing.settled(), this.#evictions.settled()]);
   }
 
-  /** Asks again. A failure is left to the next read. */
-  async lookAgain(): Promise<void> {
-    if (this.#remembered === undefined) return;
-    await this.#ask().then(
-      (held) => this.#seeAll(held),
-      () => undefined,
-    );
+  /** A mark may have changed. */
+  lookAgain(): void {
+    this.#establishing.redo();
+    this.#evictions.lookAgain();
   }
 
-  /** Asks on another connection; true when the store counts as wiped. */
-  async look(redis: RedisClient): Promise<boolean> {
+  /** To be called now and then: nothing else tells of evictions. */
+  lookForEvictions(): void {
+    this.#evictions.lookAgain();
+  }
+
+  /** Data may have been lost unseen. */
+  disturbed(): void {
+    this.#mark.disturbed();
+    this.#establishing.redo();
+  }
+
+  /** Asks on another connection, for the proof of what was read there. */
+  async lookOn(redis: RedisClient): Promise<void> {
     this.#seeAll(await this.#ask(redis));
-    return this.#wiped;
   }
 
   close(): void {
-    this.#asking.close();
+    this.#establishing.close();
+    this.#evictions.close();
   }
 
   /** The first is the one that counts. */
@@ -142,11 +176,16 @@ export class Installed {
     return [installedName(keyPrefix), ...parts];
   }
 
-  #seeAll(held: readonly Held[]): void {
-    for (const each of held) this.see(each);
+  #seeAll(marks: readonly Mark[]): void {
+    // What is there first: it says what the missing ones have held.
+    for (const mark of marks.toSorted((a, b) => Number(a.id === null) - Number(b.id === null))) {
+      const toWrite = this.#mark.see(mark);
+      if (toWrite !== undefined) void this.#markLost(mark.name, toWrite);
+    }
+    this.#told();
   }
 
-  async #ask(redis: RedisClient = this.#options.connection.client): Promise<readonly Held[]> {
+  async #ask(redis: RedisClient = this.#options.connection.client): Promise<readonly Mark[]> {
     const names = this.#names;
     const ids = await allOf(
       redis,
@@ -155,55 +194,97 @@ export class Installed {
     return names.map((name, index) => ({ name, id: idFrom(ids[index]) }));
   }
 
-  async #askOrWrite(): Promise<readonly Held[]> {
-    const { connection, keyPrefix, newId } = this.#options;
-    const [main, ...parts] = await this.#ask();
-    if (main === undefined) throw new UnexpectedReplyError('GET');
-    const mayWrite = main.id === null && (await this.#prefixIsEmpty());
-    if (mayWrite && (await connection.client.set(main.name, newId(), 'NX')) === 'OK') this.#isFirst = true;
-    if (main.id === null && !mayWrite) {
-      this.#options.warn(
-        `${installedName(keyPrefix)} is not there, so it will not be noticed if the store loses its data: run "tollgate store init" once`,
-      );
-      return [main, ...parts];
+  async #establish(): Promise<void> {
+    let marks = await this.#ask();
+    if (this.#mark.isNew && !this.#isFirst && marks.some(isMissing) && !marks.every(isMissing)) {
+      // Another gateway that starts just now may be writing them.
+      await setTimeout(START_MS);
+      marks = await this.#ask();
     }
-    // Another gateway that starts at this moment may have been first.
-    const id = await connection.client.get(main.name);
+    const isIncomplete = this.#mark.isNew && (await this.#writeMissing(marks));
+    this.#seeAll(isIncomplete ? await this.#ask() : marks);
+    if (this.#mark.state === 'unknown') {
+      if (await this.#findRecord()) this.#mark.sawRecord();
+      else this.#mark.sawNoRecord();
+      this.#told();
+    }
+    if (this.#isFirst && this.#mark.hasRecord) this.#warnOfWritten();
+    this.#isFirst = false;
+  }
+
+  /** Writes a new id when no mark is there, and the id to the parts when none of theirs is. True: perhaps it wrote. */
+  async #writeMissing([main, ...parts]: readonly Mark[]): Promise<boolean> {
+    const { connection, newId } = this.#options;
+    if (main === undefined) throw new UnexpectedReplyError('GET');
+    const hasParts = !parts.every(isMissing);
+    if (main.id === null && !hasParts && (await connection.client.set(main.name, newId(), 'NX')) === 'OK') {
+      this.#isFirst = true;
+    }
+    const missing = parts.filter(isMissing);
     // Some that are missing where others are there have been lost.
-    const areNew = mayWrite || this.#isFirst || parts.every((part) => part.id === null);
-    if (areNew && id !== null)
+    const id = this.#isFirst || !hasParts ? await connection.client.get(main.name) : null;
+    if (id !== null && missing.length > 0) {
       await allOf(
         connection.client,
-        parts.map(({ name }) => ['set', name, id]),
+        missing.map(({ name }) => ['set', name, id, 'NX']),
       );
-    return this.#ask();
+    }
+    return main.id === null || missing.length > 0;
   }
 
-  async #prefixIsEmpty(): Promise<boolean> {
+  /** Whether there is any record under the prefix. Looks through all names of the server, until one is found. */
+  async #findRecord(): Promise<boolean> {
     const { connection, keyPrefix } = this.#options;
-    const own = [...this.#names, instancesName(keyPrefix)];
     for (const { client } of connection.servers) {
       let cursor = '0';
-      for (let step = 0; step === 0 || cursor !== '0'; step += 1) {
-        if (step === MAX_SCAN_STEPS) return false;
+      do {
         const [next, names] = await client.scan(cursor, 'MATCH', everyName(keyPrefix), 'COUNT', SCAN_COUNT);
-        if (names.some((name) => !own.includes(name))) return false;
+        const isRecord = (name: string) =>
+          KEY_RECORDS.parse(keyPrefix, name) !== undefined || CUSTOMER_RECORDS.parse(keyPrefix, name) !== undefined;
+        if (names.some(isRecord) || this.#mark.hasRecord) return true;
         cursor = next;
-      }
+      } while (cursor !== '0');
     }
-    return true;
+    return false;
   }
 
-  #setWiped(wiped: boolean): void {
-    if (wiped === this.#wiped) return;
-    this.#wiped = wiped;
+  /** So that gateways that start from now on know of the loss. */
+  async #markLost(name: string, id: string): Promise<void> {
+    const { connection, onFailure } = this.#options;
+    if (this.#marking.has(name)) return;
+    this.#marking.add(name);
+    // After a failure the next read that finds the mark missing tries again.
+    await connection.client.set(name, id, 'NX').catch(onFailure);
+    this.#marking.delete(name);
+  }
+
+  #warnOfWritten(): void {
+    const { keyPrefix, warn } = this.#options;
+    warn(
+      `${installedName(keyPrefix)} was missing though there are records, and was written: from now on a loss of data is noticed. If data was lost before, restore it; a restore key by key writes ${installedName(keyPrefix)} last`,
+    );
+  }
+
+  /** Logs each change between states that matter to callers. */
+  #told(): void {
+    const before = this.#state;
+    const { state } = this.#mark;
+    // Until it is known again, what was said last holds.
+    if (state === before || state === 'unknown') return;
+    this.#state = state;
     const { keyPrefix, warn } = this.#options;
     const name = installedName(keyPrefix);
-    warn(
-      wiped
-        ? `the store has lost its data: ${name} is not what it was. Unknown keys are answered with 503 until it is restored, or "tollgate store init" says that it is meant to be empty`
-        : `the store counts as whole again: ${name} is there`,
-    );
+    if (state === 'wiped') {
+      warn(
+        `the store has lost its data: ${name} is not what it was. Unknown keys are answered with 503 until it is restored, or "tollgate store init" says that it is meant as it is`,
+      );
+    } else if (state === 'empty') {
+      warn(
+        `the store has no records under ${keyPrefix}: whether data was lost is not known. Unknown keys are answered with 503 until the first record is written, or "tollgate store init" says that it is meant to be empty`,
+      );
+    } else if (state === 'whole' && before === 'wiped') {
+      warn(`the store counts as whole again: ${name} is there`);
+    }
   }
 }
 
@@ -212,6 +293,10 @@ async function allOf(redis: RedisClient, commands: readonly Command[]): Promise<
   const replies = await redis.batch(commands);
   for (const [error] of replies) if (error !== null) throw error;
   return replies.map(([, reply]) => reply);
+}
+
+function isMissing({ id }: Mark): boolean {
+  return id === null;
 }
 
 function idFrom(reply: unknown): string | null {

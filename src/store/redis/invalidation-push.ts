@@ -24,8 +24,12 @@ export interface InvalidationPushOptions {
   /** Carries nothing but the pushes. */
   readonly subscriber: RedisConnection;
   readonly keyPrefix: string;
-  /** The installation's id may have changed. */
+  /** A mark of the installation may have changed. */
   readonly onInstalled: () => void;
+  /** This record was written or deleted. */
+  readonly onRecord: (name: string) => void;
+  /** Everything was deleted, or may have been meanwhile. */
+  readonly onDisturbed: () => void;
   /** Redis refused to push. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -37,18 +41,18 @@ export class InvalidationPush implements Invalidations {
   #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
 
   constructor(options: InvalidationPushOptions) {
-    const { records, subscriber, onInstalled, onFailure } = options;
-    const emitAll = () => this.#listeners.emit({ kind: 'all' });
+    const { records, subscriber, onDisturbed, onFailure } = options;
+    const anythingMayHaveChanged = () => {
+      this.#listeners.emit({ kind: 'all' });
+      onDisturbed();
+    };
     this.#options = options;
     this.#arming = new SessionTask({
       session: () =>
         records.connected && subscriber.connected ? `${records.session}/${subscriber.session}` : undefined,
       work: () => this.#arm(),
-      onDone: () => {
-        emitAll();
-        onInstalled();
-      },
-      onUndone: emitAll,
+      onDone: anythingMayHaveChanged,
+      onUndone: anythingMayHaveChanged,
       onFailure,
     });
     subscriber.client.on('messageBuffer', (_channel: Buffer, names: readonly Buffer[] | null) => this.#pushed(names));
@@ -96,16 +100,22 @@ export class InvalidationPush implements Invalidations {
   }
 
   #pushed(names: readonly Buffer[] | null): void {
-    const { keyPrefix, onInstalled } = this.#options;
+    const { keyPrefix, onInstalled, onRecord, onDisturbed } = this.#options;
     if (names === null) {
       this.#listeners.emit({ kind: 'all' });
-      onInstalled();
+      onDisturbed();
       return;
     }
     for (const name of names) {
-      const tracked = parseTrackedName(keyPrefix, name.toString());
-      if (tracked?.kind === 'installed') onInstalled();
-      else if (tracked !== undefined) this.#listeners.emit(tracked);
+      const text = name.toString();
+      const tracked = parseTrackedName(keyPrefix, text);
+      if (tracked === undefined) continue;
+      if (tracked.kind === 'installed') {
+        onInstalled();
+      } else {
+        this.#listeners.emit(tracked);
+        onRecord(text);
+      }
     }
   }
 }

@@ -33,6 +33,9 @@ export const installedName = (prefix: string): string => `${prefix}:installed`;
 /** String: the same id once more, in the part of a cluster's slots that the tag hashes to. */
 export const installedPartName = (prefix: string, tag: string): string => `${installedName(prefix)}:{${tag}}`;
 
+/** Hash: how many evictions `store init` accepted, by the run id of the server. */
+export const acceptedEvictionsName = (prefix: string): string => `${installedName(prefix)}:evictions`;
+
 /** Nothing: the name on which permissions are checked. */
 export const permissionCheckName = (prefix: string): string => `${prefix}:permission-check`;
 
@@ -76,7 +79,7 @@ export type TrackedName =
 
 /** What a pushed name stands for; undefined for a name that has only the beginning right. */
 export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
-  if (name === installedName(prefix) || name.startsWith(`${installedName(prefix)}:{`)) return { kind: 'installed' };
+  if (name === installedName(prefix) || name.startsWith(`${installedName(prefix)}:`)) return { kind: 'installed' };
   const sha256 = KEY_RECORDS.parse(prefix, name);
   if (sha256 !== undefined) return { kind: 'key', sha256 };
   const id = CUSTOMER_RECORDS.parse(prefix, name);

@@ -5,7 +5,7 @@
 import { isCustomerId } from '../../customer-id.ts';
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
 import { CUSTOMER_FIELDS } from '../record-fields.ts';
-import { type CustomerRecord, type KeyRecord, type Page, type StoreOp, StoreWipedError } from '../store.ts';
+import type { CustomerRecord, KeyRecord, Page, StoreOp } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Installed } from './installed.ts';
 import type { KeyIndex } from './key-index.ts';
@@ -44,7 +44,7 @@ export class RecordLists {
       );
       return ids.flatMap((id, index) => customerRecordFromReply(id, replies[index]) ?? []);
     });
-    await this.#refuseWhenWiped(op);
+    await this.#requireWhole(op);
     return { items, next };
   }
 
@@ -53,7 +53,7 @@ export class RecordLists {
     const { names, next } = await scanPage(this.#connection, op, KEY_RECORDS.pattern(this.#prefix), cursor, limit);
     const sha256s = names.flatMap((name) => KEY_RECORDS.parse(this.#prefix, name) ?? []).filter(isSha256);
     const records = await this.#index.readRecords(op, sha256s);
-    await this.#refuseWhenWiped(op);
+    await this.#requireWhole(op);
     return { items: records.filter((record) => record !== undefined), next };
   }
 
@@ -66,12 +66,12 @@ export class RecordLists {
       const ids = new Set<string>();
       for await (const piece of this.#index.idsOf(op, customer)) for (const id of piece) ids.add(id);
       const records = await this.#recordsOf(op, customer, [...ids]);
-      await this.#refuseWhenWiped(op);
+      await this.#requireWhole(op);
       return sortedPage(records, position, limit);
     }
     const { names: ids, next } = await this.#index.pageOfIds(op, customer, scanCursor, limit);
     const items = oldestFirst(await this.#recordsOf(op, customer, ids));
-    await this.#refuseWhenWiped(op);
+    await this.#requireWhole(op);
     return { items, next };
   }
 
@@ -81,7 +81,8 @@ export class RecordLists {
   }
 
   /** Asked after the last read, so that what was lost before it is not taken for what never was. */
-  async #refuseWhenWiped(op: StoreOp): Promise<void> {
-    if (await this.#connection.run(op, (redis) => this.#installed.look(redis))) throw new StoreWipedError();
+  async #requireWhole(op: StoreOp): Promise<void> {
+    await this.#connection.run(op, (redis) => this.#installed.lookOn(redis));
+    await this.#installed.requireProof('other');
   }
 }

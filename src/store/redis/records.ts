@@ -34,13 +34,13 @@ import {
   type Retirement,
   type StoreOp,
   StoreUnavailableError,
-  StoreWipedError,
   type UpdateCheck,
   unlessRefused,
 } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import { Deletion } from './deletion.ts';
+import type { Mark } from './installation-mark.ts';
 import type { Installed } from './installed.ts';
 import { KeyIndex } from './key-index.ts';
 import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from './key-names.ts';
@@ -104,7 +104,7 @@ type EnforcedCustomerField = (typeof ENFORCED_CUSTOMER_FIELDS)[number];
 interface Reading<R> {
   readonly record: R | undefined;
   /** What `installed` held right after the record was read; undefined when only that could not be read. */
-  readonly installed: { readonly name: string; readonly id: string | null } | undefined;
+  readonly installed: Mark | undefined;
 }
 
 /** Built before the first command is sent on the connections. */
@@ -202,7 +202,7 @@ export class RedisRecords implements RecordStore {
       const lookedFor = sha256 === null ? keyIdName(this.#prefix, keyId) : keyRecordName(this.#prefix, sha256);
       return this.#withInstalled(lookedFor, record?.id === keyId ? record : undefined);
     });
-    return this.#unlessWiped(reading);
+    return this.#proven(reading);
   }
 
   revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined> {
@@ -218,7 +218,7 @@ export class RedisRecords implements RecordStore {
       const values = await this.#redis.tollgateResetUsage(...names, resetAt, ...CUSTOMER_FIELDS);
       return this.#withInstalled(names[1], customerRecordFromReply(customer, values));
     });
-    return this.#unlessWiped(reading);
+    return this.#proven(reading);
   }
 
   async updateCustomer(
@@ -240,7 +240,7 @@ export class RedisRecords implements RecordStore {
       };
       return this.#withInstalled(name, await this.#update(name, update));
     });
-    return unlessRefused(this.#unlessWiped(reading));
+    return unlessRefused(await this.#proven(reading));
   }
 
   async updateKey(
@@ -293,7 +293,7 @@ export class RedisRecords implements RecordStore {
   async deleteCustomer(id: string): Promise<number | undefined> {
     const keys = await this.#deletion.deleteCustomer(id);
     if (keys !== undefined) return keys;
-    return this.#unlessWiped(
+    return this.#proven(
       await this.#walks.run('delete_customer', () =>
         this.#withInstalled<number>(customerRecordName(this.#prefix, id), undefined),
       ),
@@ -341,7 +341,7 @@ export class RedisRecords implements RecordStore {
       const name = keyRecordName(this.#prefix, sha256);
       return this.#withInstalled(name, await change(name));
     });
-    return this.#unlessWiped(reading);
+    return this.#proven(reading);
   }
 
   /**
@@ -356,7 +356,7 @@ export class RedisRecords implements RecordStore {
     recordFrom: (fields: Fields<Name>) => R | undefined,
   ): Promise<R | undefined> {
     const reading = await channel.run(op, async (redis): Promise<Reading<R>> => {
-      const near = this.#installed.nameNear(name);
+      const near = this.#installed.markNear(name);
       const [[recordError, values] = [], [installedError, installed] = []] = await redis.batch([
         ['hmget', name, ...fields],
         ['get', near],
@@ -366,19 +366,21 @@ export class RedisRecords implements RecordStore {
       if (record === undefined && installedError) throw installedError;
       return { record, installed: installedError ? undefined : { name: near, id: installedFrom(installed) } };
     });
-    return this.#unlessWiped(reading);
+    return this.#proven(reading, op === 'read_key' ? 'key' : 'other');
   }
 
   /** `lookedFor`: the name under which there was no record. */
   async #withInstalled<R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> {
     if (record !== undefined) return { record, installed: undefined };
-    const name = this.#installed.nameNear(lookedFor);
+    const name = this.#installed.markNear(lookedFor);
     return { record, installed: { name, id: await this.#redis.get(name) } };
   }
 
-  #unlessWiped<R>({ record, installed }: Reading<R>): R | undefined {
-    const isWiped = installed !== undefined && this.#installed.see(installed);
-    if (record === undefined && isWiped) throw new StoreWipedError();
+  /** Undefined when it is certain that there is no record. @throws StoreDoubtError when it is not. */
+  async #proven<R>({ record, installed }: Reading<R>, what: 'key' | 'other' = 'other'): Promise<R | undefined> {
+    if (record !== undefined) this.#installed.sawRecord();
+    if (installed !== undefined) this.#installed.see(installed);
+    if (record === undefined) await this.#installed.requireProof(what);
     return record;
   }
 
@@ -391,6 +393,7 @@ export class RedisRecords implements RecordStore {
     const set = Object.entries(fields).flatMap(([field, value]) => (value ? [field, value] : []));
     const reply = await this.#redis.tollgateCreateRecord(name, ...set);
     if (reply !== 0 && reply !== 1) throw new UnexpectedReplyError('create-record');
+    this.#installed.sawRecord();
     return reply === 1 ? 'created' : 'exists';
   }
 }

@@ -12,6 +12,7 @@
  * see cluster.ts.
  */
 import { randomBytes } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../../store-address.ts';
@@ -50,6 +51,8 @@ const WALKS_TIMEOUTS = 10;
 const RECONNECT_MS = 1000;
 /** Refusals of a server that starts, or of a cluster that is not complete. */
 const PASSING = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
+/** How long opening waits for what is asked at first. */
+const OPEN_MS = 2000;
 const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
@@ -105,7 +108,9 @@ class RedisStore implements Store {
     this.#links = openLinks(options, {
       onChange: (failure) => this.#refresh(failure),
       onReadOnly: () => this.#reconnect(),
-      onInstalled: () => void this.#installed.lookAgain(),
+      onInstalled: () => this.#installed.lookAgain(),
+      onRecord: (name) => this.#installed.recordChanged(name),
+      onDisturbed: () => this.#installed.disturbed(),
       onPushRefused: (error) => this.#warnOfRefusal('changes to keys and customers are not pushed', error),
     });
     const { records, windows, walks } = this.#links;
@@ -124,6 +129,7 @@ class RedisStore implements Store {
     this.withdraw = redisWithdrawal(windows, keyPrefix);
     const announce = redisInstances(windows, keyPrefix);
     this.announce = async (instance) => {
+      this.#installed.lookForEvictions();
       try {
         return await this.#faults.ofAnnouncement(announce(instance));
       } catch (error) {
@@ -145,7 +151,9 @@ class RedisStore implements Store {
 
   async open(): Promise<void> {
     await this.#links.open();
-    await Promise.all([this.#links.push.settled(), this.#installed.settled()]);
+    // In a Redis with millions of other names it may take longer to find out whether there is a record.
+    const settled = Promise.all([this.#links.push.settled(), this.#installed.settled()]);
+    await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
     this.#state = 'open';
     this.#refresh();
   }
@@ -169,6 +177,8 @@ class RedisStore implements Store {
       ...(this.#lastError !== undefined && { lastError: this.#lastError }),
       invalidation: this.#links.push.connected ? 'connected' : 'disconnected',
       wiped: this.#installed.wiped,
+      empty: this.#installed.empty,
+      evicted: this.#installed.evicted,
       refusing: this.#faults.refusing,
     };
   }
@@ -242,6 +252,8 @@ interface LinkEvents {
   readonly onChange: (failure?: string) => void;
   readonly onReadOnly: () => void;
   readonly onInstalled: () => void;
+  readonly onRecord: (name: string) => void;
+  readonly onDisturbed: () => void;
   readonly onPushRefused: (error: unknown) => void;
 }
 
@@ -271,6 +283,8 @@ function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
       subscriber,
       keyPrefix,
       onInstalled: events.onInstalled,
+      onRecord: events.onRecord,
+      onDisturbed: events.onDisturbed,
       onFailure: events.onPushRefused,
     });
 

@@ -19,6 +19,7 @@ export class SessionTask {
   #doneFor: string | undefined;
   #running: Promise<void> | undefined;
   #retry: NodeJS.Timeout | undefined;
+  #again = false;
   #closed = false;
 
   constructor(options: SessionTaskOptions) {
@@ -35,13 +36,19 @@ export class SessionTask {
       this.#doneFor = undefined;
       this.#options.onUndone?.();
     }
-    if (this.#closed || this.#doneFor !== undefined || this.#running || this.#retry) return;
+    if (this.#closed || this.#running || this.#retry || (this.#doneFor !== undefined && !this.#again)) return;
     const session = this.#options.session();
     if (session === undefined) return;
     this.#running = this.#attempt(session).finally(() => {
       this.#running = undefined;
       this.tend();
     });
+  }
+
+  /** Does the work once more, for the same session too. */
+  redo(): void {
+    this.#again = true;
+    this.tend();
   }
 
   /** Resolves once no attempt is running. */
@@ -56,6 +63,7 @@ export class SessionTask {
 
   async #attempt(session: string): Promise<void> {
     const { work, onDone, onFailure } = this.#options;
+    this.#again = false;
     try {
       await work();
       if (this.#options.session() !== session) return;
