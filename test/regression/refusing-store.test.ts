@@ -9,7 +9,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { INSTANCES_NAME, type RedisSystem, startRedisSystem, windowName } from '../support/redis-system.ts';
+import { INSTANCES_NAME, type RedisSystem, readWindow, startRedisSystem, windowName } from '../support/redis-system.ts';
 
 const PASSWORD = 'password-of-the-gateway';
 const REFUSES = 'the store refuses reservations: quotas are decided by store.on_error';
@@ -86,7 +86,7 @@ test.each([
   'a Redis that $name makes the gateway degraded, which it says once, until it takes reservations again',
   async ({ begin, end, reason }) => {
     const system = await startSystem();
-    const { redis, gateway } = system;
+    const { redis, gateway, backend, customer } = system;
     expect(await send(system)).toBe(200);
     expect(await readiness(gateway)).toEqual({ status: 'ready', reasons: [] });
 
@@ -108,6 +108,9 @@ test.each([
     expect(await readiness(gateway)).toEqual({ status: 'ready', reasons: [] });
     expect(await gauges(gateway)).toEqual({ up: 1, refusing: 0, degraded: 0 });
     expect([lines(gateway, REFUSES).length, lines(gateway, TAKES).length]).toEqual([1, 1]);
+    // What was admitted meanwhile is reported now.
+    const counted = async () => (await readWindow(redis, customer)).used;
+    await expect.poll(counted, { timeout: 10_000 }).toBe(backend.seen.length);
   },
 );
 
