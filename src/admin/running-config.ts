@@ -1,6 +1,6 @@
 /** The running configuration: to read, to reload from its file, and to compare with a posted file. */
 import express, { type RequestHandler, type Response, Router } from 'express';
-import { type ConfigChange, describeChange } from '../config/changes.ts';
+import { type ConfigChange, describeChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
@@ -13,8 +13,6 @@ import { Refusal } from './refusal.ts';
 
 /** A file with an override for each of ten thousand customers. */
 const MOST_FILE_BYTES = 1024 * 1024;
-/** A file may change thousands of overrides. */
-const MAX_LISTED_CHANGES = 100;
 const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
 
 /** To be mounted before the JSON of other calls is read. */

@@ -14,6 +14,9 @@ export interface ConfigChange {
   readonly takesEffect: TakesEffect;
 }
 
+/** A file may change thousands of overrides: responses and log lines list so many of them. */
+export const MAX_LISTED_CHANGES = 100;
+
 export type TakesEffect = 'reload' | 'restart';
 
 /**

@@ -50,6 +50,8 @@ export type SubstitutionGuard = (path: Path, expression: string) => string | und
 const MAX_DEPTH = 16;
 /** Small files can name very large values by aliases of aliases. */
 const MAX_ALIASED_NODES = 10_000;
+/** A repeated scalar counts as one more node for each of so many characters. */
+const CHARACTERS_PER_NODE = 64;
 
 /** YAML ends a plain scalar within brackets at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
@@ -112,6 +114,7 @@ class Reader {
   readonly #targets = new Map<Alias, Node | undefined>();
   #document: Document.Parsed<ParsedNode> | undefined;
   #aliasDepth = 0;
+  /** Repeated by aliases so far. */
   #aliasedNodes = 0;
 
   constructor(env: Environment, guard: SubstitutionGuard) {
@@ -144,10 +147,12 @@ class Reader {
   #value(node: Node | null, path: Path): unknown {
     if (node === null) return null;
     if (path.length > MAX_DEPTH) return this.#broken(path, 'is nested too deeply');
-    if (this.#aliasDepth > 0 && ++this.#aliasedNodes > MAX_ALIASED_NODES) {
+    if (this.#aliasDepth > 0) {
+      const isReported = this.#aliasedNodes > MAX_ALIASED_NODES;
+      this.#aliasedNodes += isScalar(node) ? 1 + (node.source?.length ?? 0) / CHARACTERS_PER_NODE : 1;
       // Reported once: the nodes beyond the bound can be very many.
-      if (this.#aliasedNodes > MAX_ALIASED_NODES + 1) return BROKEN;
-      return this.#broken(path, 'repeats too much by aliases (*name)');
+      if (isReported) return BROKEN;
+      if (this.#aliasedNodes > MAX_ALIASED_NODES) return this.#broken(path, 'repeats too much by aliases (*name)');
     }
     if (isAlias(node)) return this.#aliased(node, path);
     this.#noteAnchor(node);

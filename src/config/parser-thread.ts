@@ -1,13 +1,10 @@
 /** The entry of the thread that parser.ts starts: does one job and reports its result. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { disclosedChanges, uncomparedSecrets } from './changes.ts';
+import { disclosedChanges, MAX_LISTED_CHANGES, uncomparedSecrets } from './changes.ts';
 import { parseConfig } from './load.ts';
 import type { Comparison, ParserJob, ParserResult } from './parser.ts';
 import { previewScope } from './preview-scope.ts';
 import { ConfigError } from './problems.ts';
-
-/** A file may change thousands of overrides. */
-const MAX_LISTED_CHANGES = 100;
 
 async function run(job: ParserJob): Promise<ParserResult> {
   try {

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { type ConfigChange, configChanges, describeChange } from '../config/changes.ts';
+import { type ConfigChange, configChanges, describeChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { ConfigSource } from '../config/source.ts';
@@ -61,8 +61,6 @@ export interface ReloaderOptions extends ImpactParts {
 const RECOUNT_MS = 60_000;
 const MOST_IN_LINE = 3;
 const STOPPING = 'the gateway is being stopped';
-/** A file may change thousands of overrides. */
-const MOST_LOGGED = 100;
 
 interface Seen {
   readonly digest: string;
@@ -235,7 +233,7 @@ export class Reloader {
   #report(trigger: ReloadTrigger, outcome: ReloadOutcome): void {
     const { clock, logger, metrics } = this.#options;
     const { result, hash, problems } = outcome;
-    const changes = outcome.changes.slice(0, MOST_LOGGED).map(describeChange);
+    const changes = outcome.changes.slice(0, MAX_LISTED_CHANGES).map(describeChange);
     const atMs = clock.nowMs();
     if (result === 'applied' || result === 'unchanged') this.#loadedAtMs = atMs;
     this.#last = { ...outcome, atMs };

@@ -40,6 +40,13 @@ test('thousands of aliases are resolved in one pass, and reported once', async (
   expect(problems.filter((problem) => problem.includes('repeats too much by aliases'))).toHaveLength(1);
 });
 
+test('a long text is not repeated by thousands of aliases', async () => {
+  const long = `/api/v1/${'x'.repeat(100_000)}`;
+  const aliases = Array.from({ length: 5000 }, (_, i) => `  /p${i}: *p\n`).join('');
+  const problems = await problemsOf(`${MINIMAL}routes: [{ path: &p ${long}, methods: [GET] }]\naliases:\n${aliases}`);
+  expect(problems).toEqual([expect.stringContaining('repeats too much by aliases (*name)')]);
+});
+
 test('an alias means the latest anchor of its name above it, also where the alias itself is repeated', async () => {
   const yaml = `${MINIMAL}plans:
   a: { requests_per_hour: &n 1 }
