@@ -13,6 +13,7 @@ import {
   ENFORCED_CUSTOMER_FIELDS,
   ENFORCED_KEY_FIELDS,
   type EnforcedCustomerFields,
+  type EnforcedKeyFields,
   enforcedCustomerFrom,
   enforcedKeyFrom,
   type Fields,
@@ -33,11 +34,11 @@ import {
   type ReindexReport,
   type Retirement,
   type StoreOp,
-  StoreUnavailableError,
   type UpdateCheck,
   unlessRefused,
 } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
+import { checkedUpdates, type UpdateRecord } from './checked-update.ts';
 import type { RedisClient } from './client.ts';
 import { Deletion } from './deletion.ts';
 import type { Mark } from './installation-mark.ts';
@@ -52,22 +53,13 @@ import { UnexpectedReplyError } from './unexpected-reply.ts';
 const CREATE_LUA = readFileSync(new URL('./create-record.lua', import.meta.url), 'utf8');
 const REVOKE_LUA = readFileSync(new URL('./revoke-key.lua', import.meta.url), 'utf8');
 const RESET_USAGE_LUA = readFileSync(new URL('./reset-usage.lua', import.meta.url), 'utf8');
-const UPDATE_LUA = readFileSync(new URL('./update-record.lua', import.meta.url), 'utf8');
 const REGISTER_LUA = readFileSync(new URL('./register-key.lua', import.meta.url), 'utf8');
 const RETIRE_LUA = readFileSync(new URL('./retire-key.lua', import.meta.url), 'utf8');
-
-/** Each means that the record was changed between reading and writing it, by somebody who succeeded. */
-const MOST_UPDATE_ATTEMPTS = 20;
 
 interface RecordCommands {
   tollgateCreateRecord(key: string, ...fieldsAndValues: string[]): Promise<unknown>;
   tollgateRevokeKey(key: string, keyId: string, revokedAt: string, ...fieldNames: string[]): Promise<unknown>;
   tollgateResetUsage(window: string, record: string, resetAt: string, ...fieldNames: string[]): Promise<unknown>;
-  tollgateUpdateRecord(
-    record: string,
-    expectations: number,
-    ...expectationsChangesAndFieldNames: (string | number)[]
-  ): Promise<unknown>;
   tollgateRegisterKey(customer: string, customerKeys: string, keyId: string): Promise<unknown>;
   tollgateRetireKey(
     key: string,
@@ -88,19 +80,6 @@ export interface RedisRecordsOptions {
   readonly keyPrefix: string;
 }
 
-interface Update<Name extends string, R> {
-  /** What is checked, and must not change until the record is written. */
-  readonly read: readonly Name[];
-  readonly objection: (fields: Fields<Name>) => Error | 'missing' | undefined;
-  readonly changes: Fields<string>;
-  /** What `recordFrom` is given the values of. */
-  readonly returned: readonly string[];
-  readonly recordFrom: (values: unknown) => R | undefined;
-}
-
-type EnforcedKeyField = (typeof ENFORCED_KEY_FIELDS)[number];
-type EnforcedCustomerField = (typeof ENFORCED_CUSTOMER_FIELDS)[number];
-
 interface Reading<R> {
   readonly record: R | undefined;
   /** What `installed` held right after the record was read; undefined when only that could not be read. */
@@ -116,6 +95,7 @@ export class RedisRecords implements RecordStore {
   readonly #index: KeyIndex;
   readonly #lists: RecordLists;
   readonly #deletion: Deletion;
+  readonly #update: UpdateRecord;
   readonly #prefix: string;
 
   constructor({ connection, walks, installed, keyPrefix }: RedisRecordsOptions) {
@@ -123,7 +103,6 @@ export class RedisRecords implements RecordStore {
     client.defineCommand('tollgateCreateRecord', { numberOfKeys: 1, lua: CREATE_LUA });
     client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
     client.defineCommand('tollgateResetUsage', { numberOfKeys: 2, lua: RESET_USAGE_LUA });
-    client.defineCommand('tollgateUpdateRecord', { numberOfKeys: 1, lua: UPDATE_LUA });
     client.defineCommand('tollgateRegisterKey', { numberOfKeys: 2, lua: REGISTER_LUA });
     client.defineCommand('tollgateRetireKey', { numberOfKeys: 1, lua: RETIRE_LUA });
     this.#connection = connection;
@@ -131,6 +110,7 @@ export class RedisRecords implements RecordStore {
     this.#redis = client as RedisClient & RecordCommands;
     this.#installed = installed;
     this.#prefix = keyPrefix;
+    this.#update = checkedUpdates(client);
     this.#index = new KeyIndex(walks, keyPrefix);
     this.#lists = new RecordLists({ connection: walks, index: this.#index, installed, keyPrefix });
     this.#deletion = new Deletion(walks, this.#index, keyPrefix);
@@ -227,19 +207,17 @@ export class RedisRecords implements RecordStore {
     check: UpdateCheck<EnforcedCustomer> = permit,
   ): Promise<CustomerRecord | undefined> {
     const name = customerRecordName(this.#prefix, id);
-    const reading = await this.#walks.run('update_customer', async () => {
-      const update: Update<EnforcedCustomerField, CustomerRecord> = {
-        read: ENFORCED_CUSTOMER_FIELDS,
-        objection: (fields) => {
-          const current = enforcedCustomerFrom(id, fields);
-          return current === undefined ? 'missing' : check(current);
-        },
-        changes: customerChangeFields(change),
-        returned: CUSTOMER_FIELDS,
-        recordFrom: (values) => customerRecordFromReply(id, values),
-      };
-      return this.#withInstalled(name, await this.#update(name, update));
-    });
+    const update = {
+      checked: ENFORCED_CUSTOMER_FIELDS,
+      currentFrom: (fields: EnforcedCustomerFields) => enforcedCustomerFrom(id, fields),
+      check,
+      changes: customerChangeFields(change),
+      returned: CUSTOMER_FIELDS,
+      recordFrom: (values: unknown) => customerRecordFromReply(id, values),
+    };
+    const reading = await this.#walks.run('update_customer', async () =>
+      this.#withInstalled(name, await this.#update(name, update)),
+    );
     return unlessRefused(await this.#proven(reading));
   }
 
@@ -248,12 +226,10 @@ export class RedisRecords implements RecordStore {
     change: KeyChange,
     check: UpdateCheck<EnforcedKey> = permit,
   ): Promise<KeyRecord | undefined> {
-    const update: Update<EnforcedKeyField, KeyRecord> = {
-      read: ENFORCED_KEY_FIELDS,
-      objection: (fields) => {
-        const current = enforcedKeyFrom(fields);
-        return current?.id === keyId ? check(current) : 'missing';
-      },
+    const update = {
+      checked: ENFORCED_KEY_FIELDS,
+      currentFrom: (fields: EnforcedKeyFields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
+      check,
       changes: keyChangeFields(change),
       returned: KEY_FIELDS,
       recordFrom: keyRecordFromReply,
@@ -306,21 +282,6 @@ export class RedisRecords implements RecordStore {
 
   reindex(): Promise<ReindexReport> {
     return new Reindexing(this.#walks, this.#index, this.#prefix).run();
-  }
-
-  /** Writes only what was checked: when the fields that were read have changed meanwhile, reads and checks again. */
-  async #update<Name extends string, R>(name: string, update: Update<Name, R>): Promise<R | Error | undefined> {
-    const changes = fieldsAndValues(update.changes);
-    for (let attempt = 0; attempt < MOST_UPDATE_ATTEMPTS; attempt += 1) {
-      const fields = named(update.read, await this.#redis.hmget(name, ...update.read));
-      const objection = update.objection(fields);
-      if (objection !== undefined) return objection === 'missing' ? undefined : objection;
-      const expected = fieldsAndValues(fields);
-      const counted = [...expected, changes.length / 2, ...changes];
-      const values = await this.#redis.tollgateUpdateRecord(name, update.read.length, ...counted, ...update.returned);
-      if (values !== null) return update.recordFrom(values);
-    }
-    throw new StoreUnavailableError('the record changes faster than it can be checked');
   }
 
   /** False when the key's customer does not exist. */
@@ -400,11 +361,6 @@ export class RedisRecords implements RecordStore {
 
 /** Without a check every record may be changed. */
 const permit = () => undefined;
-
-/** An empty value unsets. */
-function fieldsAndValues(fields: Fields<string>): string[] {
-  return Object.entries(fields).flatMap(([field, value]) => [field, value ?? '']);
-}
 
 function installedFrom(value: unknown): string | null {
   if (value !== null && typeof value !== 'string') throw new UnexpectedReplyError('GET');
