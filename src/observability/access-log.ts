@@ -41,9 +41,9 @@ export interface AccessRecord {
 
 export interface AccessLog {
   write(record: AccessRecord): void;
-  /** Goes by another mode from the next request on. */
+  /** Applies another mode from the next request on. */
   follow(mode: AccessLogMode): void;
-  /** Writes what is counted and not yet written. */
+  /** Writes the sums of the window that has not ended yet. */
   close(): void;
 }
 
@@ -55,9 +55,9 @@ export interface AccessLogParts {
 }
 
 const REFUSALS_WINDOW_MS = 10_000;
-/** In one window, in full, of all clients that no key identified. */
+/** Refusals logged in full in one window, of all clients together that no key identified. */
 const ANONYMOUS_LINES = 1000;
-/** The same of customers, of whom there are only as many as the operator has made. */
+/** The same for customers. Higher: there are only as many as the operator has created. */
 const CUSTOMER_LINES = 10_000;
 
 /**
@@ -85,7 +85,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
     window?.cancel();
     window = undefined;
     for (const refusals of [anonymous, customers]) {
-      for (const sum of refusals.endWindow()) destination.write(begin() + members(sum));
+      for (const sum of refusals.endWindow()) destination.write(begin() + sumMembers(sum));
     }
   }
 
@@ -121,8 +121,8 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
   };
 }
 
-/** Of the line that sums refusals up, from the second one on. */
-function members({ status, problem, customer, clientBlock, requests }: RefusalSum): string {
+/** Returns what follows the time in a line that sums refusals up. */
+function sumMembers({ status, problem, customer, clientBlock, requests }: RefusalSum): string {
   return (
     `,"status":${status}` +
     text('code', problem) +

@@ -1,5 +1,5 @@
 /** deploy/systemd/tollgate.service against the gateway that it runs. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
@@ -13,11 +13,13 @@ function setting(name: string): string {
   return value;
 }
 
-test('the unit starts what the image starts', () => {
-  const [node, ...args] = setting('ExecStart').split(' ');
+test('the unit starts as the image does, by the start file that says when Node.js is too old', () => {
+  const [node, startFile, ...args] = setting('ExecStart').split(' ');
   const started = [...readCommand(readInstruction('ENTRYPOINT')), ...readCommand(readInstruction('CMD'))];
   expect(node).toBe('/usr/bin/node');
-  expect(['node', ...args.slice(0, -1)]).toStrictEqual(started.slice(0, -1));
+  expect(existsSync(join(REPOSITORY, startFile ?? ''))).toBe(true);
+  expect(['node', 'src/main.ts', ...args.slice(0, -1)]).toStrictEqual(started.slice(0, -1));
+  expect(setting('ExecStartPre')).toContain(`${node} ${startFile} check-config `);
 });
 
 test('the unit checks the file that it starts with', () => {
