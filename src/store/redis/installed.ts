@@ -66,9 +66,10 @@ export class Installed {
     return this.#state === 'wiped';
   }
 
-  /** No record was found, and none has come since. */
+  /** No record was found, or it could not be found out whether there is one. */
   get empty(): boolean {
-    return this.#state === 'empty';
+    const { state } = this.#mark;
+    return state === 'empty' || state === 'unknown';
   }
 
   /** Redis evicted keys, perhaps records. */
@@ -201,8 +202,12 @@ export class Installed {
       await setTimeout(START_MS);
       marks = await this.#ask();
     }
-    const isIncomplete = this.#mark.isNew && (await this.#writeMissing(marks));
-    this.#seeAll(isIncomplete ? await this.#ask() : marks);
+    if (this.#mark.isNew && marks.some(isMissing)) {
+      // A Redis that takes no writes may have records all the same. The next read that misses the mark tries again.
+      await this.#writeMissing(marks).catch(this.#options.onFailure);
+      marks = await this.#ask();
+    }
+    this.#seeAll(marks);
     if (this.#mark.state === 'unknown') {
       if (await this.#findRecord()) this.#mark.sawRecord();
       else this.#mark.sawNoRecord();
@@ -212,8 +217,8 @@ export class Installed {
     this.#isFirst = false;
   }
 
-  /** Writes a new id when no mark is there, and the id to the parts when none of theirs is. True: perhaps it wrote. */
-  async #writeMissing([main, ...parts]: readonly Mark[]): Promise<boolean> {
+  /** Writes a new id when no mark is there, and the id to the parts when none of theirs is. */
+  async #writeMissing([main, ...parts]: readonly Mark[]): Promise<void> {
     const { connection, newId } = this.#options;
     if (main === undefined) throw new UnexpectedReplyError('GET');
     const hasParts = !parts.every(isMissing);
@@ -229,7 +234,6 @@ export class Installed {
         missing.map(({ name }) => ['set', name, id, 'NX']),
       );
     }
-    return main.id === null || missing.length > 0;
   }
 
   /** Whether there is any record under the prefix. Looks through all names of the server, until one is found. */

@@ -177,7 +177,7 @@ class RedisStore implements Store {
       ...(this.#lastError !== undefined && { lastError: this.#lastError }),
       invalidation: this.#links.push.connected ? 'connected' : 'disconnected',
       wiped: this.#installed.wiped,
-      empty: this.#installed.empty,
+      empty: this.#up === true && this.#installed.empty,
       evicted: this.#installed.evicted,
       refusing: this.#faults.refusing,
     };
