@@ -59,6 +59,7 @@ async function readiness(gateway: TestGateway) {
 }
 
 const READY = { status: 200, body: { status: 'ready', reasons: [] } };
+const EMPTY = { status: 200, body: { status: 'degraded', reasons: ['store_empty'] } };
 const DEGRADED = { status: 200, body: { status: 'degraded', reasons: ['store_unreachable'] } };
 
 it('a gateway that starts without Redis is live, not ready, and becomes ready by itself', async () => {
@@ -76,10 +77,11 @@ it('a gateway that starts without Redis is live, not ready, and becomes ready by
   expect(await readMetric(gateway, 'tollgate_degraded')).toEqual({ '': 0 });
 
   await openRedis({ port });
-  await expect.poll(() => readiness(gateway), { timeout: 10_000 }).toEqual(READY);
+  await expect.poll(() => readiness(gateway), { timeout: 10_000 }).toEqual(EMPTY);
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
   expect((await read(gateway, key)).status).toBe(200);
   expect((await read(gateway, 'made-elsewhere')).status).toBe(401);
+  expect(await readiness(gateway)).toEqual(READY);
 });
 
 it('a gateway that loses Redis and is to deny stays in rotation, answers 503 and never 401, and heals by itself', async () => {
@@ -165,5 +167,5 @@ it('a Redis that refuses the password is an outage, and its words stay inside', 
   expect(JSON.stringify(gateway.logs)).not.toContain('wrong-password');
 
   await redis.command('ACL', 'SETUSER', 'nobody', 'on', '>wrong-password', '~*', '&*', '+@all');
-  await expect.poll(() => readiness(gateway), { timeout: 10_000 }).toEqual(READY);
+  await expect.poll(() => readiness(gateway), { timeout: 10_000 }).toEqual(EMPTY);
 });

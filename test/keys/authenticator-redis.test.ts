@@ -6,6 +6,7 @@ import { createAuthenticator } from '../../src/keys/authenticator.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type Invalidation, StoreUnavailableError } from '../../src/store/store.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { acceptAsEmpty } from '../support/redis-system.ts';
 
 const TOKEN = 'a-key-made-elsewhere';
 const KEY_NAME = `test:key:${sha256Hex(TOKEN)}`;
@@ -15,6 +16,7 @@ const TIMEOUT_MS = 100;
 async function setUp() {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
+  await acceptAsEmpty(redis, 'test');
   const store = await openRedisStore({
     url: redis.url,
     keyPrefix: 'test',
