@@ -119,7 +119,7 @@ export interface StoreConfig {
   readonly onError: (typeof STORE_ERROR_MODES)[number];
 }
 
-/** `urls` are different origins: scheme, host and, where it is not the scheme's own, port. */
+/** `urls` differ from each other. Each is an origin (a default port left out) and a base path, without "/" at the end. */
 export type UpstreamTarget =
   | { readonly kind: 'urls'; readonly urls: readonly [string, ...string[]] }
   | { readonly kind: 'sample' };

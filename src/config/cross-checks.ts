@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { parseStoreUrl, type StoreAddress } from '../store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseOrigin } from './formats.ts';
+import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import { configSchema } from './schema.ts';
 import type { Secret, Secrets } from './secrets.ts';
@@ -94,10 +94,10 @@ function checkUpstreams({ document, valid, report }: Subject): void {
     const path = ['upstream', 'urls', index];
     const url = valid(path);
     if (typeof url !== 'string') continue;
-    const origin = parseOrigin(url) ?? url;
-    const earlier = first.get(origin);
+    const canonical = parseUpstreamUrl(url) ?? url;
+    const earlier = first.get(canonical);
     if (earlier !== undefined) report(path, `is the same as urls[${earlier}]; keep one`);
-    else first.set(origin, index);
+    else first.set(canonical, index);
   }
   const sample = first.get('sample');
   if (sample === undefined || first.size === 1) return;

@@ -76,6 +76,17 @@ export function parseOrigin(text: string): string | undefined {
   return url.username === '' && url.password === '' ? url.origin : undefined;
 }
 
+/**
+ * An origin with an optional base path: `http://host`, `https://host:8443/base`. Returned as the URL standard writes the
+ * origin, without a slash at the end, or undefined. Segments of the base must be literal, so that no URL parser changes them.
+ */
+export function parseUpstreamUrl(text: string): string | undefined {
+  const [, origin = '', base = ''] = /^([a-z]+:\/\/[^/]*)(.*)$/i.exec(text) ?? [];
+  const canonical = parseOrigin(origin);
+  const path = base.replace(/\/$/, '');
+  return canonical !== undefined && (path === '' || isPrefix(path)) ? canonical + path : undefined;
+}
+
 /** `https://…`, or `http://…` where it does not leave the machine; without credentials and fragment. */
 export function isTrustworthyUrl(text: string): boolean {
   const url = parseUrl(text);

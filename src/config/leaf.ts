@@ -8,7 +8,7 @@ import {
   isPrefix,
   isRoutePath,
   isTrustworthyUrl,
-  parseOrigin,
+  parseUpstreamUrl,
 } from './formats.ts';
 
 export interface Kind {
@@ -84,8 +84,8 @@ export const keyPrefix = () =>
 export const upstreamUrl = () =>
   text(
     'URL | sample',
-    'must be http://host[:port] or https://host[:port] without path, query and credentials, or the word sample',
-    (value) => value === 'sample' || parseOrigin(value) !== undefined,
+    'must be http(s)://host[:port], with a base path of segments of A-Z a-z 0-9 . _ ~ - if need be, without query and credentials, or the word sample',
+    (value) => value === 'sample' || parseUpstreamUrl(value) !== undefined,
     true,
   );
 

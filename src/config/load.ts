@@ -6,7 +6,7 @@ import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, 
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { isMapping, readDocument } from './document.ts';
-import { isRoutePrefix, parseOrigin } from './formats.ts';
+import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { limitOrigins } from './limit-origins.ts';
 import type { PreviewScope } from './preview-scope.ts';
@@ -212,13 +212,13 @@ function upstreamTls(secrets: Secrets): NonNullable<UpstreamConfig['tls']> {
 
 function upstreamTarget(texts: readonly string[]): UpstreamTarget {
   if (texts.includes('sample')) return { kind: 'sample' };
-  const [first, ...others] = texts.map(upstreamOrigin);
+  const [first, ...others] = texts.map(upstreamUrl);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
   return { kind: 'urls', urls: [first, ...others] };
 }
 
-function upstreamOrigin(text: string): string {
-  const url = parseOrigin(text);
+function upstreamUrl(text: string): string {
+  const url = parseUpstreamUrl(text);
   if (url === undefined) throw new Error('an upstream URL was not checked');
   return url;
 }

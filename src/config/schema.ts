@@ -105,7 +105,13 @@ const store = leaf.mapping({
 
 const upstream = leaf.mapping({
   urls: leaf
-    .listOf(leaf.upstreamUrl().describe('Scheme, host and port; sample starts the bundled backend.'))
+    .listOf(
+      leaf
+        .upstreamUrl()
+        .describe(
+          'Scheme, host, port, and the base path in front of every request path; sample starts the bundled backend.',
+        ),
+    )
     .min(1, 'must have at least one entry')
     .describe('The backend to forward to; several servers of it share the requests.'),
   balance: leaf
@@ -127,7 +133,9 @@ const upstream = leaf.mapping({
     ),
   health_check: leaf
     .mapping({
-      path: leaf.requestPath().describe('What is asked for; any 2xx within two seconds is healthy.'),
+      path: leaf
+        .requestPath()
+        .describe('Full path of the request, not below a base path; any 2xx within two seconds is healthy.'),
       interval_ms: leaf.durationMs().default(5000).describe('From one check to the next.'),
     })
     .optional()

@@ -158,7 +158,7 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'min',
     help: '1 while requests are sent to this server of the backend, 0 while it is out of service.',
-    labels: { upstream: 'the origin of an entry of `upstream.urls`' },
+    labels: { upstream: 'an entry of `upstream.urls`: origin and base path' },
   },
   upstreamRetries: {
     name: 'tollgate_upstream_retries_total',

@@ -14,7 +14,7 @@ import { type UpstreamObserver, Upstreams } from './upstreams.ts';
 export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
 export interface ForwarderOptions {
-  /** The upstreams' origins, none twice. */
+  /** The upstreams' origins, each with an optional base path; none twice. */
   readonly urls: readonly [URL, ...URL[]];
   readonly balance: Balance;
   readonly healthCheck?: HealthCheckConfig | undefined;

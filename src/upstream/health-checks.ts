@@ -4,7 +4,7 @@ import { UpstreamConnection } from './upstream-connection.ts';
 
 /** Of the configuration's `upstream.health_check`. */
 export interface HealthCheckConfig {
-  /** Origin-form. */
+  /** Origin-form, complete: the base path of the upstream is not put before it. */
   readonly path: string;
   readonly intervalMs: number;
 }

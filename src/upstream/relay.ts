@@ -19,7 +19,7 @@ import type { Upstreams } from './upstreams.ts';
 export interface ForwardRequest {
   /** Who shares the connections with other customers. */
   readonly customer: string;
-  /** Origin-form path and query for the upstream, approved by the guard; sent as it is. */
+  /** Origin-form path and query, approved by the guard; sent as it is, behind the base path of the upstream. */
   readonly path: string;
   /** Flat, in order, and complete: only Host is added, unless it is the first of them. */
   readonly headers: readonly string[];
@@ -51,7 +51,7 @@ interface ForwardFacts {
   readonly status: number | undefined;
   /** From the request's begin to the answer's last byte, or to the end of the exchange; 0 when it never began. */
   readonly upstreamMs: number;
-  /** Authority of the upstream that was asked last, or would have been; undefined when none was in service. */
+  /** Authority and base path of the upstream that was asked last, or would have been; undefined when none was in service. */
   readonly upstream: string | undefined;
   /** Content of the answer that was taken from the upstream. */
   readonly contentBytes: number;
@@ -178,9 +178,10 @@ export class Relay implements Exchange, Taker, Timed {
       return false;
     }
     const { method = 'GET' } = this.#req;
+    const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
     try {
-      head = requestHead(method, this.#path, this.#upstream?.authority ?? '', this.#request.headers);
+      head = requestHead(method, basePath + this.#path, authority, this.#request.headers);
     } catch (error) {
       this.giveUp(error);
       return false;
@@ -407,7 +408,7 @@ export class Relay implements Exchange, Taker, Timed {
       begun: this.#begun,
       status: this.#status,
       upstreamMs: this.#upstreamMs ?? this.#sinceBegun(),
-      upstream: this.#upstream?.authority,
+      upstream: this.#upstream && this.#upstream.authority + this.#upstream.basePath,
       contentBytes: this.#contentBytes,
     };
   }

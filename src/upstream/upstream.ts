@@ -9,7 +9,7 @@ import { type HealthCheckConfig, HealthChecks } from './health-checks.ts';
 
 /** How an upstream is doing, for whoever runs the gateway. */
 export interface UpstreamStatus {
-  /** The origin. */
+  /** As in the configuration: the origin and the base path. */
   readonly url: string;
   /** Whether requests are sent to it. */
   readonly up: boolean;
@@ -48,6 +48,8 @@ export class Upstream implements Balanced {
   readonly url: string;
   /** For Host. */
   readonly authority: string;
+  /** Goes in front of every request path; without "/" at the end, often empty. */
+  readonly basePath: string;
   readonly #pool: ConnectionPool;
   readonly #ejection: Ejection;
   readonly #checks: HealthChecks | undefined;
@@ -57,8 +59,9 @@ export class Upstream implements Balanced {
 
   constructor(options: UpstreamOptions) {
     const { url, healthCheck, lookup, maxHeaderBytes, scheduler } = options;
-    this.url = url.origin;
     this.authority = url.host;
+    this.basePath = url.pathname === '/' ? '' : url.pathname;
+    this.url = url.origin + this.basePath;
     const hostname = hostOf(url);
     if (isIP(hostname) === 0) {
       const vanished = (isKnown: (address: string) => boolean): void => this.#pool.retire(isKnown);

@@ -8,7 +8,7 @@ import { RetryBudget } from './retry-budget.ts';
 import { Upstream, type UpstreamStatus } from './upstream.ts';
 
 export interface UpstreamsOptions {
-  /** Origins, at least one; none twice. */
+  /** Origins with an optional base path, at least one; none twice. */
   readonly urls: readonly URL[];
   readonly balance: Balance;
   readonly healthCheck?: HealthCheckConfig | undefined;

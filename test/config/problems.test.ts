@@ -216,7 +216,7 @@ const STORE_URLS: readonly (readonly [url: string, fault: string])[] = [
 ];
 
 const UPSTREAM_RULE =
-  'must be http://host[:port] or https://host[:port] without path, query and credentials, or the word sample';
+  'must be http(s)://host[:port], with a base path of segments of A-Z a-z 0-9 . _ ~ - if need be, without query and credentials, or the word sample';
 
 describe('a problem says where it is, what is wrong and which rule holds', () => {
   test.each(ONE_PROBLEM)('%s', async (yaml, problem) => {
@@ -236,7 +236,24 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     'http://',
     'ftp://host',
     'host:3000',
-    'http://host/path',
+    'http://host//',
+    'http://host//path',
+    'http://host/path//',
+    'http://host/path?',
+    'http://host/path#',
+    'http://host/..',
+    'http://host/a/../b',
+    'http://host/a/./b',
+    'http://host/a%2fb',
+    'http://host/%2e%2e',
+    'http://host/a b',
+    'http://host/a\\b',
+    'http://host/a;b',
+    'http://host/{id}',
+    'http://user:pw@host/path',
+    'http://host:99999/path',
+    'http:/host/path',
+    'sample/path',
     'http://host?',
     'http://host#',
     'http://user:pw@host',
@@ -252,6 +269,7 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     ['urls: []', 'urls: must have at least one entry'],
     ['urls: [sample, sample]', 'urls[1]: is the same as urls[0]; keep one'],
     ['urls: [http://b:80, HTTP://B/]', 'urls[1]: is the same as urls[0]; keep one'],
+    ['urls: [http://b/a, http://b, HTTP://B:80/a/]', 'urls[2]: is the same as urls[0]; keep one'],
     ['urls: [http://b, sample]', 'urls[1]: must stand alone: the bundled backend shares no requests'],
     ['urls: [sample]\n  balance: random', 'balance: must be one of least_loaded, round_robin, got "random"'],
     [
