@@ -1,7 +1,7 @@
 /** The admin API of a gateway over HTTP, for programs of ours: every answer is checked for its form before it is used. */
 import { z } from 'zod';
 import { PROBLEM } from './documents.ts';
-import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
+import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './failures.ts';
 
 export interface AdminClientSettings {
   /** Origin of the admin listener, such as `http://127.0.0.1:8082`. */
@@ -27,6 +27,8 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** The largest page that there is. */
 const PAGE_ITEMS = 1000;
 
+export type Listener = 'admin' | 'ops' | 'public';
+
 /**
  * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} when there
  * was no answer of the admin API at all. Paths are made with {@link pathOf}.
@@ -34,6 +36,8 @@ const PAGE_ITEMS = 1000;
 export class AdminClient {
   readonly #settings: AdminClientSettings;
   readonly #timeoutMs: number;
+  /** Looked for once, when an answer suggests that it is not the admin listener. */
+  #listener: Promise<Listener> | undefined;
 
   constructor(settings: AdminClientSettings) {
     this.#settings = settings;
@@ -115,6 +119,26 @@ export class AdminClient {
     return answer as z.output<Schema>;
   }
 
+  /** By paths that the listeners have not in common. A gateway that cannot be asked counts as the admin listener. */
+  async #identifyListener(): Promise<Listener> {
+    const { url, token } = this.#settings;
+    const statusOf = async (path: string) => {
+      const { status, body } = await fetch(url + path, {
+        headers: { authorization: `Bearer ${token}` },
+        redirect: 'manual',
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      await body?.cancel();
+      return status;
+    };
+    try {
+      if ((await statusOf('/status')) !== 404) return 'admin';
+      return (await statusOf('/livez')) === 200 ? 'ops' : 'public';
+    } catch {
+      return 'admin';
+    }
+  }
+
   async #send(method: string, path: string, content?: Content): Promise<{ status: number; text: string }> {
     const { url, token } = this.#settings;
     let answer: Response;
@@ -136,14 +160,19 @@ export class AdminClient {
     } catch (error) {
       throw unreachable(url, error, this.#timeoutMs);
     }
-    if (!answer.ok) throw this.#refusal(answer.status, text);
+    if (!answer.ok) throw await this.#refusal(answer.status, text);
     return { status: answer.status, text };
   }
 
-  #refusal(status: number, text: string): Error {
+  async #refusal(status: number, text: string): Promise<Error> {
     const { url, tokenSource } = this.#settings;
     const problem = PROBLEM.safeParse(parseJson(text));
     if (!problem.success) return notTheAdminApi(url, `status ${status} without a problem document`);
+    if (CODES_OF_OTHER_LISTENERS.has(problem.data.code)) {
+      this.#listener ??= this.#identifyListener();
+      const listener = await this.#listener;
+      if (listener !== 'admin') return wrongListener(url, listener);
+    }
     if (problem.data.code !== 'unauthorized') return new AdminRefusal(problem.data);
     return new AdminRefusal(
       problem.data,
@@ -151,6 +180,9 @@ export class AdminClient {
     );
   }
 }
+
+/** What the ops and the public listener refuse calls of the admin API with, which may have other reasons. */
+const CODES_OF_OTHER_LISTENERS: ReadonlySet<string> = new Set(['not_found', 'body_not_allowed', 'bad_request']);
 
 /** A path with each value as one segment of it: ``pathOf`/admin/v1/keys/${id}` ``. */
 export function pathOf(literals: TemplateStringsArray, ...segments: readonly string[]): string {

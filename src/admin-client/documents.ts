@@ -96,6 +96,51 @@ export const PREVIEW = z.looseObject({
 });
 export type PreviewDocument = z.output<typeof PREVIEW>;
 
+export const CONFIG = z.looseObject({ plans: z.record(z.string(), z.looseObject({})) });
+
+export const RELOAD = z.looseObject({
+  result: z.string(),
+  hash: z.string(),
+  changes: z.array(z.looseObject({ text: z.string() })),
+  changes_total: z.number(),
+});
+export type ReloadDocument = z.output<typeof RELOAD>;
+
+export const STATUS = z.looseObject({
+  version: z.string(),
+  started_at: z.string(),
+  uptime_seconds: z.number(),
+  config: z.looseObject({
+    file: z.string(),
+    hash: z.string(),
+    loaded_at: z.string(),
+    last_reload: z.looseObject({ at: z.string(), result: z.string(), error: TEXT }).nullable(),
+  }),
+  store: z.looseObject({
+    kind: z.string(),
+    up: z.boolean(),
+    wiped: z.boolean(),
+    empty: z.boolean(),
+    evicted: z.boolean(),
+    refusing: z.boolean(),
+    last_error: TEXT,
+  }),
+  invalidation: z.looseObject({ connected: z.boolean() }),
+  instances: z.number(),
+  upstreams: z.array(z.looseObject({ url: z.string(), up: z.boolean(), reason: TEXT, fault: TEXT })),
+  workers: z.array(
+    z.looseObject({
+      id: z.number(),
+      pid: COUNT,
+      started_at: TEXT,
+      ready: z.boolean(),
+      config_hash: TEXT,
+      restarts: z.number(),
+    }),
+  ),
+});
+export type StatusDocument = z.output<typeof STATUS>;
+
 export const AUDIT_ENTRY = z.looseObject({
   id: z.string(),
   at: z.string(),

@@ -59,6 +59,15 @@ export function unreachable(url: string, error: unknown, timeoutMs: number): Adm
   );
 }
 
+/** A gateway answered, on another of its listeners. */
+export function wrongListener(url: string, listener: 'ops' | 'public'): AdminUnreachableError {
+  const purpose = listener === 'ops' ? 'for probes and metrics' : 'for API customers';
+  return new AdminUnreachableError(
+    `${url} is the ${listener} listener of a gateway (${purpose}), not its admin listener\n` +
+      'Name the address of the admin listener with --admin-url: admin.host and admin.port of the configuration file.',
+  );
+}
+
 /** Something answered that does not speak as the admin API does. */
 export function notTheAdminApi(url: string, what: string): AdminUnreachableError {
   return new AdminUnreachableError(

@@ -4,7 +4,8 @@ import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../version.ts';
 import type { Shell } from './completion/completion.ts';
 import { addCustomerCommands } from './customer-commands.ts';
-import { EXIT, FaultyFileError, UsageError } from './exit-status.ts';
+import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
+import { addGatewayCommands } from './gateway-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addUsageCommands } from './usage-commands.ts';
 
@@ -38,6 +39,7 @@ export function buildProgram(finish: (status: number) => void): Command {
   addCustomerCommands(program);
   addKeyCommands(program);
   addUsageCommands(program);
+  addGatewayCommands(program);
   const store = program.command('store').description('look after the store');
   store
     .command('init')
@@ -66,7 +68,7 @@ export function buildProgram(finish: (status: number) => void): Command {
   return program;
 }
 
-/** Runs one command line to its end. Resolves to the exit status: 0 success, 1 failure, 2 wrong usage. */
+/** Runs one command line to its end. Resolves to the exit status: see {@link EXIT}. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   let status: number = EXIT.success;
   const program = buildProgram((result) => {
@@ -77,6 +79,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
+    if (error instanceof BrokenPipeError) return EXIT.brokenPipe;
     process.stderr.write(`${describeFailure(error)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failure;
   }

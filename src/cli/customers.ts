@@ -4,7 +4,7 @@ import type { DocumentOptions, EndingOptions } from './admin-options.ts';
 import { requireSomeChange, type Unsettable, unset } from './change.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
 import { connect } from './connect.ts';
-import { print, printDocument, printList } from './output.ts';
+import { print, printDocument, printList, remark } from './output.ts';
 import type { Column } from './table.ts';
 
 const CUSTOMERS = '/admin/v1/customers';
@@ -41,7 +41,7 @@ export async function createCustomer(customer: string, options: NewCustomerOptio
   const { plan, name, requestsPerHour } = options;
   const client = await connect(options);
   const body = { id: customer, plan, name, requests_per_hour: requestsPerHour };
-  await printDocument(await client.post(CUSTOMER, CUSTOMERS, body), options);
+  await printChanged(await client.post(CUSTOMER, CUSTOMERS, body), options);
 }
 
 export interface UpdateCustomerOptions extends DocumentOptions {
@@ -56,7 +56,19 @@ export async function updateCustomer(customer: string, options: UpdateCustomerOp
   const change = { plan, name: unset(name), requests_per_hour: unset(requestsPerHour), suspended };
   requireSomeChange(change);
   const client = await connect(options);
-  await printDocument(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
+  await printChanged(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
+}
+
+/** With a remark when a number that was set does not become the limit. */
+async function printChanged(
+  customer: CustomerDocument,
+  options: DocumentOptions & { readonly requestsPerHour?: Unsettable<number> },
+): Promise<void> {
+  await printDocument(customer, options);
+  if (typeof options.requestsPerHour !== 'number' || customer.limit_source !== 'override') return;
+  remark(
+    `The limit stays ${customer.limit} requests an hour: an override in the configuration file goes before the customer's own number. tollgate explain ${customer.id} names its line.`,
+  );
 }
 
 export async function deleteCustomer(customer: string, options: EndingOptions): Promise<void> {

@@ -1,15 +1,25 @@
 /** Results go to standard output, what is said about them to standard error, so that results can be piped. */
 import { printableJson } from '../admin-client/printable.ts';
 import type { JsonOption } from './admin-options.ts';
+import { BrokenPipeError } from './exit-status.ts';
 import { type Column, formatDocument, formatTable } from './table.ts';
 
-/** Resolves when it is written. Rejects when whoever read it is gone, or the disk is full. */
+/** Resolves when it is written. Rejects with BrokenPipeError when its reader is gone, with Error when the disk is full. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => reject(new Error(`standard output takes no more: ${error.message}`));
+    const fail = (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'EPIPE'
+          ? new BrokenPipeError()
+          : new Error(`standard output cannot be written: ${error.message}`),
+      );
     // The event comes besides the callback's argument; without a listener it would end the process with a stack trace.
     process.stdout.once('error', fail);
-    process.stdout.write(text, (error) => (error ? fail(error) : resolve()));
+    process.stdout.write(text, (error) => {
+      if (error) return fail(error);
+      process.stdout.off('error', fail);
+      resolve();
+    });
   });
 }
 

@@ -9,6 +9,8 @@ import { FaultyFileError } from './exit-status.ts';
 import { print, printDocument } from './output.ts';
 import { type Cell, formatDocument, formatTable } from './table.ts';
 
+const REFUSALS: ReadonlySet<PreviewDocument['reload']> = new Set(['restart_required', 'plan_in_use']);
+
 /** Where the admin API speaks of the file that it was sent. */
 const POSTED = /^\(posted\)/;
 
@@ -19,6 +21,7 @@ const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
   plan_in_use: 'would be refused: customers hold a plan that is dropped',
 };
 
+/** Rejects for a file that a reload would refuse, also after its changes are printed. */
 export async function preview(file: string, options: DocumentOptions): Promise<void> {
   const text = await contentOf(file);
   const client = await connect(options);
@@ -30,8 +33,8 @@ export async function preview(file: string, options: DocumentOptions): Promise<v
     if (!lines.some((line) => POSTED.test(line))) throw error;
     throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
   }
-  if (options.json) return printDocument(answer, options);
-  await print(sections(answer).join('\n'));
+  await (options.json ? printDocument(answer, options) : print(sections(answer).join('\n')));
+  if (REFUSALS.has(answer.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[answer.reload]}`]);
 }
 
 async function contentOf(file: string): Promise<string> {

@@ -1,0 +1,38 @@
+import { stringify } from 'yaml';
+import { CONFIG, RELOAD, type ReloadDocument } from '../admin-client/documents.ts';
+import { AdminRefusal } from '../admin-client/failures.ts';
+import { printable } from '../admin-client/printable.ts';
+import type { DocumentOptions } from './admin-options.ts';
+import { connect } from './connect.ts';
+import { FaultyFileError } from './exit-status.ts';
+import { print, printJson } from './output.ts';
+import { formatDocument, formatTable } from './table.ts';
+
+export async function showConfig(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const config = await client.get(CONFIG, '/admin/v1/config');
+  if (options.json) return printJson(config);
+  await print(stringify(config).split('\n').map(printable).join('\n'));
+}
+
+/** Rejects with each problem of the file as a line. */
+export async function reloadConfig(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  let answer: ReloadDocument;
+  try {
+    answer = await client.post(RELOAD, '/admin/v1/config/reload', {});
+  } catch (error) {
+    if (!(error instanceof AdminRefusal) || !isAboutTheFile(error)) throw error;
+    const problems = error.problem.detail.split('\n').map(printable);
+    throw new FaultyFileError([...problems, 'Nothing was applied: the gateway goes on with the configuration it has.']);
+  }
+  if (options.json) return printJson(answer);
+  const { result, hash, changes, changes_total: total } = answer;
+  const listed = total > changes.length ? `, of which the first ${changes.length} are listed` : '';
+  await print(formatDocument({ reload: result, hash, changes: `${total}${listed}` }));
+  if (changes.length > 0) await print(`\n${formatTable([{ title: 'CHANGE', cell: ({ text }) => text }], changes)}`);
+}
+
+function isAboutTheFile({ problem }: AdminRefusal): boolean {
+  return problem.status === 422 || problem.status === 409;
+}

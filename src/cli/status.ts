@@ -1,0 +1,82 @@
+import { STATUS, type StatusDocument } from '../admin-client/documents.ts';
+import type { DocumentOptions } from './admin-options.ts';
+import { connect } from './connect.ts';
+import { print, printDocument } from './output.ts';
+import { formatDocument, formatTable, shortTime } from './table.ts';
+
+/** Rejects, once the status is printed, when something is wrong with the gateway. */
+export async function showStatus(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const status = await client.get(STATUS, '/status');
+  await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
+  const faults = faultsOf(status);
+  if (faults.length > 0) throw new Error(`the gateway is degraded: ${faults.join('; ')}`);
+}
+
+/** What needs an operator, or will on the next restart. An empty list: all is well. */
+export function faultsOf({ config, store, invalidation, upstreams, workers }: StatusDocument): string[] {
+  const { last_reload: reload } = config;
+  const isRefused = reload !== null && reload.result !== 'applied' && reload.result !== 'unchanged';
+  return [
+    ...(store.up ? [] : [`the store is unreachable${store.last_error === null ? '' : ` (${store.last_error})`}`]),
+    ...(store.wiped ? ['the store has lost its data'] : []),
+    ...(store.empty ? ['the store has no record, so that unknown keys get 503'] : []),
+    ...(store.evicted ? ['the store has evicted keys'] : []),
+    ...(store.refusing ? ['the store refuses what quotas have to write'] : []),
+    ...(store.up && !invalidation.connected ? ['changes of keys and customers are not pushed'] : []),
+    ...upstreams.filter(({ up }) => !up).map(({ url, reason }) => `upstream ${url} is out of service (${reason})`),
+    ...workers.filter(({ ready }) => !ready).map(({ id }) => `worker ${id} is not ready`),
+    ...(isRefused ? [`the configuration file was refused (${reload.result}): ${reload.error}`] : []),
+  ];
+}
+
+function sections(status: StatusDocument): string[] {
+  const { config, store, upstreams, workers } = status;
+  const reload = config.last_reload;
+  const summary = formatDocument({
+    version: status.version,
+    started: shortTime(status.started_at),
+    uptime: inWords(status.uptime_seconds),
+    'config file': config.file,
+    'config hash': config.hash,
+    'config loaded': shortTime(config.loaded_at),
+    'last reload': reload === null ? 'none since the start' : `${reload.result} at ${shortTime(reload.at)}`,
+    store: `${store.kind}, ${store.up ? 'reachable' : 'unreachable'}`,
+    'changes pushed': status.invalidation.connected,
+    instances: status.instances,
+  });
+  const upstreamTable = formatTable(
+    [
+      { title: 'UPSTREAM', cell: ({ url }) => url },
+      { title: 'IN SERVICE', cell: ({ up }) => up },
+      { title: 'REASON', cell: ({ reason }) => reason },
+      { title: 'LAST FAULT', cell: ({ fault }) => fault },
+    ],
+    upstreams,
+  );
+  const workerTable = formatTable(
+    [
+      { title: 'WORKER', cell: ({ id }) => id },
+      { title: 'PID', cell: ({ pid }) => pid },
+      { title: 'READY', cell: ({ ready }) => ready },
+      { title: 'STARTED', cell: ({ started_at: at }) => shortTime(at) },
+      { title: 'RESTARTS', cell: ({ restarts }) => restarts },
+      { title: 'CONFIG', cell: ({ config_hash: hash }) => hash },
+    ],
+    workers,
+  );
+  return [summary, upstreamTable, ...(workers.length > 0 ? [workerTable] : [])];
+}
+
+/** In the largest two units. */
+function inWords(seconds: number): string {
+  const units = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const first = units.findIndex(([count]) => count > 0);
+  const shown = first === -1 ? units.slice(-1) : units.slice(first, first + 2);
+  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ');
+}
