@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import {
   addAdminOptions,
   customerArgument,
@@ -11,10 +11,15 @@ import {
 } from './admin-options.ts';
 import type { NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
 import type { ImportOptions } from './keys-import.ts';
+import { durationParser, timeParser } from './times.ts';
 
 const load = () => import('./keys.ts');
 
-const EXPIRES_AT = ['--expires-at <time>', 'when it stops working, such as 2030-01-31T00:00:00Z'] as const;
+const EXPIRES_AT = [
+  '--expires-at <time>',
+  'when it stops working: 2030-01-31, 2030-01-31T12:00:00Z or, from now on, 90d',
+  timeParser('ahead'),
+] as const;
 const LONGEST_GRACE_SECONDS = 31_536_000;
 
 export function addKeyCommands(program: Command): void {
@@ -69,9 +74,14 @@ export function addKeyCommands(program: Command): void {
     .description('replace a key; the new value is printed this once, alone on standard output')
     .addArgument(keyArgument('the id of the key to replace'))
     .option(
-      '--grace-seconds <seconds>',
-      'how long the old key works on, within its own expiry (a day unless given)',
-      integerParser(0, LONGEST_GRACE_SECONDS),
+      '--grace <duration>',
+      'how long the old key works on, within its own expiry: 7d, 12h (a day unless given)',
+      durationParser(LONGEST_GRACE_SECONDS),
+    )
+    .addOption(
+      new Option('--grace-seconds <seconds>', 'the same in seconds')
+        .argParser(integerParser(0, LONGEST_GRACE_SECONDS))
+        .conflicts('grace'),
     )
     .addOption(jsonOption())
     .action(async (keyId: string, options: RotateOptions) => (await load()).rotateKey(keyId, options));

@@ -24,12 +24,12 @@ function keyColumns(nowMs: number): readonly Column<KeyDocument>[] {
   ];
 }
 
-/** As far as the record says; its customer may be suspended besides. A key in its grace is `replaced`. */
-export function keyState(key: KeyDocument, nowMs: number): 'active' | 'replaced' | 'expired' | 'revoked' {
+/** As far as the record says; its customer may be suspended besides. A key in its grace is `rotated`. */
+export function keyState(key: KeyDocument, nowMs: number): 'live' | 'rotated' | 'expired' | 'revoked' {
   if (key.revoked_at !== null) return 'revoked';
   const expiresAtMs = key.expires_at === null ? undefined : expiryMsOf({ expiresAt: key.expires_at });
   if (expiresAtMs !== undefined && expiresAtMs <= nowMs) return 'expired';
-  return key.replaced_by === null ? 'active' : 'replaced';
+  return key.replaced_by === null ? 'live' : 'rotated';
 }
 
 export async function listKeys(customer: string | undefined, options: DocumentOptions): Promise<void> {
@@ -59,7 +59,16 @@ function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
 
 export async function showKey(keyId: string, options: DocumentOptions): Promise<void> {
   const client = await connect(options);
-  await printDocument(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
+  await printKey(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
+}
+
+/** For people with its state, which the admin API leaves to the reader's clock. */
+async function printKey(key: KeyDocument, options: JsonOption): Promise<void> {
+  if (options.json) return printJson(key);
+  const state = keyState(key, Date.now());
+  const until = state === 'rotated' && key.expires_at !== null ? ` until ${shortTime(key.expires_at)}` : '';
+  const { id, ...rest } = key;
+  await printDocument({ id, state: state + until, ...rest }, options);
 }
 
 export interface NewKeyOptions extends DocumentOptions {
@@ -77,11 +86,13 @@ export async function createKey(customer: string, options: NewKeyOptions): Promi
 }
 
 export interface RotateOptions extends DocumentOptions {
+  /** In seconds. At most one of the two is there. */
+  readonly grace?: number;
   readonly graceSeconds?: number;
 }
 
 export async function rotateKey(keyId: string, options: RotateOptions): Promise<void> {
-  const { graceSeconds } = options;
+  const graceSeconds = options.grace ?? options.graceSeconds;
   const client = await connect(options);
   const body = { grace_seconds: graceSeconds };
   const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
@@ -107,7 +118,7 @@ export async function updateKey(keyId: string, options: UpdateKeyOptions): Promi
   const change = { name: unset(options.name), expires_at: unset(options.expiresAt) };
   requireSomeChange(change);
   const client = await connect(options);
-  await printDocument(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
+  await printKey(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
 }
 
 export async function revokeKey(keyId: string, options: EndingOptions): Promise<void> {

@@ -9,6 +9,7 @@ import {
   yesOption,
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
+import { timeParser } from './times.ts';
 
 /** What was used, why a limit holds and what another would do, and who changed what. */
 export function addUsageCommands(program: Command): void {
@@ -52,8 +53,12 @@ export function addUsageCommands(program: Command): void {
     .command('audit')
     .description('list who changed what, when and from where, newest first')
     .option('--limit <number>', 'at most so many entries', integerParser(1))
-    .option('--from <time>', 'entries from this time on, in ISO 8601 UTC such as 2026-01-31T00:00:00Z')
-    .option('--to <time>', 'entries before this time')
+    .option(
+      '--from <time>',
+      'entries from this time on: 2026-01-31, 2026-01-31T12:00:00Z or, before now, 90d',
+      timeParser('ago'),
+    )
+    .option('--to <time>', 'entries before this time', timeParser('ago'))
     .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
     .addOption(jsonOption())
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
