@@ -23,7 +23,7 @@ import { type Exposition, limitExpositions } from './ops/exposition-limit.ts';
 import { createOpsApp, type OpsAppParts } from './ops/ops-app.ts';
 import { assessReadiness } from './ops/readiness.ts';
 import type { CustomerQuota } from './quota/customer-quota.ts';
-import { limitOrigin } from './quota/limit.ts';
+import { limitOrigin, planNameOf } from './quota/limit.ts';
 import { watchConfig } from './reload/config-watch.ts';
 import { createPreviewer, POSTED_FILE } from './reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloader.ts';
@@ -154,6 +154,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       keyUses: store.keyUses,
       audit: store.audit,
       planNames: new Set(config.plans.keys()),
+      currentPlan: (plan) => planNameOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
       // Of the file as it was last read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),

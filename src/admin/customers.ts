@@ -12,7 +12,8 @@ import type { AdminParts } from './parts.ts';
 import { parseQuery } from './query.ts';
 import { Refusal } from './refusal.ts';
 
-export function customerRoutes({ records, effectiveLimit, planNames }: AdminParts, recordChange: RecordChange): Router {
+export function customerRoutes(parts: AdminParts, recordChange: RecordChange): Router {
+  const { records, currentPlan, effectiveLimit, planNames } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   const plan = planName(planNames);
@@ -84,7 +85,7 @@ export function customerRoutes({ records, effectiveLimit, planNames }: AdminPart
     .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
 
   function describe(customer: CustomerRecord) {
-    return customerDocument(customer, effectiveLimit(customer));
+    return customerDocument(customer, currentPlan(customer.plan), effectiveLimit(customer));
   }
 
   function limitProblem(customer: EnforcedCustomer): Refusal | undefined {

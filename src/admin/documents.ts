@@ -6,13 +6,14 @@ import { parseTimestamp } from '../keys/timestamp.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
 
-/** `limit_problem` says why there is no limit. */
-export function customerDocument(customer: CustomerRecord, limit: EffectiveLimit) {
+/** `limit_problem` says why there is no limit. `currentPlan`: undefined when the configuration does not know the plan. */
+export function customerDocument(customer: CustomerRecord, currentPlan: string | undefined, limit: EffectiveLimit) {
   const { requestsPerHour } = customer;
   return {
     id: customer.id,
     name: customer.name ?? null,
     plan: customer.plan,
+    current_plan: currentPlan ?? null,
     requests_per_hour: typeof requestsPerHour === 'number' ? requestsPerHour : null,
     suspended: customer.suspended,
     usage_reset_at: inUtc(customer.usageResetAt),

@@ -8,7 +8,8 @@ import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
 
 /** Why a customer has the limit that it has, or has none; and what came of it lately. */
-export function explainRoute({ records, effectiveLimit, limitOrigin, usage, held, refusals }: AdminParts): Router {
+export function explainRoute(parts: AdminParts): Router {
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, held, refusals } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   async function usageOf(customer: string, limit: number): Promise<Usage | undefined> {
@@ -31,6 +32,7 @@ export function explainRoute({ records, effectiveLimit, limitOrigin, usage, held
       res.json({
         customer: customer.id,
         plan: customer.plan,
+        current_plan: currentPlan(customer.plan) ?? null,
         suspended: customer.suspended,
         ...limitDocument(limit),
         origin: limitOrigin(customer, limit),

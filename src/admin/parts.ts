@@ -21,6 +21,8 @@ export interface AdminParts extends AccessParts {
   readonly names: AdminNames;
   /** The configured ones. */
   readonly planNames: ReadonlySet<string>;
+  /** The current name of a plan that was renamed; undefined when the configuration does not know the plan. */
+  currentPlan(plan: string): string | undefined;
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
   /** Where this limit was set: `file:line`, or words. */
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;

@@ -1,6 +1,6 @@
 /** The running configuration: to read, to reload from its file, and to compare with a posted file. */
 import express, { type RequestHandler, type Response, Router } from 'express';
-import { type ConfigChange, describeChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
+import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
@@ -90,8 +90,8 @@ function refuseUnlessGood({ result, problems }: ReloadOutcome): void {
 }
 
 function changeDocument(change: ConfigChange) {
-  const { key, before, after, takesEffect } = change;
-  return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text: describeChange(change) };
+  const { key, before, after, takesEffect, text } = change;
+  return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text };
 }
 
 function previewDocument(preview: Preview) {

@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import { MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
@@ -38,8 +39,13 @@ export interface WorkerStatus {
   readonly restarts: number;
 }
 
-function lastReloadDocument({ atMs, result, problems }: LastReload) {
-  return { at: new Date(atMs).toISOString(), result, error: problems.length > 0 ? problems.join('\n') : null };
+function lastReloadDocument({ atMs, result, changes, problems }: LastReload) {
+  return {
+    at: new Date(atMs).toISOString(),
+    result,
+    changes: changes.slice(0, MAX_LISTED_CHANGES).map(({ text }) => text),
+    error: problems.length > 0 ? problems.join('\n') : null,
+  };
 }
 
 function workerDocument({ id, pid, startedAtMs, ready, configHash, restarts }: WorkerStatus) {

@@ -1,15 +1,19 @@
 /** What differs between two configurations, and whether a running gateway can take it over. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, Disclosed } from './config.ts';
+import { type Difference, differences, memberOf } from './differences.ts';
 import { HIDDEN, withoutUserInfo } from './disclose.ts';
+import { isMapping } from './document.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
 
 export interface ConfigChange {
   /** By the names of the file: `plans.starter.requests_per_hour`. */
   readonly key: string;
-  /** Undefined: not set. Secrets are hidden. */
+  /** Undefined: not set, as are members that a mapping lacks. Secrets are hidden. */
   readonly before: Disclosed | undefined;
   readonly after: Disclosed | undefined;
+  /** One line for people: `plans.starter.requests_per_hour: 1000 → 800`, `plan business is now premium`. */
+  readonly text: string;
   /** `restart`: what it sets is fixed while the gateway runs. */
   readonly takesEffect: TakesEffect;
 }
@@ -78,10 +82,10 @@ export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
 
 /** In the order of the file's reference. What is only written in another way is no change. */
 export function configChanges(before: Config, after: Config): ConfigChange[] {
-  const changes = [...differences(before.disclosed, after.disclosed, [])].map(changeOf);
+  const changes = [...differences(before.disclosed, after.disclosed)].map(changeOf);
   const tell = (key: string, isChanged: boolean) => {
     if (!isChanged || changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key))) return;
-    changes.push({ key, before: HIDDEN, after: HIDDEN, takesEffect: takesEffect(key) });
+    changes.push({ key, before: HIDDEN, after: HIDDEN, text: anotherValue(key), takesEffect: takesEffect(key) });
   };
   for (const { key, of } of SECRETS) tell(key, !isDeepStrictEqual(of(before), of(after)));
   for (const section of FIXED_SECTIONS) tell(section, !isDeepStrictEqual(before[section], after[section]));
@@ -93,18 +97,32 @@ export function configChanges(before: Config, after: Config): ConfigChange[] {
  * substitution as the file has it.
  */
 export function disclosedChanges(before: DisclosedConfig, after: DisclosedConfig): ConfigChange[] {
-  return [...differences(before.disclosed, after.disclosed, [])].map(({ path, ...values }) =>
+  return [...differences(before.disclosed, after.disclosed)].map((difference) =>
     changeOf({
-      path,
-      before: asWritten(values.before, path, before.expressions),
-      after: asWritten(values.after, path, after.expressions),
+      ...difference,
+      before: asWritten(difference.before, difference.pathBefore, before.expressions),
+      after: asWritten(difference.after, difference.path, after.expressions),
     }),
   );
 }
 
-function changeOf({ path, before, after }: Difference): ConfigChange {
-  const key = formatPath(path);
-  return { key, before, after, takesEffect: takesEffect(key) };
+function changeOf(difference: Difference): ConfigChange {
+  const key = formatPath(difference.path);
+  const [before, after] = [withoutUnset(difference.before), withoutUnset(difference.after)];
+  const text = describe(key, { ...difference, before, after });
+  return { key, before, after, text, takesEffect: takesEffect(key) };
+}
+
+/** Settings that are not set are null in a disclosed configuration. */
+function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
+  if (value === null) return undefined;
+  if (Array.isArray(value)) return value.map((item) => withoutUnset(item) ?? null);
+  if (!isMapping(value)) return value;
+  const members = Object.entries(value).flatMap(([name, member]): [string, Disclosed][] => {
+    const set = withoutUnset(member);
+    return set === undefined ? [] : [[name, set]];
+  });
+  return Object.fromEntries(members);
 }
 
 /** Settings that are secrets, or have secrets below them. */
@@ -130,10 +148,6 @@ export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfi
   return uncompared.map(formatPath);
 }
 
-function memberOf(value: Disclosed | undefined, step: string | number): Disclosed | undefined {
-  return isObject(value) ? own(value, String(step)) : undefined;
-}
-
 /** With each scalar that contains a substitution as the file has it: what a variable holds may be a misplaced secret. */
 function asWritten(
   value: Disclosed | undefined,
@@ -143,48 +157,42 @@ function asWritten(
   const inner = (child: Disclosed, step: string | number) => asWritten(child, [...path, step], expressions) ?? null;
   if (expressions.size === 0 || value === undefined || value === null || value === HIDDEN) return value;
   if (Array.isArray(value)) return value.map(inner);
-  if (isObject(value))
+  if (isMapping(value))
     return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, inner(child, name)]));
   const expression = expressions.get(pathKey(path));
   return expression === undefined ? value : withoutUserInfo(expression);
 }
 
-/** In one line for people: `plans.starter.requests_per_hour: 1000 → 800`. */
-export function describeChange({ key, before, after }: ConfigChange): string {
-  if (before === HIDDEN && after === HIDDEN) return `${key}: another value`;
-  return `${key}: ${inWords(before)} → ${inWords(after)}`;
+function describe(key: string, { path, before, after, renamedPlans }: Difference): string {
+  const [section, name] = path;
+  if (renamedPlans !== undefined) {
+    const names = renamedPlans.join(', ');
+    return renamedPlans.length > 1 ? `plans ${names} are now ${name}` : `plan ${names} is now ${name}`;
+  }
+  if (section === 'plans' && path.length === 2) {
+    return after === undefined ? `plan ${name} is removed` : `plan ${name} is added: ${inWords(after)}`;
+  }
+  return before === HIDDEN && after === HIDDEN ? anotherValue(key) : `${key}: ${inWords(before)} → ${inWords(after)}`;
+}
+
+function anotherValue(key: string): string {
+  return `${key}: another value`;
 }
 
 const LONGEST_VALUE = 120;
 
 function inWords(value: Disclosed | undefined): string {
-  if (value === undefined || value === null) return 'none';
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const text = inOneLine(value);
   return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
 }
 
-interface Difference {
-  readonly path: Path;
-  readonly before: Disclosed | undefined;
-  readonly after: Disclosed | undefined;
-}
-
-function* differences(before: Disclosed | undefined, after: Disclosed | undefined, path: Path): Generator<Difference> {
-  if (isObject(before) && isObject(after)) {
-    for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      yield* differences(own(before, name), own(after, name), [...path, name]);
-    }
-  } else if (!isDeepStrictEqual(before, after)) {
-    yield { path, before, after };
-  }
-}
-
-function isObject(value: Disclosed | undefined): value is { readonly [name: string]: Disclosed } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function own(object: { readonly [name: string]: Disclosed }, name: string): Disclosed | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
+/** Mappings as YAML has them in one line, without quotes. */
+function inOneLine(value: Disclosed | undefined): string {
+  if (value === undefined || value === null) return 'none';
+  if (Array.isArray(value)) return JSON.stringify(value);
+  if (!isMapping(value)) return String(value);
+  const members = Object.entries(value).map(([name, member]) => `${name}: ${inOneLine(member)}`);
+  return members.length > 0 ? `{ ${members.join(', ')} }` : '{}';
 }
 
 function isWithin(key: string, section: string): boolean {

@@ -10,8 +10,16 @@ import { type CustomerLists, everyCustomer } from './customers.ts';
 
 /** From this part of its limit on, a customer is near it. */
 export const NEAR_RATIO = 0.8;
-/** So many customers are named. */
+/** The number of customers that are named in each list. */
 const MOST_NAMED = 100;
+
+export interface LimitChange {
+  /** By its current name; undefined in a group of customers on different plans. */
+  readonly plan: string | undefined;
+  /** Undefined: no limit, so that every request is refused. */
+  readonly before: number | undefined;
+  readonly after: number | undefined;
+}
 
 export interface CustomerImpact {
   readonly customer: string;
@@ -24,9 +32,15 @@ export interface CustomerImpact {
   readonly state: 'refused' | 'near';
 }
 
-/** Customers whose limits change in the same way. */
-export interface ImpactGroup {
-  /** `starter 1000 → 800`, or `overrides`. */
+/** A customer whose limit changes, and is set by an override before or after. */
+export interface OverrideChange extends LimitChange {
+  readonly customer: string;
+  readonly used: number;
+}
+
+/** Customers whose limits change in the same way, or all of those whose limit an override sets before or after. */
+export interface ImpactGroup extends LimitChange {
+  /** `starter 1000 → 800`, or `overrides`, which has neither plan nor limits. */
   readonly label: string;
   readonly customers: number;
   /** Those of them that have used the new limit up already, or are left without one. */
@@ -48,6 +62,8 @@ export interface Impact {
   /** Have used 80 % of the limit after, and not all of it. */
   readonly near: number;
   readonly groups: readonly ImpactGroup[];
+  /** The first 100. */
+  readonly overrides: readonly OverrideChange[];
   /** Of the refused and the near, those with the highest part of their limits used, and those without one first. */
   readonly closest: readonly CustomerImpact[];
 }
@@ -108,7 +124,8 @@ class Tally {
     newlyRefused: 0,
     near: 0,
   };
-  readonly #groups = new Map<string, { customers: number; refused: number }>();
+  readonly #groups = new Map<string, LimitChange & { customers: number; refused: number }>();
+  readonly #overrides: OverrideChange[] = [];
   #closest: CustomerImpact[] = [];
 
   constructor(after: LimitPolicy) {
@@ -128,7 +145,7 @@ class Tally {
       else if (after === undefined) counts.lost++;
       else if (after > before) counts.raised++;
       else counts.lowered++;
-      this.#group(each, isRefused);
+      this.#group(each, used, isRefused);
     }
     if (isRefused) {
       counts.refused++;
@@ -145,14 +162,19 @@ class Tally {
   result(): Impact {
     this.#keepTheClosest();
     const groups = [...this.#groups].map(([label, group]) => ({ label, ...group }));
-    return { ...this.#counts, groups, closest: this.#closest };
+    return { ...this.#counts, groups, overrides: this.#overrides, closest: this.#closest };
   }
 
-  #group({ record, before, after }: Case, isRefused: boolean): void {
+  #group({ record, before, after }: Case, used: number, isRefused: boolean): void {
     const byOverride = [before, after].some((limit) => limit.found && limit.source === 'override');
     const plan = planNameOf(record.plan, this.#after) ?? record.plan;
-    const label = byOverride ? 'overrides' : `${plan} ${limitOf(before) ?? 'none'} → ${limitOf(after) ?? 'none'}`;
-    const group = this.#groups.get(label) ?? { customers: 0, refused: 0 };
+    const change = { plan, before: limitOf(before), after: limitOf(after) };
+    if (byOverride && this.#overrides.length < MOST_NAMED) {
+      this.#overrides.push({ customer: record.id, ...change, used });
+    }
+    const label = byOverride ? 'overrides' : `${plan} ${limitChange(change)}`;
+    const shared = byOverride ? { plan: undefined, before: undefined, after: undefined } : change;
+    const group = this.#groups.get(label) ?? { ...shared, customers: 0, refused: 0 };
     group.customers++;
     if (isRefused) group.refused++;
     this.#groups.set(label, group);
@@ -161,6 +183,11 @@ class Tally {
   #keepTheClosest(): void {
     this.#closest = this.#closest.toSorted((a, b) => ratioOf(b) - ratioOf(a)).slice(0, MOST_NAMED);
   }
+}
+
+/** `1000 → 800` */
+export function limitChange({ before, after }: LimitChange): string {
+  return `${before ?? 'none'} → ${after ?? 'none'}`;
 }
 
 function limitOf(limit: EffectiveLimit): number | undefined {

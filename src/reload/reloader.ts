@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { type ConfigChange, configChanges, describeChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
+import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { ConfigSource } from '../config/source.ts';
@@ -19,7 +19,7 @@ import type { Metrics, ReloadResult } from '../observability/metrics.ts';
 import { type LimitPolicy, planNameOf } from '../quota/limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { type CustomerLists, countHolders } from './customers.ts';
-import { assessImpact, type ImpactParts } from './impact.ts';
+import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 
 /** `noticed`: nobody asked for it. */
 export type ReloadTrigger = 'noticed' | 'signal' | 'admin';
@@ -126,7 +126,7 @@ export class Reloader {
       outcome = (await this.#isSame(this.#running.source, content))
         ? this.#outcome('unchanged', [], [])
         : await this.#judgeAndApply(await this.#parse(content, trigger), trigger, digest);
-      if (outcome.result === 'applied' || outcome.result === 'unchanged') this.#runningText = latin1(content);
+      if (!isRefusal(outcome.result)) this.#runningText = latin1(content);
     } catch (error) {
       if (this.#closing.signal.aborted) return this.#outcome('failed', [], [STOPPING]);
       outcome = this.#failure(error);
@@ -134,7 +134,7 @@ export class Reloader {
     outcome = { ...outcome, hash: this.#running.hash };
     if (!this.#isNews(trigger, digest, outcome)) return outcome;
     this.#report(trigger, outcome);
-    if (outcome.result === 'applied') void this.#tellWhomItHits(before, this.#running);
+    if (outcome.result === 'applied') void this.#reportLimitChanges(before, this.#running);
     return outcome;
   }
 
@@ -161,7 +161,7 @@ export class Reloader {
   async #judgeAndApply(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
     const outcome = await this.#judge(next, trigger, digest);
     if (outcome.result === 'applied') await this.#options.apply(next);
-    if (outcome.result === 'applied' || outcome.result === 'unchanged') {
+    if (!isRefusal(outcome.result)) {
       // Also if no value has changed: its lines and the digest of its source have.
       this.#running = next;
       this.#parsed = undefined;
@@ -174,7 +174,7 @@ export class Reloader {
     if (changes.length === 0) return this.#outcome('unchanged', [], []);
     const fixed = changes.filter(({ takesEffect }) => takesEffect === 'restart');
     if (fixed.length > 0) {
-      const problems = fixed.map((change) => `${describeChange(change)}: needs a restart`);
+      const problems = fixed.map(({ text }) => `${text}: needs a restart`);
       return this.#outcome('restart_required', changes, problems);
     }
     const dropped = droppedPlans(this.#running, next);
@@ -225,17 +225,18 @@ export class Reloader {
     const isRecount = isSame && result === 'plan_in_use' && this.#options.clock.monotonicMs() - seen.atMs < RECOUNT_MS;
     if (!isRecount) this.#seen = { digest, result, problems: text, atMs: this.#options.clock.monotonicMs() };
     if (trigger !== 'noticed' || result === 'applied') return true;
-    // What is seen first is the file that the gateway was started with. A file that was put right is news again.
-    if (result === 'unchanged') return seen !== undefined && (seen.digest !== digest || seen.result !== result);
+    // The first look finds the file that the gateway was started with; a look after an applied one finds that one.
+    if (result === 'unchanged') return seen !== undefined && (seen.digest !== digest || isRefusal(seen.result));
     return !isSame;
   }
 
   #report(trigger: ReloadTrigger, outcome: ReloadOutcome): void {
     const { clock, logger, metrics } = this.#options;
     const { result, hash, problems } = outcome;
-    const changes = outcome.changes.slice(0, MAX_LISTED_CHANGES).map(describeChange);
+    const changes = outcome.changes.slice(0, MAX_LISTED_CHANGES).map(({ text }) => text);
     const atMs = clock.nowMs();
-    if (result === 'applied' || result === 'unchanged') this.#loadedAtMs = atMs;
+    if (!isRefusal(result)) this.#loadedAtMs = atMs;
+    const endsRefusals = this.#last !== undefined && isRefusal(this.#last.result);
     this.#last = { ...outcome, atMs };
     metrics.configReloaded(result, { hash, loadedAtMs: this.#loadedAtMs });
     const facts = { trigger, result, config: this.#running.file, config_hash: hash };
@@ -244,7 +245,9 @@ export class Reloader {
         logger.info({ ...facts, changes }, `configuration reloaded: ${inOneLine(changes)}`);
         return;
       case 'unchanged':
-        logger.info(facts, 'configuration read again: it says what runs already');
+        // An editor that saves without a change, or touches only comments, is not worth a line.
+        if (trigger === 'noticed' && !endsRefusals) return;
+        logger.info(facts, 'configuration unchanged: the file has the settings that run already');
         return;
       case 'invalid':
       case 'failed':
@@ -263,20 +266,32 @@ export class Reloader {
     }
   }
 
-  /** Afterwards: a limit that is to hold is not kept waiting by a count. */
-  async #tellWhomItHits(before: Config, after: Config): Promise<void> {
+  /** Runs after the new limits apply, because counting the customers takes time. */
+  async #reportLimitChanges(before: Config, after: Config): Promise<void> {
     const { logger } = this.#options;
     const { signal } = this.#closing;
     try {
-      const { groups } = await assessImpact(before, after, this.#options, { changedOnly: true, signal });
-      for (const { label, customers, refused } of groups) {
+      const { groups, overrides } = await assessImpact(before, after, this.#options, { changedOnly: true, signal });
+      for (const { label, customers, refused, ...limits } of groups) {
         const above = inNumber(refused, 'customer is', 'customers are');
-        logger.info({ customers, above_now: refused }, `${label}: ${above} above it now`);
+        logger.info({ ...limitFields(limits), customers, above_now: refused }, `${label}: ${above} above it now`);
+      }
+      for (const { customer, used, ...limits } of overrides) {
+        const change = limitChange(limits);
+        logger.info({ customer, ...limitFields(limits), used }, `the limit of customer ${customer} changes: ${change}`);
       }
     } catch (error) {
-      if (!signal.aborted) logger.warn({ err: error }, 'whom the new limits hit cannot be told');
+      if (!signal.aborted) logger.warn({ err: error }, 'could not determine which customers the new limits affect');
     }
   }
+}
+
+function isRefusal(result: ReloadResult): boolean {
+  return result !== 'applied' && result !== 'unchanged';
+}
+
+function limitFields({ plan, before, after }: LimitChange) {
+  return plan === undefined ? {} : { plan, before: before ?? null, after: after ?? null };
 }
 
 /** Names of plans, former ones too, that records may have and the next configuration does not know any more. */

@@ -22,6 +22,7 @@ overBothStores((start) => {
         id: 'acme',
         name: 'Acme Ltd',
         plan: 'starter',
+        current_plan: 'starter',
         requests_per_hour: null,
         suspended: false,
         usage_reset_at: null,
@@ -173,7 +174,7 @@ overBothStores((start) => {
     beforeEach(() => create({ id: 'acme', name: 'Acme', plan: 'starter', requests_per_hour: 5 }));
 
     it.each([
-      ['the plan', { plan: 'enterprise' }, { plan: 'enterprise', limit: 5, limit_source: 'customer' }],
+      ['the plan', { plan: 'enterprise' }, { plan: 'enterprise', current_plan: 'enterprise', limit: 5 }],
       ['the name', { name: 'Acme Ltd' }, { name: 'Acme Ltd' }],
       ['the name, to none', { name: null }, { name: null }],
       ['its own limit', { requests_per_hour: 9 }, { requests_per_hour: 9, limit: 9, limit_source: 'customer' }],
@@ -186,7 +187,7 @@ overBothStores((start) => {
       [
         'several at once',
         { plan: 'enterprise', name: 'X', requests_per_hour: 7 },
-        { plan: 'enterprise', name: 'X', requests_per_hour: 7, limit: 7, limit_source: 'customer' },
+        { plan: 'enterprise', current_plan: 'enterprise', name: 'X', requests_per_hour: 7, limit: 7 },
       ],
     ])('changes %s and nothing else', async (_what, body, changed) => {
       const before = (await admin.call('GET', '/admin/v1/customers/acme')).body;

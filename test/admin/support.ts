@@ -12,7 +12,7 @@ import { systemClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { createLogger } from '../../src/observability/logger.ts';
-import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
+import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -104,6 +104,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     metrics: { adminRequest() {} },
     names: { host: '127.0.0.1', allowedHosts: [] },
     planNames: new Set(POLICY.plans.keys()),
+    currentPlan: (plan) => planNameOf(plan, POLICY),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 } }),

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { configChanges, describeChange, takesEffect } from '../../src/config/changes.ts';
+import { configChanges, takesEffect } from '../../src/config/changes.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { configReference } from '../../src/config/reference.ts';
 import { load, MINIMAL, withFolder } from './support.ts';
@@ -10,7 +10,7 @@ async function changesOf(before: string, after: string) {
   return configChanges(await load(MINIMAL + before), await load(MINIMAL + after));
 }
 
-const texts = async (before: string, after: string) => (await changesOf(before, after)).map(describeChange);
+const texts = async (before: string, after: string) => (await changesOf(before, after)).map(({ text }) => text);
 
 describe('a change', () => {
   it.each([
@@ -20,7 +20,7 @@ describe('a change', () => {
       'of a plan',
       'plans: { a: { requests_per_hour: 1000 }, b: { requests_per_hour: 1 } }',
       'plans: { a: { requests_per_hour: 800 }, c: { requests_per_hour: custom } }',
-      ['plans.a.requests_per_hour: 1000 → 800', 'plans.b: {"requests_per_hour":1,', 'plans.c: none → {"requests_per_h'],
+      ['plan b is removed', 'plans.a.requests_per_hour: 1000 → 800', 'plan c is added: { requests_per_hour: custom }'],
     ],
     [
       'of a list, as a whole',
@@ -39,6 +39,40 @@ describe('a change', () => {
     const told = await texts(before, after);
     expect(told).toHaveLength(expected.length);
     for (const [index, text] of expected.entries()) expect(told[index]).toContain(text);
+  });
+
+  it.each([
+    [
+      'a renamed plan',
+      'plans: { business: { requests_per_hour: 9 } }',
+      'plans: { premium: { requests_per_hour: 9, formerly: [business] } }',
+      ['plan business is now premium'],
+    ],
+    [
+      'a renamed plan whose limit changes',
+      'plans: { business: { requests_per_hour: 9, formerly: [b2b], shadow: { requests_per_hour: 8 } } }',
+      'plans: { premium: { requests_per_hour: 10, formerly: [b2b, business] } }',
+      [
+        'plan business is now premium',
+        'plans.premium.requests_per_hour: 9 → 10',
+        'plans.premium.shadow: { requests_per_hour: 8 } → none',
+      ],
+    ],
+    [
+      'plans that become one which there was',
+      'plans: { a: { requests_per_hour: 1 }, b: { requests_per_hour: 2 }, c: { requests_per_hour: 3 } }',
+      'plans: { c: { requests_per_hour: 3, formerly: [a, b] } }',
+      ['plans a, b are now c'],
+    ],
+    [
+      'a former name that was no plan',
+      'plans: { a: { requests_per_hour: 1 } }',
+      'plans: { a: { requests_per_hour: 1, formerly: [z] } }',
+      ['plans.a.formerly: none → ["z"]'],
+    ],
+  ])('of %s is told by the names of the plans, without what is not set', async (_, before, after, expected) => {
+    expect(await texts(before, after)).toEqual(expected);
+    expect(JSON.stringify(await changesOf(before, after))).not.toContain('null');
   });
 
   it('of how something is written is none', async () => {

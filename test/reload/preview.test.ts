@@ -72,7 +72,7 @@ describe.each(STORES)('over $name', (store) => {
     expect(body.changes.map(({ text }: { text: string }) => text)).toEqual([
       'plans.starter.requests_per_hour: 100 → 10',
       'plans.gold.requests_per_hour: 50 → 60',
-      'overrides.big: none → {"requests_per_hour":10}',
+      'overrides.big: none → { requests_per_hour: 10 }',
     ]);
     expect(body.limits).toHaveLength(3);
     expect(body.limits).toEqual(

@@ -2,6 +2,8 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { stringify } from 'yaml';
+import { tollgateFor } from '../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
@@ -106,11 +108,30 @@ test('a file that is gone, or that nobody may read, is reported once, and notice
   expect(messages(gateway).filter((message) => /there is no such file/.test(message))).toHaveLength(1);
 });
 
+test('a limit that an override changes is logged with the customer, its plan, and both limits', async () => {
+  const { gateway } = await start();
+  await rewrite(gateway, { overrides: { acme: { requests_per_hour: 7 }, nobody: { requests_per_hour: 8 } } });
+  const line = await sawLine(gateway, /^the limit of customer acme changes: 100 → 7$/);
+  expect(line).toMatchObject({ customer: 'acme', plan: 'starter', before: 100, after: 7, used: 0 });
+});
+
 test('a plan that has another name now is held by the customers of its former name', async () => {
   const system = await start();
   const { gateway } = system;
-  await rewrite(gateway, { plans: { basic: { requests_per_hour: 40, formerly: ['starter'] }, gold: PLANS.gold } });
+  const renamed = { plans: { basic: { requests_per_hour: 40, formerly: ['starter'] }, gold: PLANS.gold } };
+  const changes = ['plan starter is now basic', 'plans.basic.requests_per_hour: 100 → 40'];
+  const file = `${gateway.file}.next`;
+  await writeFile(file, stringify({ ...gateway.sections, ...renamed }));
+  const { stdout } = await tollgateFor(gateway)(['preview', file]);
+  for (const change of changes) expect(stdout).toContain(` ${change}\n`);
+  await rewrite(gateway, renamed);
   expect(await takeOver(gateway)).toBe('applied');
+  await sawLine(
+    gateway,
+    /^configuration reloaded: plan starter is now basic; plans\.basic\.requests_per_hour: 100 → 40$/,
+  );
+  expect((await callAdmin(gateway, '/status')).body.config.last_reload.changes).toEqual(changes);
+  expect(await sawLine(gateway, /^basic 100 → 40: /)).toMatchObject({ plan: 'basic', before: 100, after: 40 });
   const answer = await read(system);
   expect(answer.status).toBe(200);
   expect(limitOf(answer)).toBe('40');
@@ -120,7 +141,9 @@ test('a plan that has another name now is held by the customers of its former na
   const decisions = Object.keys(await readMetric(gateway, 'tollgate_quota_decisions_total'));
   expect(decisions.filter((labels) => labels.includes('plan="basic"'))).toHaveLength(1);
   const explained = (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body;
-  expect(explained).toMatchObject({ plan: 'starter', limit: 40, limit_source: 'plan' });
+  expect(explained).toMatchObject({ plan: 'starter', current_plan: 'basic', limit: 40, limit_source: 'plan' });
+  const shown = await tollgateFor(gateway)(['customers', 'show', 'acme']);
+  expect(shown.stdout).toMatch(/^plan +starter\ncurrent_plan +basic$/m);
   expect(explained.origin).toMatch(/gateway\.yaml:\d+$/);
   expect((await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'new', plan: 'starter' } })).status).toBe(422);
 

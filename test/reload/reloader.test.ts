@@ -103,6 +103,19 @@ test('nothing is said of the file that the gateway was started with', async () =
   expect([world.lines, world.counted, reloader.last]).toEqual([[], [], undefined]);
 });
 
+test('a look that finds what runs says nothing, after a reload and after an edit of comments; a request to reload does', async () => {
+  const { world, reloader, look } = await start();
+  world.write(LOWER);
+  expect([await look(), await look(), await look()]).toEqual(['applied', 'unchanged', 'unchanged']);
+  expect(reloader.last?.result).toBe('applied');
+  world.file = `${world.file}# a comment\n`;
+  expect([await look(), await look()]).toEqual(['unchanged', 'unchanged']);
+  expect(world.results()).toEqual(['applied']);
+  await reloader.reload('signal');
+  await reloader.reload('admin');
+  expect(world.results()).toEqual(['applied', 'unchanged', 'unchanged']);
+});
+
 test('whether customers hold a dropped plan is asked until the store says, and then once a minute', async () => {
   const { world, look } = await start();
   world.write(WITHOUT_B);
