@@ -30,8 +30,6 @@ import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloa
 import type { Store } from './store/store.ts';
 import { listenerOf } from './strict-app.ts';
 
-const SHORT_TOKEN_LENGTH = 16;
-
 /** Those who serve callers, as one: this process, or its workers. */
 export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
   facts(): Omit<ServingFacts, 'configHash'>;
@@ -139,11 +137,6 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   const adminUrl = config.admin && (await openListener(adminServer, 'admin', config, opened));
 
   function openAdmin(config: Config) {
-    if (config.admin?.token !== undefined && config.admin.token.length < SHORT_TOKEN_LENGTH) {
-      logger.warn(
-        'admin.token is shorter than 16 characters and can be guessed: use a random one, such as from "openssl rand -hex 32"',
-      );
-    }
     const { host = '', allowedHosts = [] } = config.admin ?? {};
     return createAdminApp({
       names: { host, allowedHosts },

@@ -49,6 +49,7 @@ export async function beginToServe(
   opened: AsyncDisposableStack,
 ): Promise<Gateway> {
   opened.defer(() => controlPlane.close());
+  for (const warning of config.warnings) logger.warn(warning);
   const publicUrl = await callers.listen();
   await controlPlane.follow();
   const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };

@@ -56,11 +56,11 @@ export function runningConfigRoutes({ runningConfig, reload }: AdminParts, recor
     .route('/admin/v1/config/reload')
     .post(async (_req, res) => {
       const outcome = await reload();
-      const { result, hash, changes } = outcome;
+      const { result, hash, changes, warnings } = outcome;
       refuseUnlessGood(outcome);
       if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
       const listed = changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument);
-      res.json({ result, hash, changes: listed, changes_total: changes.length });
+      res.json({ result, hash, changes: listed, changes_total: changes.length, warnings });
     })
     .all(allowOnly('POST'));
   return router;

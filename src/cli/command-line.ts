@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import { LOG_FORMATS } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../version.ts';
+import type { CheckOptions } from './check-config.ts';
 import type { Shell } from './completion/completion.ts';
 import { addCustomerCommands } from './customer-commands.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
@@ -32,9 +33,10 @@ export function buildProgram(finish: (status: number) => void): Command {
     .command('check-config')
     .description('check a configuration file and print everything that is wrong with it')
     .argument('<file>', 'the YAML configuration file')
-    .action(async (file: string) => {
+    .option('--strict', 'fail if there are warnings')
+    .action(async (file: string, options: CheckOptions) => {
       const { checkConfig } = await import('./check-config.ts');
-      finish(await checkConfig(file));
+      finish(await checkConfig(file, options));
     });
   addCustomerCommands(program);
   addKeyCommands(program);

@@ -18,6 +18,8 @@ export interface Config {
   /** As the caller named it. */
   readonly file: string;
   readonly source: ConfigSource;
+  /** What may not work or is dangerous, each as `file:line: warning: path: what may go wrong`. */
+  readonly warnings: readonly string[];
   /** Scalars of the file that contain `${NAME}`, as written, by their place as `pathKey` has it. */
   readonly expressions: ReadonlyMap<string, string>;
   /**

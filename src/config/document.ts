@@ -34,6 +34,8 @@ export interface ConfigDocument {
   textAt(path: Path): string | undefined;
   /** Scalars that contain a substitution, as written, by {@link pathKey}. */
   readonly expressions: ReadonlyMap<string, string>;
+  /** Scalars that contain `$NAME`, which substitution leaves alone. */
+  readonly bareVariables: readonly Path[];
   /** Puts a string where {@link textAt} has one. */
   useText(path: Path, text: string): void;
 }
@@ -53,6 +55,9 @@ const MAX_ALIASED_NODES = 10_000;
 /** A repeated scalar counts as one more node for each of so many characters. */
 const CHARACTERS_PER_NODE = 64;
 
+/** In capitals, and not in the middle of a word, as a password may have it. */
+const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
+
 /** YAML ends a plain scalar within brackets at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
 
@@ -64,7 +69,7 @@ export function readDocument(
 ): ConfigDocument & { readonly wellFormed: boolean } {
   const reader = new Reader(env, guard);
   const root = reader.readRoot(source);
-  const { places, expressions, problems, wellFormed } = reader;
+  const { places, expressions, bareVariables, problems, wellFormed } = reader;
   const at = (path: Path): unknown => path.reduce(child, root);
   return {
     problems,
@@ -79,6 +84,7 @@ export function readDocument(
     },
     textAt: (path) => places.get(pathKey(path))?.text,
     expressions,
+    bareVariables,
     useText(path, text) {
       const [parent, step] = [at(path.slice(0, -1)), path.at(-1)];
       if (isMapping(parent) && typeof step === 'string') parent[step] = text;
@@ -102,6 +108,7 @@ class Reader {
   readonly problems: Problem[] = [];
   readonly places = new Map<string, Place>();
   readonly expressions = new Map<string, string>();
+  readonly bareVariables: Path[] = [];
   wellFormed = true;
   readonly #env: Environment;
   readonly #guard: SubstitutionGuard;
@@ -215,6 +222,7 @@ class Reader {
       if (place && typeof value === 'number' && node.source !== undefined) place.text = node.source;
       return value;
     }
+    if (BARE_VARIABLE.test(value)) this.bareVariables.push(path);
     if (!value.includes('${')) return value;
     const forbidden = this.#guard(path, value);
     if (forbidden !== undefined) return this.#broken(path, forbidden);

@@ -10,13 +10,14 @@ import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { limitOrigins } from './limit-origins.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, systemReason } from './problems.ts';
+import { ConfigError, formatWarnings, systemReason } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secret, type Secrets } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 import { type ConfigSource, digestOfSource } from './source.ts';
 import type { Environment } from './substitute.ts';
+import { findWarnings } from './warnings.ts';
 
 /**
  * Reads and checks a configuration file. Rejects with {@link ConfigError}, which has every fault that was found.
@@ -72,6 +73,7 @@ export async function parseConfig(
   return deepFreeze({
     file,
     source,
+    warnings: formatWarnings(file, findWarnings(document, values, secrets)),
     expressions: document.expressions,
     limitOrigins: limitOrigins(file, document, values),
     disclosed: disclose(values),
@@ -88,7 +90,7 @@ function decode(file: string, content: Uint8Array): string {
 }
 
 /** Members that tell of the file rather than of its values. */
-type ReadBesidesValues = 'file' | 'source' | 'expressions' | 'limitOrigins' | 'disclosed';
+type ReadBesidesValues = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, ReadBesidesValues> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;

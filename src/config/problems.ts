@@ -28,11 +28,7 @@ export class ConfigError extends Error {
   }
 
   static of(file: string, problems: readonly Problem[], source?: ConfigSource): ConfigError {
-    const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
-    const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem)))];
-    const listed = texts.slice(0, MAX_LISTED_PROBLEMS);
-    if (texts.length > listed.length) listed.push(`${file}: ${texts.length - listed.length} more problems`);
-    return new ConfigError(listed, source);
+    return new ConfigError(list(file, problems, 'problems'), source);
   }
 }
 
@@ -41,8 +37,22 @@ export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFileError';
 }
 
-function formatProblem(file: string, { line, path, what }: Problem): string {
-  const place = line === undefined ? file : `${file}:${line}`;
+/** The first 100, each as `file:line: warning: path: what may go wrong`. */
+export function formatWarnings(file: string, warnings: readonly Problem[]): string[] {
+  return list(file, warnings, 'warnings');
+}
+
+function list(file: string, problems: readonly Problem[], kind: 'problems' | 'warnings'): string[] {
+  const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  const mark = kind === 'warnings' ? ': warning' : '';
+  const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem, mark)))];
+  const listed = texts.slice(0, MAX_LISTED_PROBLEMS);
+  if (texts.length > listed.length) listed.push(`${file}${mark}: ${texts.length - listed.length} more ${kind}`);
+  return listed;
+}
+
+function formatProblem(file: string, { line, path, what }: Problem, mark: string): string {
+  const place = (line === undefined ? file : `${file}:${line}`) + mark;
   return path.length === 0 ? `${place}: ${what}` : `${place}: ${formatPath(path)}: ${what}`;
 }
 

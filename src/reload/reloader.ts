@@ -32,6 +32,8 @@ export interface ReloadOutcome {
   readonly changes: readonly ConfigChange[];
   /** Why it was not taken over, each complete in itself. */
   readonly problems: readonly string[];
+  /** Of what runs afterwards, as `Config.warnings` has them. */
+  readonly warnings: readonly string[];
 }
 
 export interface LastReload extends ReloadOutcome {
@@ -131,7 +133,7 @@ export class Reloader {
       if (this.#closing.signal.aborted) return this.#outcome('failed', [], [STOPPING]);
       outcome = this.#failure(error);
     }
-    outcome = { ...outcome, hash: this.#running.hash };
+    outcome = { ...outcome, hash: this.#running.hash, warnings: this.#running.warnings };
     if (!this.#isNews(trigger, digest, outcome)) return outcome;
     this.#report(trigger, outcome);
     if (outcome.result === 'applied') void this.#reportLimitChanges(before, this.#running);
@@ -215,7 +217,7 @@ export class Reloader {
   }
 
   #outcome(result: ReloadResult, changes: readonly ConfigChange[], problems: readonly string[]): ReloadOutcome {
-    return { result, hash: this.#running.hash, changes, problems };
+    return { result, hash: this.#running.hash, changes, problems, warnings: this.#running.warnings };
   }
 
   #isNews(trigger: ReloadTrigger, digest: string, { result, problems }: ReloadOutcome): boolean {
@@ -243,6 +245,7 @@ export class Reloader {
     switch (result) {
       case 'applied':
         logger.info({ ...facts, changes }, `configuration reloaded: ${inOneLine(changes)}`);
+        for (const warning of outcome.warnings) logger.warn(warning);
         return;
       case 'unchanged':
         // An editor that saves without a change, or touches only comments, is not worth a line.

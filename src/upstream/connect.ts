@@ -35,7 +35,7 @@ export interface ConnectOptions {
 export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: ConnectOptions = {}): Connect {
   const isTls = url.protocol === 'https:';
   const host = hostOf(url);
-  const port = Number(url.port) || (isTls ? 443 : 80);
+  const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
   const address = { host, port, noDelay: true, keepAlive: true, autoSelectFamily: true, ...(lookup && { lookup }) };
   let session: Buffer | undefined;
 

@@ -108,7 +108,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 } }),
-    reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [] }),
+    reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),
     preview: createPreviewer({
       running: () => RUNNING,
       compare: (content, running) =>

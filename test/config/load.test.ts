@@ -17,7 +17,14 @@ describe('the shipped files', () => {
       'admin: {}\nstore: { url: "redis://redis:6379/1" }\nupstream: { urls: ["http://backend:3000"] }',
     );
     // These tell of the file, and not of what it sets.
-    const { file: _file, source: _source, expressions: _expressions, limitOrigins: _origins, ...values } = shipped;
+    const {
+      file: _file,
+      source: _source,
+      warnings: _warnings,
+      expressions: _expressions,
+      limitOrigins: _origins,
+      ...values
+    } = shipped;
     expect(minimal).toMatchObject(values);
     expect(minimal.hash).toBe(shipped.hash);
     expect(shipped).toMatchObject({

@@ -23,7 +23,7 @@ async function configFile(content: string): Promise<string> {
   return file;
 }
 
-const GOOD = 'store: { url: "sqlite:store.sqlite" }\nupstream: { urls: [sample] }\n';
+const GOOD = 'store: { url: "sqlite:store.sqlite" }\nupstream: { urls: ["http://127.0.0.1:3000"] }\n';
 const BROKEN = 'store: { url: "sqlite:store.sqlite" }\nlisten: { prot: 8080 }\nupstream: { urls: [ftp://backend] }\n';
 
 describe('help', () => {
@@ -66,6 +66,19 @@ describe('check-config', () => {
     const { status, stdout, stderr } = await runProgram({ args: ['check-config', file] });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toBe(`${file} is valid: 4 plans, 2 routes.\n`);
+  });
+
+  it('prints warnings on standard error, which --strict treats as errors', async () => {
+    const file = await configFile(`${GOOD}plans: {}\nlimits: { header_bytes: 100 }\n`);
+    const lenient = await runProgram({ args: ['check-config', file] });
+    const warnings = lenient.stderr.trimEnd().split('\n');
+    expect(warnings).toEqual([
+      expect.stringMatching(/:3: warning: plans: is empty/),
+      expect.stringMatching(/:4: warning: limits\.header_bytes: is below 1024 bytes/),
+    ]);
+    expect(lenient).toMatchObject({ status: 0, stdout: `${file} is valid: 0 plans, 2 routes.\n` });
+    const strict = await runProgram({ args: ['check-config', '--strict', file] });
+    expect(strict).toEqual({ status: 1, stdout: '', stderr: lenient.stderr });
   });
 
   it('prints every problem of a broken file, one a line, and nothing else', async () => {

@@ -291,7 +291,13 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
 }
 
 function reloadTo(result: ReloadOutcome['result']): AdminParts['reload'] {
-  return async () => ({ result, hash: 'abc123', changes: [], problems: ['gateway.yaml:1: what is wrong'] });
+  return async () => ({
+    result,
+    hash: 'abc123',
+    changes: [],
+    problems: ['gateway.yaml:1: what is wrong'],
+    warnings: [],
+  });
 }
 
 async function withParts(parts: Partial<AdminParts>, use: (admin: TestAdmin) => Promise<void>): Promise<void> {
