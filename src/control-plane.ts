@@ -154,6 +154,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       runningConfig: () => config.disclosed,
       reload: () => reloader.reload('admin'),
       preview,
+      usages: store.usages,
       usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
       held: (customer) => serving.held(customer),
       refusals: (customer) => serving.refusals(customer),

@@ -87,7 +87,7 @@ export class AdminClient {
   }
 
   /** As {@link list}, page by page as they arrive; of a list in which items do not move. */
-  async *pages<Schema extends z.ZodType<Listed>>(
+  async *pages<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
     { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},

@@ -44,6 +44,15 @@ export const USAGE = z.looseObject({
   window_seconds: z.number(),
 });
 
+export const CUSTOMER_USAGE = z.looseObject({
+  customer: z.string(),
+  plan: z.string(),
+  limit: COUNT,
+  used: z.number(),
+  percent: COUNT,
+});
+export type CustomerUsageDocument = z.output<typeof CUSTOMER_USAGE>;
+
 export const EXPLANATION = z.looseObject({
   customer: z.string(),
   limit: COUNT,

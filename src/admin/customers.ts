@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { isCustomerId } from '../customer-id.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
 import { changesNothing, type RecordChange } from './changes.ts';
 import { customerDocument } from './documents.ts';
@@ -7,10 +8,18 @@ import { parseBody } from './json-body.ts';
 import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';
 import { CUSTOMER_ID, DISPLAY_NAME, planName, REQUESTS_PER_HOUR } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
-import { PAGE_QUERY, pageDocument } from './paging.ts';
+import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
 import { parseQuery } from './query.ts';
 import { Refusal } from './refusal.ts';
+
+const CUSTOMERS_QUERY = z.strictObject({
+  ...PAGE_PARAMETERS,
+  /** The name in the record or the current one; a plan that is configured no more can be asked for too. */
+  plan: z.string().min(1, 'must not be empty').optional(),
+  suspended: z.enum(['true', 'false'], 'must be true or false').optional(),
+  id_prefix: z.string().refine(isCustomerId, 'must be the beginning of a customer id').optional(),
+});
 
 export function customerRoutes(parts: AdminParts, recordChange: RecordChange): Router {
   const { records, currentPlan, effectiveLimit, planNames } = parts;
@@ -33,9 +42,9 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
   router
     .route('/admin/v1/customers')
     .get(async (req, res) => {
-      const { cursor, limit } = parseQuery(PAGE_QUERY, req);
+      const { cursor, limit, ...filter } = parseQuery(CUSTOMERS_QUERY, req);
       const page = await records.listCustomers(cursor, limit);
-      res.json(pageDocument(page.items.map(describe), page));
+      res.json(pageDocument(page.items.filter(filterBy(filter)).map(describe), page));
     })
     .post(async (req, res) => {
       const given = parseBody(newCustomer, req.body);
@@ -83,6 +92,13 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
       res.status(204).end();
     })
     .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
+
+  function filterBy({ plan, suspended, id_prefix: idPrefix = '' }: Omit<z.output<typeof CUSTOMERS_QUERY>, 'limit'>) {
+    return (customer: CustomerRecord) =>
+      customer.id.startsWith(idPrefix) &&
+      (suspended === undefined || customer.suspended === (suspended === 'true')) &&
+      (plan === undefined || plan === customer.plan || plan === currentPlan(customer.plan));
+  }
 
   function describe(customer: CustomerRecord) {
     return customerDocument(customer, currentPlan(customer.plan), effectiveLimit(customer));

@@ -29,6 +29,13 @@ export function limitDocument(limit: EffectiveLimit) {
   };
 }
 
+/** `percent` is rounded down: 100 is a limit that is used up. */
+export function customerUsageDocument({ id, plan }: CustomerRecord, limit: EffectiveLimit, used: number) {
+  const requestsPerHour = limit.found ? limit.requestsPerHour : null;
+  const percent = requestsPerHour === null ? null : Math.floor((100 * used) / requestsPerHour);
+  return { customer: id, plan, limit: requestsPerHour, used, percent };
+}
+
 /** A key that nothing can have happened to yet. */
 export function newKeyDocument(record: KeyRecord) {
   return {

@@ -1,12 +1,13 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { isKeyBeginning, LONGEST_KEY_BEGINNING } from '../keys/api-key.ts';
 import { isUnusedSince, keyState } from '../keys/key-state.ts';
-import type { EnforcedKey, KeyChange, KeyRecord } from '../store/store.ts';
+import type { EnforcedKey, KeyChange, KeyRecord, Page } from '../store/store.ts';
 import { changesNothing, type RecordChange } from './changes.ts';
 import { keyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchKey, possibleKeyId, requireKey } from './lookups.ts';
-import { DISPLAY_NAME, expiry } from './members.ts';
+import { DISPLAY_NAME, expiry, KEY_SHA256 } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
@@ -22,6 +23,14 @@ const KEYS_QUERY = z.strictObject({
     .regex(/^[1-9]\d{0,4}$/, 'must be an integer from 1 to 99999')
     .transform(Number)
     .optional(),
+  prefix: z
+    .string()
+    .refine(
+      isKeyBeginning,
+      `must be the first 1 to ${LONGEST_KEY_BEGINNING} characters of a key; never send more of one`,
+    )
+    .optional(),
+  sha256: KEY_SHA256.optional(),
 });
 
 /** Keys of any customer, and what can be done with one that is there. */
@@ -38,10 +47,11 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
   router
     .route('/admin/v1/keys')
     .get(async (req, res) => {
-      const { cursor, limit, unused_days: unusedDays } = parseQuery(KEYS_QUERY, req);
-      const page = await records.listKeys(cursor, limit);
-      const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
-      const keys = page.items.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
+      const { cursor, limit, unused_days: unusedDays, prefix, sha256 } = parseQuery(KEYS_QUERY, req);
+      const page = sha256 === undefined ? await records.listKeys(cursor, limit) : await pageOf(sha256);
+      const found = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
+      const lastUses = await keyUses.lastUses(found.map(({ id }) => id));
+      const keys = found.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
       const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
       const items = wanted.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
       res.json(pageDocument(items, page));
@@ -76,6 +86,15 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     })
     .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
 
+  /** The key with this digest, as a list. */
+  async function pageOf(sha256: string): Promise<Page<KeyRecord>> {
+    const enforced = await records.findKey(sha256);
+    if (enforced === undefined) return { items: [], next: undefined };
+    // A key that another program wrote may lack its entry by id, or have the id of another key.
+    const record = await records.findKeyById(enforced.id);
+    return { items: [record?.customer === enforced.customer ? record : enforced], next: undefined };
+  }
+
   function unusedFor(days: number) {
     const nowMs = clock.nowMs();
     const times = { nowMs, sinceMs: nowMs - days * DAY_MS };
@@ -102,4 +121,10 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
   }
 
   return router;
+}
+
+/** Of some keys fewer characters are kept than of others: see keyPrefix. */
+function mayBeginWith(beginning: string) {
+  return ({ prefix }: KeyRecord) =>
+    prefix !== undefined && (prefix.startsWith(beginning) || beginning.startsWith(prefix));
 }

@@ -6,7 +6,7 @@ import type { Usage } from '../quota/usage.ts';
 import type { RecentRefusal } from '../recent-refusals.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
-import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore } from '../store/store.ts';
+import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { AccessParts } from './authorize.ts';
 import type { AdminNames } from './host-check.ts';
 import type { GatewayStatus } from './status.ts';
@@ -36,6 +36,8 @@ export interface AdminParts extends AccessParts {
   held(customer: string): Held | Promise<Held>;
   /** What it refused a customer lately. */
   refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
+  /** Of many customers. */
+  readonly usages: UsageReader;
   /** Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

@@ -8,7 +8,7 @@ import {
   jsonOption,
   yesOption,
 } from './admin-options.ts';
-import type { NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
+import type { CustomerListOptions, NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
 
 const load = () => import('./customers.ts');
 
@@ -17,9 +17,13 @@ export function addCustomerCommands(program: Command): void {
 
   customers
     .command('list')
-    .description('list all customers')
+    .description('list all customers, or some of them')
+    .option('--plan <plan>', 'those of this plan')
+    .option('--suspended', 'those that are suspended')
+    .option('--no-suspended', 'those that are not')
+    .option('--id-prefix <text>', 'those whose id begins so')
     .addOption(jsonOption())
-    .action(async (options: DocumentOptions) => (await load()).listCustomers(options));
+    .action(async (options: CustomerListOptions) => (await load()).listCustomers(options));
 
   customers
     .command('show')

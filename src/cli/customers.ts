@@ -18,12 +18,24 @@ const COLUMNS: readonly Column<CustomerDocument>[] = [
   { title: 'NAME', cell: ({ name }) => name },
 ];
 
-export async function listCustomers(options: DocumentOptions): Promise<void> {
+export interface CustomerListOptions extends DocumentOptions {
+  readonly plan?: string;
+  readonly suspended?: boolean;
+  readonly idPrefix?: string;
+}
+
+export async function listCustomers(options: CustomerListOptions): Promise<void> {
+  const { plan, suspended, idPrefix } = options;
   const client = await connect(options);
-  const customers = await client.list(CUSTOMER, CUSTOMERS);
+  const query = {
+    ...(plan !== undefined && { plan }),
+    ...(suspended !== undefined && { suspended: String(suspended) }),
+    ...(idPrefix !== undefined && { id_prefix: idPrefix }),
+  };
+  const customers = await client.list(CUSTOMER, CUSTOMERS, { query });
   // The store lists them in no order that people would know.
   const sorted = customers.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  await printList('customers', COLUMNS, sorted, options);
+  await printList(Object.keys(query).length > 0 ? 'such customers' : 'customers', COLUMNS, sorted, options);
 }
 
 export async function showCustomer(customer: string, options: DocumentOptions): Promise<void> {

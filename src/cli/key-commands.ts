@@ -9,7 +9,7 @@ import {
   keyArgument,
   yesOption,
 } from './admin-options.ts';
-import type { NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
+import type { FindOptions, NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
 import type { ImportOptions } from './keys-import.ts';
 import { durationParser, timeParser } from './times.ts';
 
@@ -40,6 +40,13 @@ export function addKeyCommands(program: Command): void {
     .addArgument(keyArgument())
     .addOption(jsonOption())
     .action(async (keyId: string, options: DocumentOptions) => (await load()).showKey(keyId, options));
+
+  keys
+    .command('find')
+    .description('find out whose key it is: by its value on standard input, which is not sent, or by its beginning')
+    .option('--prefix <text>', 'the first characters of the key, at most 12; lists all that may begin so')
+    .addOption(jsonOption())
+    .action(async (options: FindOptions) => (await load()).findKeys(options));
 
   keys
     .command('create')

@@ -1,11 +1,14 @@
+import { text } from 'node:stream/consumers';
 import { pathOf } from '../admin-client/admin-client.ts';
 import { KEY, type KeyDocument, NEW_KEY, type NewKeyDocument, ROTATED_KEY } from '../admin-client/documents.ts';
 import { printable } from '../admin-client/printable.ts';
+import { isKeyBeginning, isPossibleKey, LONGEST_KEY_BEGINNING, sha256Hex } from '../keys/api-key.ts';
 import { expiryMsOf } from '../keys/key-state.ts';
 import type { DocumentOptions, EndingOptions, JsonOption } from './admin-options.ts';
 import { requireSomeChange, type Unsettable, unset } from './change.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
 import { connect } from './connect.ts';
+import { UsageError } from './exit-status.ts';
 import { print, printDocument, printJson, printList, remark } from './output.ts';
 import { type Column, shortTime } from './table.ts';
 
@@ -55,6 +58,33 @@ export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
 function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
   const place = ({ customer, created_at, id }: KeyDocument) => `${customer} ${created_at ?? ''} ${id}`;
   return keys.toSorted((a, b) => (place(a) < place(b) ? -1 : 1));
+}
+
+export interface FindOptions extends DocumentOptions {
+  readonly prefix?: string;
+}
+
+/** Rejects when there is none. Only the SHA-256 of a value leaves this machine. */
+export async function findKeys(options: FindOptions): Promise<void> {
+  const { prefix } = options;
+  // Not by a parser of the option, whose message would repeat the text.
+  if (prefix !== undefined && !isKeyBeginning(prefix)) {
+    throw new UsageError(
+      `--prefix takes at most ${LONGEST_KEY_BEGINNING} characters of a key; pass a whole key on standard input`,
+    );
+  }
+  const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
+  const client = await connect(options);
+  const keys = await client.list(KEY, KEYS, { query });
+  if (keys.length > 0 || options.json) await printList('keys', keyColumns(Date.now()), byCustomer(keys), options);
+  if (keys.length === 0) throw new Error(prefix === undefined ? 'there is no such key' : 'no key begins so');
+}
+
+async function readKeyValue(): Promise<string> {
+  if (process.stdin.isTTY) remark('Type or paste the key, then Enter and Ctrl-D:');
+  const value = (await text(process.stdin)).trim();
+  if (isPossibleKey(value)) return value;
+  throw new UsageError('standard input must have one API key and nothing else (or use --prefix)');
 }
 
 export async function showKey(keyId: string, options: DocumentOptions): Promise<void> {

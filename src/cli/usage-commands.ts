@@ -16,6 +16,12 @@ export function addUsageCommands(program: Command): void {
   const usage = program.command('usage').description('what customers used in the last hour');
 
   usage
+    .command('list')
+    .description('list what each customer used of its limit, in the order of the store')
+    .addOption(jsonOption())
+    .action(async (options: DocumentOptions) => (await import('./usage.ts')).listUsage(options));
+
+  usage
     .command('show')
     .description("show a customer's usage of the last hour")
     .addArgument(customerArgument())

@@ -1,9 +1,27 @@
 import { pathOf } from '../admin-client/admin-client.ts';
-import { USAGE } from '../admin-client/documents.ts';
+import { CUSTOMER_USAGE, type CustomerUsageDocument, USAGE } from '../admin-client/documents.ts';
 import type { DocumentOptions, EndingOptions } from './admin-options.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
 import { connect } from './connect.ts';
-import { print, printDocument } from './output.ts';
+import { print, printDocument, printList } from './output.ts';
+import type { Column } from './table.ts';
+
+const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
+  { title: 'CUSTOMER', cell: ({ customer }) => customer },
+  { title: 'PLAN', cell: ({ plan }) => plan },
+  { title: 'USED', cell: ({ used }) => used },
+  { title: 'PER HOUR', cell: ({ limit }) => limit },
+  { title: 'PERCENT', cell: ({ percent }) => percent },
+];
+
+export async function listUsage(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const customers = new Map<string, CustomerUsageDocument>();
+  for await (const page of client.pages(CUSTOMER_USAGE, '/admin/v1/usage')) {
+    for (const usage of page) customers.set(usage.customer, usage);
+  }
+  await printList('customers', COLUMNS, [...customers.values()], options);
+}
 
 export async function showUsage(customer: string, options: DocumentOptions): Promise<void> {
   const client = await connect(options);

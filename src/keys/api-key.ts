@@ -20,7 +20,8 @@ const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/;
 const SHORTEST_KEY = 8;
 const LONGEST_KEY = 512;
 
-const SHOWN_LENGTH = 12;
+/** No more of a key is ever shown, or sent to search for it. */
+export const LONGEST_KEY_BEGINNING = 12;
 const SHORTEST_SHOWN = 32;
 /** Characters of a key that are never shown: 24 of base62 are 142 bits, out of reach of guessing. */
 const HIDDEN_LENGTH = 24;
@@ -63,7 +64,14 @@ export function sha256Hex(key: string): string {
  * that was made elsewhere and has less than 32 nothing is shown: there is too little left to recognise it by.
  */
 export function keyPrefix(key: string): string | undefined {
-  return key.length < SHORTEST_SHOWN ? undefined : key.slice(0, Math.min(SHOWN_LENGTH, key.length - HIDDEN_LENGTH));
+  return key.length < SHORTEST_SHOWN
+    ? undefined
+    : key.slice(0, Math.min(LONGEST_KEY_BEGINNING, key.length - HIDDEN_LENGTH));
+}
+
+/** Whether a key may begin with this text, which is short enough to be shown. */
+export function isKeyBeginning(text: string): boolean {
+  return text.length <= LONGEST_KEY_BEGINNING && /^[A-Za-z0-9\-._~+/]+$/.test(text);
 }
 
 /** A name for a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */

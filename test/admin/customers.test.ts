@@ -12,6 +12,31 @@ overBothStores((start) => {
 
   const create = (body: unknown) => admin.call('POST', '/admin/v1/customers', body);
 
+  describe('the list of customers', () => {
+    const idsOf = async (query: string) =>
+      (await admin.list(`/admin/v1/customers?${query}`)).map(({ id }) => id).sort();
+
+    it('can be asked for some of them, in pages of any size', async () => {
+      for (const [id, plan, suspended] of [
+        ['acme-1', 'starter', false],
+        ['acme-2', 'enterprise', true],
+        ['globex', 'starter', true],
+        ['former', 'beginner', false],
+        ['orphan', 'dropped', false],
+      ] as const) {
+        await admin.records.createCustomer({ id, plan, suspended });
+      }
+      for (const limit of ['limit=1', 'limit=2', 'limit=1000']) {
+        expect(await idsOf(`${limit}&plan=starter`)).toEqual(['acme-1', 'former', 'globex']);
+        expect(await idsOf(`${limit}&plan=beginner`)).toEqual(['former']);
+        expect(await idsOf(`${limit}&plan=dropped`)).toEqual(['orphan']);
+        expect(await idsOf(`${limit}&suspended=true`)).toEqual(['acme-2', 'globex']);
+        expect(await idsOf(`${limit}&suspended=false&id_prefix=acme-`)).toEqual(['acme-1']);
+        expect(await idsOf(`${limit}&id_prefix=none`)).toEqual([]);
+      }
+    });
+  });
+
   describe('creating a customer', () => {
     it('answers 201 with the record, its limit and where it is', async () => {
       const created = await create({ id: 'acme', name: 'Acme Ltd', plan: 'starter' });

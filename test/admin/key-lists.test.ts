@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import type { KeyRecord } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { NOW, overBothStores, type TestAdmin } from './support.ts';
@@ -120,6 +121,47 @@ overBothStores((start) => {
       const { status, body } = await admin.call('GET', `/admin/v1/keys?${query}`);
       expect([status, body.code]).toEqual([422, 'unprocessable']);
       expect(body.detail).toContain(detail);
+    });
+  });
+
+  describe('a key that somebody looks for', () => {
+    const [generated, other] = [createApiKey(), createApiKey()];
+    const find = async (query: string) => (await admin.call('GET', `/admin/v1/keys?${query}`)).body;
+
+    beforeEach(async () => {
+      for (const value of [generated, other]) {
+        await admin.call('POST', '/admin/v1/customers/acme/keys', { value, name: 'ci' });
+      }
+    });
+
+    it('is found by its SHA-256, as it is read alone, revoked too', async () => {
+      const { items, next_cursor: next } = await find(`sha256=${sha256Hex(generated).toUpperCase()}`);
+      expect([items.length, next]).toEqual([1, null]);
+      expect(items[0]).toMatchObject({ customer: 'acme', name: 'ci', prefix: generated.slice(0, 12) });
+      await admin.call('DELETE', `/admin/v1/keys/${items[0].id}`);
+      const [revoked] = (await find(`sha256=${sha256Hex(generated)}`)).items;
+      expect(revoked).toEqual((await admin.call('GET', `/admin/v1/keys/${items[0].id}`)).body);
+      expect(revoked.revoked_at).toBe(NOW);
+    });
+
+    it('is nothing when there is no such key', async () => {
+      expect(await find(`sha256=${'a'.repeat(64)}`)).toEqual({ items: [], next_cursor: null });
+    });
+
+    it('is found by its beginning, also where the record has less of it or more', async () => {
+      await write({ id: 'short-prefix', prefix: 'old-4f' });
+      const idsOfPrefix = async (prefix: string) => (await idsOf(`/admin/v1/keys?prefix=${prefix}&limit=2`)).sort();
+      expect(await idsOfPrefix('old-4fG7hT9q')).toEqual(['short-prefix']);
+      expect(await idsOfPrefix('old')).toEqual(['short-prefix']);
+      expect(await idsOfPrefix(generated.slice(0, 12))).toHaveLength(1);
+      expect(await idsOfPrefix('tg_')).toHaveLength(2);
+      expect(await idsOfPrefix('none')).toEqual([]);
+    });
+
+    it('is 422 with more of it than may be sent, without repeating it', async () => {
+      const { status, body } = await admin.call('GET', `/admin/v1/keys?prefix=${generated}`);
+      expect([status, body.code]).toEqual([422, 'unprocessable']);
+      expect(body.detail).not.toContain(generated.slice(12));
     });
   });
 

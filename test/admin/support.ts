@@ -26,7 +26,7 @@ const POLICY = {
     ['starter', { requestsPerHour: 1000 }],
     ['enterprise', { requestsPerHour: 'custom' as const }],
   ]),
-  formerPlans: new Map<string, string>(),
+  formerPlans: new Map([['beginner', 'starter']]),
   overrides: new Map([['vip', { requestsPerHour: 120_000 }]]),
 };
 
@@ -120,6 +120,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     refusals: () => [
       { code: 'quota_exceeded', count: 3, firstAtMs: Date.parse(NOW) - 60_000, lastAtMs: Date.parse(NOW), keyId: 'k' },
     ],
+    usages: store.usages,
     usage: async (_customer, limit) => ({
       limit,
       used: 3,

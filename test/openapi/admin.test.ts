@@ -154,6 +154,8 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', keys, acme);
   await session.call('GET', `${at}/keys`, { query: '?unused_days=1' });
   await session.call('GET', `${at}/keys`, { query: '?limit=2' });
+  await session.call('GET', `${at}/keys`, { query: `?sha256=${'a'.repeat(64)}` });
+  await session.call('GET', `${at}/usage`);
 
   const own = { names: [made.id] };
   await session.call('GET', `${at}/keys/{key_id}`, own);
@@ -344,6 +346,11 @@ describe('what is sent', () => {
     ['cursor', ['']],
     ['unused_days', ['1', '99999', '0', '100000', '-1', 'x']],
     ['days', ['1']],
+    ['prefix', ['tg_1', 'tg_123456789', 'tg_1234567890', 'a b', 'a=', '']],
+    ['sha256', ['ab'.repeat(32), 'AB'.repeat(32), 'ab'.repeat(31), 'zz'.repeat(32), '']],
+    ['plan', ['starter', 'no-plan', '']],
+    ['suspended', ['true', 'false', 'yes', '']],
+    ['id_prefix', ['a', 'a'.repeat(128), 'a'.repeat(129), '.a', 'a b', '']],
   ])('as the parameter "%s" is taken where and as the file says, and not otherwise', async (parameter, values) => {
     for (const operation of operationsWith(200).filter(({ queryParameters }) => queryParameters.length > 0)) {
       for (const value of values) {
