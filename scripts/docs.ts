@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
+import { folderImports } from './folder-imports.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
@@ -49,10 +50,19 @@ function metricTable(): string {
   );
 }
 
+function importsTable(): string {
+  const named = (folders: readonly string[]) => folders.map((folder) => `\`${folder}\``).join(', ') || '–';
+  return table(
+    ['folder', 'imports code from', 'and types alone from'],
+    folderImports().map(({ folder, code, typesOnly }) => [`\`src/${folder}\``, named(code), named(typesOnly)]),
+  );
+}
+
 const GENERATED: Readonly<Record<string, { file: string; make: () => string }>> = {
   errors: { file: 'docs/errors.md', make: errorTable },
   configuration: { file: 'docs/configuration.md', make: configTable },
   metrics: { file: 'docs/metrics.md', make: metricTable },
+  imports: { file: 'docs/architecture.md', make: importsTable },
 };
 
 const write = process.argv.includes('--write');

@@ -102,8 +102,8 @@ export const METRIC_DEFINITIONS = {
       plan: PLAN,
       policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tried out)',
       outcome:
-        '`allowed`, `near` (allowed by the hourly limit, with this request at least 80 % of it used; counted in place of `allowed`, and not while the store is away), `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
-      mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided while the store was away',
+        '`allowed`, `near` (allowed by the hourly limit, with this request at least 80 % of it used; counted in place of `allowed`, and only with the store), `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
+      mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',
     },
   },
   customerUsageRatio: {

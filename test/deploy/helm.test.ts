@@ -44,10 +44,10 @@ const ALL: Values = {
   tolerations: [{ key: 'edge', operator: 'Exists' }],
   priorityClassName: 'high',
 };
-/** The least: a secret of one's own, no admin API, no disruption budget. */
+/** The least: a secret of one's own, no admin API, no disruption budget, every section left to the gateway that can be. */
 const LEAST: Values = {
   secrets: { existing: 'mine' },
-  config: { admin: null },
+  config: { admin: null, listen: null, ops: null, shutdown: null },
   podDisruptionBudget: { enabled: false },
 };
 const VARIANTS: readonly (readonly [string, Values])[] = [
@@ -130,6 +130,13 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
     const here = withConfigParsed(renderChart(values));
     expect(here).toStrictEqual(withConfigParsed(renderByHelm(helm ?? '', values)));
   });
+});
+
+test('the plans in the values replace the default plans', async () => {
+  const plans = { basic: { requests_per_hour: 7 } };
+  const config = await loadConfig(writeConfig({ ...SECRETS, config: { plans } }), {});
+  expect([...config.plans]).toEqual([['basic', { requestsPerHour: 7 }]]);
+  expect([...(await loadConfig(writeConfig(SECRETS), {})).plans.keys()]).toContain('enterprise');
 });
 
 test('the probes ask what the ops listener answers', async () => {

@@ -144,6 +144,8 @@ export class GoTemplates {
       case 'required':
         if (isEmpty(second)) throw new Error(String(first));
         return second;
+      case 'dig':
+        return dig(args);
       case 'not':
         return isEmpty(first);
       case 'int':
@@ -189,6 +191,18 @@ function lookUp(dot: unknown, path: string): unknown {
     if (value === null || typeof value !== 'object') throw new Error(`nothing has ${name} in ${path}`);
     return (value as Scope)[name];
   }, dot);
+}
+
+/** `dig "a" "b" default mapping`: the value at a.b, or the default where a name is missing. */
+function dig(args: readonly unknown[]): unknown {
+  const [mapping, otherwise, ...names] = args.toReversed();
+  let value = mapping;
+  for (const name of names.toReversed()) {
+    if (value === null || typeof value !== 'object') throw new Error(`dig: nothing has ${name}`);
+    if (!Object.hasOwn(value, String(name))) return otherwise;
+    value = (value as Scope)[String(name)];
+  }
+  return value;
 }
 
 /** What Go's templates take for false. */
