@@ -1,8 +1,9 @@
 /**
- * Keeps the reference tables of docs/ in step with the code: `--write` rewrites them, `--check` fails when one is
- * stale. Each table stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
+ * Keeps the reference tables of docs/ and the JSON Schema of the configuration in step with the code: `--write` rewrites
+ * them, `--check` fails when one is stale. Each table stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { configJsonSchema } from '../src/config/json-schema.ts';
 import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
@@ -67,18 +68,23 @@ const GENERATED: Readonly<Record<string, { file: string; make: () => string }>> 
 
 const write = process.argv.includes('--write');
 let stale = 0;
-for (const [name, { file, make }] of Object.entries(GENERATED)) {
+
+function keep(file: string, fresh: string): void {
   const url = new URL(`../${file}`, import.meta.url);
-  const text = readFileSync(url, 'utf8');
-  const [before, rest] = text.split(`<!-- generated: ${name} -->\n`);
-  const after = rest?.split('<!-- end generated -->')[1];
-  if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
-  const fresh = `${before}<!-- generated: ${name} -->\n${make()}\n<!-- end generated -->${after}`;
-  if (fresh === text) continue;
+  if (existsSync(url) && readFileSync(url, 'utf8') === fresh) return;
   if (write) writeFileSync(url, fresh);
   else {
     stale++;
     console.error(`${file} is stale: run "npm run docs" and commit the result`);
   }
 }
+
+for (const [name, { file, make }] of Object.entries(GENERATED)) {
+  const text = readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
+  const [before, rest] = text.split(`<!-- generated: ${name} -->\n`);
+  const after = rest?.split('<!-- end generated -->')[1];
+  if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
+  keep(file, `${before}<!-- generated: ${name} -->\n${make()}\n<!-- end generated -->${after}`);
+}
+keep('config/gateway.schema.json', `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
 process.exitCode = stale > 0 ? 1 : 0;
