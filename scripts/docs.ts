@@ -1,9 +1,13 @@
 /**
- * Keeps the reference tables of docs/ and the JSON Schema of the configuration in step with the code: `--write` rewrites
- * them, `--check` fails when one is stale. Each table stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
+/**
+ * Keeps reference tables and printed output in the pages, and the JSON Schema of the configuration, in step with the code:
+ * `--write` rewrites them, `--check` fails when one is stale. What is generated in a page stands between
+ * `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { configJsonSchema } from '../src/config/json-schema.ts';
+import { loadConfig } from '../src/config/load.ts';
+import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
@@ -59,10 +63,18 @@ function importsTable(): string {
   );
 }
 
-const GENERATED: Readonly<Record<string, { file: string; make: () => string }>> = {
+async function checkConfigSample(): Promise<string> {
+  const file = 'config/gateway.yaml';
+  const faults = await loadConfig(file, {}).catch((error: unknown) => error);
+  if (!(faults instanceof ConfigError)) throw new Error(`${file} without any variable is not refused`);
+  return ['```console', `$ npm run -s tollgate -- check-config ${file}`, ...faults.problems, '```'].join('\n');
+}
+
+const GENERATED: Readonly<Record<string, { file: string; make: () => string | Promise<string> }>> = {
   errors: { file: 'docs/errors.md', make: errorTable },
   configuration: { file: 'docs/configuration.md', make: configTable },
   metrics: { file: 'docs/metrics.md', make: metricTable },
+  'check-config': { file: 'README.md', make: checkConfigSample },
   imports: { file: 'docs/architecture.md', make: importsTable },
 };
 
@@ -84,7 +96,7 @@ for (const [name, { file, make }] of Object.entries(GENERATED)) {
   const [before, rest] = text.split(`<!-- generated: ${name} -->\n`);
   const after = rest?.split('<!-- end generated -->')[1];
   if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
-  keep(file, `${before}<!-- generated: ${name} -->\n${make()}\n<!-- end generated -->${after}`);
+  keep(file, `${before}<!-- generated: ${name} -->\n${await make()}\n<!-- end generated -->${after}`);
 }
 keep('config/gateway.schema.json', `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
 process.exitCode = stale > 0 ? 1 : 0;

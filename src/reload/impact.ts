@@ -4,7 +4,7 @@
  * Customers and windows are read in pages, so that the store always has time for others, and the answer is bounded however
  * many customers there are: counts, and the customers that are closest to their limits.
  */
-import { type EffectiveLimit, effectiveLimit, type LimitPolicy, planNameOf } from '../quota/limit.ts';
+import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/limit.ts';
 import type { CustomerRecord, UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
@@ -92,7 +92,7 @@ export async function assessImpact(
   { records, usages }: ImpactParts,
   { changedOnly = false, signal }: ImpactOptions = {},
 ): Promise<Impact> {
-  const tally = new Tally(after);
+  const tally = new Tally(before, after);
   for await (const customers of everyCustomer(records, signal)) {
     const all = customers.map(
       (record): Case => ({ record, before: effectiveLimit(record, before), after: effectiveLimit(record, after) }),
@@ -128,8 +128,16 @@ class Tally {
   readonly #overrides: OverrideChange[] = [];
   #closest: CustomerImpact[] = [];
 
-  constructor(after: LimitPolicy) {
+  constructor(before: LimitPolicy, after: LimitPolicy) {
     this.#after = after;
+    // Plans whose limits change are reported without customers too.
+    for (const [name, plan] of before.plans) {
+      const current = planNameOf(name, after);
+      const [old, next] = [numberOf(plan), current === undefined ? undefined : numberOf(after.plans.get(current))];
+      if (old === undefined || next === undefined || old === next) continue;
+      const change = { plan: current, before: old, after: next };
+      this.#groups.set(labelOf(change), { ...change, customers: 0, refused: 0 });
+    }
   }
 
   seen(customers: number): void {
@@ -172,7 +180,7 @@ class Tally {
     if (byOverride && this.#overrides.length < MOST_NAMED) {
       this.#overrides.push({ customer: record.id, ...change, used });
     }
-    const label = byOverride ? 'overrides' : `${plan} ${limitChange(change)}`;
+    const label = byOverride ? 'overrides' : labelOf(change);
     const shared = byOverride ? { plan: undefined, before: undefined, after: undefined } : change;
     const group = this.#groups.get(label) ?? { ...shared, customers: 0, refused: 0 };
     group.customers++;
@@ -188,6 +196,15 @@ class Tally {
 /** `1000 → 800` */
 export function limitChange({ before, after }: LimitChange): string {
   return `${before ?? 'none'} → ${after ?? 'none'}`;
+}
+
+function labelOf(change: LimitChange): string {
+  return `${change.plan} ${limitChange(change)}`;
+}
+
+/** Undefined: every customer of the plan has its own limit. */
+function numberOf(plan: PlanPolicy | undefined): number | undefined {
+  return typeof plan?.requestsPerHour === 'number' ? plan.requestsPerHour : undefined;
 }
 
 function limitOf(limit: EffectiveLimit): number | undefined {

@@ -108,11 +108,14 @@ test('a file that is gone, or that nobody may read, is reported once, and notice
   expect(messages(gateway).filter((message) => /there is no such file/.test(message))).toHaveLength(1);
 });
 
-test('a limit that an override changes is logged with the customer, its plan, and both limits', async () => {
+test('changed limits are logged with the plan, the customer where an override changes it, and both limits', async () => {
   const { gateway } = await start();
-  await rewrite(gateway, { overrides: { acme: { requests_per_hour: 7 }, nobody: { requests_per_hour: 8 } } });
+  const plans = { ...PLANS, gold: { requests_per_hour: 60 } };
+  await rewrite(gateway, { plans, overrides: { acme: { requests_per_hour: 7 }, nobody: { requests_per_hour: 8 } } });
   const line = await sawLine(gateway, /^the limit of customer acme changes: 100 → 7$/);
   expect(line).toMatchObject({ customer: 'acme', plan: 'starter', before: 100, after: 7, used: 0 });
+  const gold = await sawLine(gateway, /^gold 50 → 60: 0 customers are above it now$/);
+  expect(gold).toMatchObject({ plan: 'gold', before: 50, after: 60, customers: 0, above_now: 0 });
 });
 
 test('a plan that has another name now is held by the customers of its former name', async () => {
