@@ -105,7 +105,11 @@ export const PREVIEW = z.looseObject({
 });
 export type PreviewDocument = z.output<typeof PREVIEW>;
 
-export const CONFIG = z.looseObject({ plans: z.record(z.string(), z.looseObject({})) });
+export const CONFIG = z.looseObject({
+  plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.number(), z.literal('custom')]) })),
+  overrides: z.record(z.string(), z.unknown()).nullish(),
+});
+export type ConfigDocument = z.output<typeof CONFIG>;
 
 export const RELOAD = z.looseObject({
   result: z.string(),

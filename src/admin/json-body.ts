@@ -1,9 +1,9 @@
 import express, { type RequestHandler } from 'express';
 import type { z } from 'zod';
+import { describeIssue, type Terms } from './member-faults.ts';
 import { Refusal } from './refusal.ts';
 
 export const MOST_BODY_BYTES = 64 * 1024;
-const PLAIN_NAME = /^[A-Za-z_]{1,24}$/;
 
 /**
  * Parses a JSON body into `req.body`; no body at all leaves it undefined. What Express's parser throws is turned into
@@ -28,33 +28,9 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknow
   return parseMembers(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
 }
 
-/** What the parts of an input are called in answers. */
-interface Terms {
-  readonly whole: string;
-  readonly member: string;
-}
-
 /** The input as the schema has it. @throws Refusal naming every member that is wrong. */
 export function parseMembers<Schema extends z.ZodType>(schema: Schema, input: unknown, terms: Terms): z.output<Schema> {
   const result = schema.safeParse(input, { reportInput: true });
   if (result.success) return result.data;
   throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, terms)).join('; '));
-}
-
-/** Names members, never values: one of them may be a secret in the wrong place. */
-function describeIssue(issue: z.core.$ZodIssue, { whole, member }: Terms): string {
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => `${shown(key)}: unknown ${member}`).join('; ');
-  const place = issue.path.length > 0 ? issue.path.join('.') : whole;
-  if (issue.code !== 'invalid_type') return `${place}: ${issue.message}`;
-  return issue.input === undefined ? `${place}: missing` : `${place}: must be ${withArticle(issue.expected)}`;
-}
-
-/** A key can come to stand where the name of a member should. */
-function shown(name: string): string {
-  return PLAIN_NAME.test(name) ? `"${name}"` : 'a name that is not shown';
-}
-
-function withArticle(type: string): string {
-  const word = type === 'int' ? 'integer' : type;
-  return /^[aeiou]/.test(word) ? `an ${word}` : `a ${word}`;
 }

@@ -9,6 +9,7 @@ import {
   yesOption,
 } from './admin-options.ts';
 import type { CustomerListOptions, NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
+import type { ImportOptions } from './import.ts';
 
 const load = () => import('./customers.ts');
 
@@ -41,6 +42,14 @@ export function addCustomerCommands(program: Command): void {
     .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
     .addOption(jsonOption())
     .action(async (customer: string, options: NewCustomerOptions) => (await load()).createCustomer(customer, options));
+
+  customers
+    .command('import')
+    .description('create many customers from a file of CSV or JSON Lines; safe to repeat')
+    .requiredOption('--file <file>', 'id, plan, name, requests_per_hour in each line; - is standard input')
+    .option('--dry-run', 'check every line and import nothing')
+    .addOption(jsonOption('print what became of each line as JSON'))
+    .action(async (options: ImportOptions) => (await import('./customers-import.ts')).importCustomers(options));
 
   customers
     .command('update')

@@ -1,5 +1,6 @@
-import { pathOf } from '../admin-client/admin-client.ts';
+import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { CUSTOMER, type CustomerDocument, KEY } from '../admin-client/documents.ts';
+import { AdminRefusal } from '../admin-client/failures.ts';
 import type { DocumentOptions, EndingOptions } from './admin-options.ts';
 import { requireSomeChange, type Unsettable, unset } from './change.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
@@ -41,6 +42,16 @@ export async function listCustomers(options: CustomerListOptions): Promise<void>
 export async function showCustomer(customer: string, options: DocumentOptions): Promise<void> {
   const client = await connect(options);
   await printDocument(await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`), options);
+}
+
+/** Undefined when there is none. */
+export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
+  try {
+    return await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`);
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.problem.status === 404) return undefined;
+    throw error;
+  }
 }
 
 export interface NewCustomerOptions extends DocumentOptions {

@@ -9,8 +9,8 @@ import {
   keyArgument,
   yesOption,
 } from './admin-options.ts';
+import type { ImportOptions } from './import.ts';
 import type { FindOptions, NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
-import type { ImportOptions } from './keys-import.ts';
 import { durationParser, timeParser } from './times.ts';
 
 const load = () => import('./keys.ts');
@@ -59,8 +59,8 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('import')
-    .description('import keys that were made elsewhere from a CSV file; safe to repeat')
-    .requiredOption('--file <file>', 'columns customer, value or sha256, name, expires_at; - is standard input')
+    .description('import keys that were made elsewhere from a file of CSV or JSON Lines; safe to repeat')
+    .requiredOption('--file <file>', 'customer, value or sha256, name, expires_at in each line; - is standard input')
     .option('--dry-run', 'check every line and import nothing')
     .addOption(jsonOption('print what became of each line as JSON'))
     .action(async (options: ImportOptions) => (await import('./keys-import.ts')).importKeys(options));

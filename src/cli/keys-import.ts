@@ -1,29 +1,28 @@
 /**
- * Keys that were made elsewhere, from a CSV file. All of it is checked first, against the admin API too; only then is
- * anything imported. A key that its customer has already is left as it is, so the same file may be sent again.
+ * Keys that were made elsewhere. All of the file is checked first, against the admin API too; only then is anything
+ * imported. A key that its customer has already is left as it is, so the same file may be sent again.
  */
-import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
+import { CUSTOMER_ID } from '../admin/members.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
-import { CUSTOMER, IMPORTED_KEY, type ProblemDocument } from '../admin-client/documents.ts';
-import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
-import { systemReason } from '../config/problems.ts';
-import type { DocumentOptions, JsonOption } from './admin-options.ts';
-import { connect } from './connect.ts';
-import { FaultyFileError } from './exit-status.ts';
-import { type KeyLine, type LineFault, readKeysFile } from './keys-file.ts';
+import { IMPORTED_KEY } from '../admin-client/documents.ts';
+import { AdminRefusal } from '../admin-client/failures.ts';
+import { findCustomer } from './customers.ts';
+import {
+  checkFile,
+  type Imported,
+  type ImportOptions,
+  importAll,
+  type Outcome,
+  readContent,
+  requireSuccess,
+  severalAtOnce,
+} from './import.ts';
+import type { LineFault, RawLine } from './import-file.ts';
+import { type KeyLine, readKeysFile } from './keys-file.ts';
 import { printList, remark } from './output.ts';
 import type { Column } from './table.ts';
 
-export interface ImportOptions extends DocumentOptions {
-  /** `-` is standard input. */
-  readonly file: string;
-  readonly dryRun?: true;
-}
-
-type Outcome = 'would be imported' | 'imported' | 'already there' | 'refused' | 'not known' | 'not tried';
-
-interface ImportedLine {
+interface Row {
   readonly line: number;
   readonly outcome: Outcome;
   readonly customer: string;
@@ -32,7 +31,7 @@ interface ImportedLine {
   readonly name: string | null;
 }
 
-const COLUMNS: readonly Column<ImportedLine>[] = [
+const COLUMNS: readonly Column<Row>[] = [
   { title: 'LINE', cell: ({ line }) => line },
   { title: 'OUTCOME', cell: ({ outcome }) => outcome },
   { title: 'CUSTOMER', cell: ({ customer }) => customer },
@@ -42,109 +41,48 @@ const COLUMNS: readonly Column<ImportedLine>[] = [
 
 /** Rejects with a line `file:line: what is wrong` for each fault. */
 export async function importKeys(options: ImportOptions): Promise<void> {
-  const { keys, faults } = readKeysFile(await readContent(options.file), Date.now());
-  if (faults.length > 0) throw faultsIn(options.file, faults, 'Nothing was imported.');
-  const client = await connect(options);
-  const missing = await withoutCustomer(client, keys);
-  if (missing.length > 0) throw faultsIn(options.file, missing, 'Nothing was imported.');
+  const file = readKeysFile(await readContent(options.file), Date.now());
+  const client = await checkFile(options, file, withoutCustomer);
+  const print = (results: readonly Imported[]) =>
+    printList('keys in the file', COLUMNS, rows(file.items, results), options);
   if (options.dryRun) {
-    await printLines(
-      keys.map((key) => outcomeOf(key, 'would be imported')),
-      options,
-    );
+    await print(file.items.map(() => ({ outcome: 'would be imported' })));
     return remark('Nothing was imported. Keys that are there already show only when they are.');
   }
-  const { lines, refused, broken } = await importAll(client, keys);
-  await printLines(lines, options);
-  if (broken !== undefined) throw brokenOff(broken);
-  if (refused.length > 0) throw faultsIn(options.file, refused, 'All other lines are imported.');
+  const report = await importAll(file.items, (key) => importOne(client, key));
+  await print(report.results);
+  requireSuccess(options.file, report);
 }
 
-function printLines(lines: readonly ImportedLine[], options: JsonOption): Promise<void> {
-  return printList('keys in the file', COLUMNS, lines, options);
+function rows(keys: readonly KeyLine[], results: readonly Imported[]): Row[] {
+  return keys.map(({ line, customer, name }, index) => {
+    const { outcome = 'not tried', keyId } = results[index] ?? {};
+    return { line, outcome, customer, key_id: keyId ?? null, name: name ?? null };
+  });
 }
 
-async function readContent(file: string): Promise<Uint8Array> {
-  if (file === '-') return buffer(process.stdin);
-  try {
-    return await readFile(file);
-  } catch (error) {
-    throw new Error(`${file}: cannot be read: ${systemReason(error)}`);
-  }
-}
-
-async function withoutCustomer(client: AdminClient, keys: readonly KeyLine[]): Promise<LineFault[]> {
+async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): Promise<LineFault[]> {
+  const named = lines.flatMap(({ line, members }) => {
+    const { data: customer } = CUSTOMER_ID.safeParse(members.customer);
+    return customer === undefined ? [] : [{ line, customer }];
+  });
   const missing = new Set<string>();
-  for (const customer of new Set(keys.map((key) => key.customer))) {
-    if (!(await hasCustomer(client, customer))) missing.add(customer);
-  }
+  await severalAtOnce([...new Set(named.map(({ customer }) => customer))], async (customer) => {
+    if ((await findCustomer(client, customer)) === undefined) missing.add(customer);
+    return true;
+  });
   // The id is not repeated: where columns were mixed up it is a key.
   const what = 'customer: there is no customer with this id; create it first';
-  return keys.filter(({ customer }) => missing.has(customer)).map(({ line }) => ({ line, what }));
+  return named.filter(({ customer }) => missing.has(customer)).map(({ line }) => ({ line, what }));
 }
 
-async function hasCustomer(client: AdminClient, customer: string): Promise<boolean> {
+async function importOne(client: AdminClient, { line: _, customer, ...body }: KeyLine): Promise<Imported> {
   try {
-    await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`);
-    return true;
+    const { id } = await client.post(IMPORTED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+    return { outcome: 'imported', keyId: id };
   } catch (error) {
-    if (error instanceof AdminRefusal && error.problem.status === 404) return false;
+    if (error instanceof AdminRefusal && error.problem.key_owner === 'this_customer')
+      return { outcome: 'already there' };
     throw error;
   }
-}
-
-interface ImportReport {
-  readonly lines: readonly ImportedLine[];
-  readonly refused: readonly LineFault[];
-  /** Why it went no further. */
-  readonly broken?: unknown;
-}
-
-/** One after the other, in the order of the file, until a call fails for a reason that the next one would meet too. */
-async function importAll(client: AdminClient, keys: readonly KeyLine[]): Promise<ImportReport> {
-  const lines: ImportedLine[] = [];
-  const refused: LineFault[] = [];
-  for (const [index, key] of keys.entries()) {
-    try {
-      const id = await importOne(client, key);
-      lines.push(id === undefined ? outcomeOf(key, 'already there') : outcomeOf(key, 'imported', id));
-    } catch (error) {
-      if (!(error instanceof AdminRefusal) || !isAboutTheKey(error.problem)) {
-        const rest = keys.slice(index + 1).map((untried) => outcomeOf(untried, 'not tried'));
-        return { lines: [...lines, outcomeOf(key, 'not known'), ...rest], refused, broken: error };
-      }
-      lines.push(outcomeOf(key, 'refused'));
-      refused.push({ line: key.line, what: describeProblem(error.problem) });
-    }
-  }
-  return { lines, refused };
-}
-
-/** The id of the new key; undefined when the customer had it already. */
-async function importOne(client: AdminClient, { line: _, customer, ...body }: KeyLine): Promise<string | undefined> {
-  try {
-    return (await client.post(IMPORTED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body)).id;
-  } catch (error) {
-    if (error instanceof AdminRefusal && error.problem.key_owner === 'this_customer') return undefined;
-    throw error;
-  }
-}
-
-/** Its customer was deleted meanwhile, another one has the key, or the gateway's rules are stricter than ours. */
-function isAboutTheKey({ status }: ProblemDocument): boolean {
-  return status === 404 || status === 409 || status === 422;
-}
-
-function outcomeOf({ line, customer, name }: KeyLine, outcome: Outcome, keyId?: string): ImportedLine {
-  return { line, outcome, customer, key_id: keyId ?? null, name: name ?? null };
-}
-
-function faultsIn(file: string, faults: readonly LineFault[], consequence: string): FaultyFileError {
-  const shown = file === '-' ? 'standard input' : file;
-  return new FaultyFileError([...faults.map(({ line, what }) => `${shown}:${line}: ${what}`), consequence]);
-}
-
-function brokenOff(error: unknown): Error {
-  const reason = error instanceof Error ? error.message : String(error);
-  return new Error(`${reason}\nThe import broke off. Repeat it: what is there already is left as it is.`);
 }

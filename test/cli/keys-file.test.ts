@@ -12,7 +12,7 @@ const faultsOf = (text: string) => read(text).faults.map(({ line, what }) => `${
 
 it('takes values and digests, each with a name and an expiry or without', () => {
   const generated = createApiKey();
-  const { keys, faults } = read(
+  const { items: keys, faults } = read(
     [
       'name,customer,value,sha256,expires_at',
       `"Acme, old",acme,${VALUE},,2030-01-31T00:00:00Z`,
@@ -29,8 +29,43 @@ it('takes values and digests, each with a name and an expiry or without', () => 
   ]);
 });
 
+it('takes dates and durations as expiries', () => {
+  const { items } = read(`customer,value,expires_at\nacme,${VALUE},2030-01-31\nacme,${OTHER_VALUE},90d\n`);
+  expect(items.map(({ expires_at: at }) => at)).toEqual(['2030-01-31T00:00:00.000Z', '2026-05-30T12:00:00.000Z']);
+});
+
+describe('JSON Lines', () => {
+  it('are taken as CSV is, null for what is not given', () => {
+    const { items, faults } = read(
+      `{"customer":"acme","value":"${VALUE}","name":null}\r\n\n{"sha256":"${'AB'.repeat(32)}","customer":"globex"}`,
+    );
+    expect(faults).toEqual([]);
+    expect(items).toEqual([
+      { line: 1, customer: 'acme', value: VALUE },
+      { line: 3, customer: 'globex', sha256: 'ab'.repeat(32) },
+    ]);
+  });
+
+  it.each([
+    ['cut off', `{"customer":"acme","value":"${VALUE}`, /^2: it is not one complete JSON object/],
+    ['a list', `["acme","${VALUE}"]`, /^2: it is not one complete JSON object/],
+    ['with an unknown member', `{"customer":"acme","value":"${VALUE}","plan":"x"}`, /^2: "plan": unknown member/],
+    ['with a key for a name', `{"customer":"acme","${VALUE}":"x"}`, /^2: a name that is not shown: unknown member/],
+    ['with a number', `{"customer":7,"value":"${VALUE}"}`, /^2: customer: must be a string/],
+    [
+      'with an inherited name',
+      `{"customer":"acme","value":"${VALUE}","__proto__":"x"}`,
+      /^2: "__proto__": unknown member/,
+    ],
+  ])('a line that is %s is a fault that repeats nothing of the key', (_what, line, fault) => {
+    const faults = faultsOf(`{"customer":"acme","value":"${OTHER_VALUE}"}\n${line}\n`);
+    expect(faults[0]).toMatch(fault);
+    expect(JSON.stringify(faults)).not.toContain(VALUE);
+  });
+});
+
 it('takes the byte order mark with which spreadsheets begin a file', () => {
-  expect(read(`\ufeffcustomer,value\nacme,${VALUE}\n`).keys).toHaveLength(1);
+  expect(read(`\ufeffcustomer,value\nacme,${VALUE}\n`).items).toHaveLength(1);
 });
 
 it.each([
@@ -42,7 +77,7 @@ it.each([
   ['no column for keys', 'customer,name\nacme,ci\n', /^1: .*neither a column value nor a column sha256/],
   ['broken quotes', `customer,value\nacme,"${VALUE}\n`, /^2: a quoted field/],
 ])('refuses %s as a whole', (_what, text, fault) => {
-  const { keys, faults } = read(text);
+  const { items: keys, faults } = read(text);
   expect(keys).toEqual([]);
   expect(faults.map(({ line, what }) => `${line}: ${what}`)).toEqual([expect.stringMatching(fault)]);
 });
@@ -56,7 +91,7 @@ describe('a line', () => {
   const mistyped = createApiKey().replace(/.$/, (last) => (last === '0' ? '1' : '0'));
   it.each([
     ['a field too few', 'acme', /it has 1 fields where the header line has 5/],
-    ['no customer', `,${VALUE},,,`, /customer: must be 1 to 128/],
+    ['no customer', `,${VALUE},,,`, /customer: missing/],
     ['what is no customer id', `../acme,${VALUE},,,`, /customer: must be 1 to 128/],
     ['neither value nor digest', 'acme,,,ci,', /value, sha256: exactly one/],
     ['both value and digest', `acme,${VALUE},${DIGEST},,`, /value, sha256: exactly one/],
@@ -68,9 +103,13 @@ describe('a line', () => {
     ['a name of 201 characters', `acme,${VALUE},,${'a'.repeat(201)},`, /name: must have at most 200/],
     ['an expiry in the past', `acme,${VALUE},,,2026-03-01T11:59:59Z`, /expires_at: must be in the future/],
     ['an expiry that is no time', `acme,${VALUE},,,soon`, /expires_at: must be an ISO 8601 time in UTC/],
-    ['an expiry without a time', `acme,${VALUE},,,2030-01-31`, /expires_at: must be an ISO 8601 time in UTC/],
+    [
+      'an expiry on a day that does not exist',
+      `acme,${VALUE},,,2030-02-30`,
+      /expires_at: must be an ISO 8601 time in UTC/,
+    ],
   ])('with %s is a fault that repeats nothing of the key', (_what, line, fault) => {
-    const { keys, faults } = read(`customer,value,sha256,name,expires_at\n\n${line}\n`);
+    const { items: keys, faults } = read(`customer,value,sha256,name,expires_at\n\n${line}\n`);
     expect(keys).toEqual([]);
     expect(faults).toEqual([{ line: 3, what: expect.stringMatching(fault) }]);
     for (const secret of [VALUE, DIGEST, mistyped]) expect(JSON.stringify(faults)).not.toContain(secret);

@@ -4,7 +4,7 @@ import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { STORES, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { startServer, type Tollgate, temporaryFile, tollgateFor } from './support.ts';
+import { startServer, temporaryFile, tollgateFor, tollgateHereFor } from './support.ts';
 
 const HEADER = 'customer,value,sha256,name,expires_at';
 
@@ -15,13 +15,13 @@ describe.each(STORES)('over $name', (kind) => {
   let store: TestStore;
   let backend: Backend;
   let gateway: TestGateway;
-  let tollgate: Tollgate;
+  let tollgate: ReturnType<typeof tollgateHereFor>;
 
   beforeEach(async () => {
     store = await kind.start();
     backend = await startBackend((_req, res) => res.end('{}'));
     gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url });
-    tollgate = tollgateFor(gateway);
+    tollgate = tollgateHereFor(gateway);
     for (const id of ['acme', 'globex']) {
       await callAdmin(gateway, '/admin/v1/customers', { body: { id, plan: 'starter' } });
     }
@@ -38,7 +38,7 @@ describe.each(STORES)('over $name', (kind) => {
 
   async function importFile(lines: readonly string[], ...options: string[]) {
     const file = await temporaryFile('keys.csv', `${[HEADER, ...lines].join('\n')}\n`);
-    const { stdout, stderr, ...rest } = await tollgate(['keys', 'import', '--file', file, ...options]);
+    const { stdout, stderr, ...rest } = await tollgate('keys', 'import', '--file', file, ...options);
     return { ...rest, stdout, stderr: stderr.replaceAll(file, 'keys.csv') };
   }
 
@@ -92,6 +92,11 @@ describe.each(STORES)('over $name', (kind) => {
       [/^keys\.csv:3: value: /, /^keys\.csv:4: expires_at: /],
     ],
     [
+      'lines have faults of both kinds, also one line both',
+      ['initech,12345678,,,', 'globex,short,,,', 'initech,tooshort,,,soon'],
+      [/^keys\.csv:3: customer: /, /^keys\.csv:4: value: /, /^keys\.csv:5: expires_at: /, /^keys\.csv:5: customer: /],
+    ],
+    [
       'a customer does not exist',
       ['initech,12345678,,,'],
       [/^keys\.csv:3: customer: there is no customer with this id/],
@@ -129,10 +134,14 @@ describe.each(STORES)('over $name', (kind) => {
 
   it('reads standard input', async () => {
     const key = foreignKey();
-    const imported = await tollgate(['keys', 'import', '--file', '-'], { input: `customer,value\nacme,${key}\n` });
+    const imported = await tollgateFor(gateway)(['keys', 'import', '--file', '-'], {
+      input: `customer,value\nacme,${key}\n`,
+    });
     expect(imported).toMatchObject({ status: 0, stderr: '' });
     expect(await answerTo(key)).toBe(200);
-    const { stderr } = await tollgate(['keys', 'import', '--file', '-'], { input: 'customer,value\nacme,short\n' });
+    const { stderr } = await tollgateFor(gateway)(['keys', 'import', '--file', '-'], {
+      input: 'customer,value\nacme,short\n',
+    });
     expect(stderr).toMatch(/^standard input:2: value: /);
   });
 });
@@ -145,7 +154,7 @@ it('stops at a failure that the next line would meet too, and says how far it ca
     code: 'store_unavailable',
     request_id: 'r1',
   };
-  let imported = 0;
+  let posts = 0;
   const admin = await startServer((req, res) => {
     res.setHeader('content-type', 'application/json');
     if (req.method === 'GET') {
@@ -158,27 +167,39 @@ it('stops at a failure that the next line would meet too, and says how far it ca
         limit_source: 'plan',
       };
       res.end(JSON.stringify({ id: 'acme', ...record }));
-    } else if (imported++ === 0) res.writeHead(201).end('{"id":"key_1"}');
+    } else if (posts++ === 0) res.writeHead(201).end('{"id":"key_1"}');
     else res.writeHead(503).end(JSON.stringify(problem));
   });
-  const file = await temporaryFile('keys.csv', 'customer,value\nacme,first-key\nacme,second-key\nacme,third-key\n');
-  const { status, stdout, stderr } = await tollgateFor({ admin })(['keys', 'import', '--file', file]);
+  const lines = Array.from({ length: 40 }, (_, index) => `acme,key-number-${index}\n`);
+  const file = await temporaryFile('keys.csv', `customer,value\n${lines.join('')}`);
+  const { status, stdout, stderr } = await tollgateHereFor({ admin })('keys', 'import', '--file', file);
   expect(status).toBe(1);
-  expect(stdout.match(/imported|not known|not tried/g)).toEqual(['imported', 'not known', 'not tried']);
+  const outcomes = stdout.match(/imported|not known|not tried/g) ?? [];
+  const countOf = (outcome: string) => outcomes.filter((each) => each === outcome).length;
+  expect([countOf('imported'), countOf('not known'), outcomes.length]).toEqual([1, posts - 1, 40]);
+  // So many calls are under way at once.
+  expect(posts).toBeLessThanOrEqual(9);
   expect(stderr).toBe(
     'tollgate: Store away: Try later. (store_unavailable, request_id r1)\n' +
       'The import broke off. Repeat it: what is there already is left as it is.\n',
   );
-  expect(imported).toBe(2);
+});
+
+it('prints the faults of the file also when the gateway cannot be asked for more', async () => {
+  const file = await temporaryFile('keys.csv', 'customer,value\nacme,short\n');
+  const { stderr } = await tollgateHereFor({ admin: 'http://127.0.0.1:1' })('keys', 'import', '--file', file);
+  expect(stderr).toMatch(
+    /^.*keys\.csv:2: value: .*\nThere may be more: cannot reach the admin API(?:.*\n)*Nothing was imported\.\n$/,
+  );
 });
 
 it('says so when there is no such file', async () => {
-  const { status, stderr } = await tollgateFor({ admin: 'http://127.0.0.1:1' })([
+  const { status, stderr } = await tollgateHereFor({ admin: 'http://127.0.0.1:1' })(
     'keys',
     'import',
     '--file',
     '/nowhere.csv',
-  ]);
+  );
   expect({ status, stderr }).toEqual({
     status: 1,
     stderr: 'tollgate: /nowhere.csv: cannot be read: there is no such file\n',

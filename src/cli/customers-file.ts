@@ -1,0 +1,54 @@
+/** The file that customers are imported from, and what is wrong with it by itself or for the running configuration. */
+import { z } from 'zod';
+import { CUSTOMER_ID, DISPLAY_NAME, REQUESTS_PER_HOUR } from '../admin/members.ts';
+import type { ConfigDocument } from '../admin-client/documents.ts';
+import {
+  type ImportFile,
+  inOrder,
+  type Line,
+  type LineFault,
+  type RawLine,
+  readImportFile,
+  repetitions,
+} from './import-file.ts';
+
+/** What the admin API asks of each member. */
+const LINE = z.strictObject({
+  id: CUSTOMER_ID,
+  plan: z.string().min(1, 'must not be empty'),
+  name: DISPLAY_NAME.optional(),
+  // CSV has text only.
+  requests_per_hour: z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
+    REQUESTS_PER_HOUR.optional(),
+  ),
+});
+
+/** One customer to import, as the admin API takes it. */
+export type CustomerLine = Line<z.output<typeof LINE>>;
+
+export function readCustomersFile(content: Uint8Array): ImportFile<CustomerLine> {
+  const { lines, items, faults } = readImportFile(content, {
+    columns: ['id', 'plan', 'name', 'requests_per_hour'],
+    missingIn: (header) => {
+      const missing = ['id', 'plan'].filter((name) => !header.includes(name));
+      return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
+    },
+    schema: LINE,
+  });
+  const repeated = repetitions(items, 'id', ({ id }) => id);
+  return { lines, items, faults: inOrder([...faults, ...repeated]) };
+}
+
+/** Lines that would have no limit by the configuration that the gateway runs. */
+export function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
+  return lines.flatMap(({ line, members: { id, plan, requests_per_hour: own } }) => {
+    if (typeof plan !== 'string') return [];
+    if (!Object.hasOwn(plans, plan)) {
+      return [{ line, what: `plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}` }];
+    }
+    const isCustom = plans[plan]?.requests_per_hour === 'custom';
+    if (!isCustom || own !== undefined || Object.hasOwn(overrides ?? {}, String(id))) return [];
+    return [{ line, what: 'requests_per_hour: missing, and the plan is custom' }];
+  });
+}

@@ -1,0 +1,151 @@
+/**
+ * Files that are imported: CSV with a header line, or JSON Lines (one object in each line), told apart by their first
+ * character. Everything that is wrong with a file is found in one pass, and no fault repeats a value, which may be a key.
+ */
+import type { z } from 'zod';
+import { describeIssue } from '../admin/member-faults.ts';
+import { CsvError, parseCsv } from './csv.ts';
+
+export type Line<Item> = Item & { readonly line: number };
+
+export interface LineFault {
+  readonly line: number;
+  readonly what: string;
+}
+
+/** What a line has, unchecked. */
+export interface RawLine {
+  readonly line: number;
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+export interface ImportFile<Item> {
+  /** All lines that can be read, faulty ones included. */
+  readonly lines: readonly RawLine[];
+  /** Lines without a fault of their own. */
+  readonly items: readonly Line<Item>[];
+  readonly faults: readonly LineFault[];
+}
+
+export interface Layout<Schema> {
+  /** Of CSV, in any order; also the members of a JSON object. */
+  readonly columns: readonly string[];
+  /** Returns what a CSV header lacks. */
+  missingIn(header: readonly string[]): string | undefined;
+  /** Of one line. An empty field and null count as left out. */
+  readonly schema: Schema;
+}
+
+type RawFile = Omit<ImportFile<unknown>, 'items'>;
+
+export function readImportFile<Schema extends z.ZodType<object>>(
+  content: Uint8Array,
+  layout: Layout<Schema>,
+): ImportFile<z.output<Schema>> {
+  const text = decode(content);
+  if (text === undefined) return { lines: [], items: [], faults: [{ line: 1, what: 'the file is not UTF-8 text' }] };
+  const raw = text.trimStart().startsWith('{') ? readJsonLines(text) : readCsv(text, layout);
+  const lines = raw.lines.map(({ line, members }) => ({ line, members: givenMembers(members) }));
+  const checked = lines.map(({ line, members }) => ({
+    line,
+    result: layout.schema.safeParse(members, { reportInput: true }),
+  }));
+  const items = checked.flatMap(({ line, result }) => (result.success ? [{ ...result.data, line }] : []));
+  const faults = checked.flatMap(({ line, result }) =>
+    (result.error?.issues ?? []).map((issue) => ({
+      line,
+      what: describeIssue(issue, { whole: 'the line', member: 'member' }),
+    })),
+  );
+  return { lines, items, faults: [...raw.faults, ...faults] };
+}
+
+function givenMembers(members: RawLine['members']): RawLine['members'] {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== '' && value !== null));
+}
+
+/** Lines with the same `identity` as an earlier one: a mistake, if only because one of the two would be ignored. */
+export function repetitions<Item>(
+  items: readonly Line<Item>[],
+  what: string,
+  identity: (item: Item) => string,
+): LineFault[] {
+  const firstLines = new Map<string, number>();
+  return items.flatMap((item) => {
+    const first = firstLines.get(identity(item));
+    if (first !== undefined) return [{ line: item.line, what: `it has the same ${what} as line ${first}` }];
+    firstLines.set(identity(item), item.line);
+    return [];
+  });
+}
+
+export function inOrder(faults: readonly LineFault[]): LineFault[] {
+  return faults.toSorted((a, b) => a.line - b.line);
+}
+
+function decode(content: Uint8Array): string | undefined {
+  try {
+    // A byte order mark, which spreadsheets write, is taken off by the decoder.
+    return new TextDecoder('utf-8', { fatal: true }).decode(content);
+  } catch {
+    return undefined;
+  }
+}
+
+function readJsonLines(text: string): RawFile {
+  const lines: RawLine[] = [];
+  const faults: LineFault[] = [];
+  for (const [index, source] of text.split('\n').entries()) {
+    if (source.trim() === '') continue;
+    const line = index + 1;
+    const members = parseObject(source);
+    if (members === undefined) faults.push({ line, what: 'it is not one complete JSON object' });
+    else lines.push({ line, members });
+  }
+  return { lines, faults };
+}
+
+/** Without the parser's own message, which repeats the text. */
+function parseObject(source: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(source);
+    return typeof value === 'object' && !Array.isArray(value) && value !== null ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readCsv(text: string, { columns, missingIn }: Pick<Layout<unknown>, 'columns' | 'missingIn'>): RawFile {
+  const refuse = (line: number, what: string): RawFile => ({ lines: [], faults: [{ line, what }] });
+  let records: ReturnType<typeof parseCsv>;
+  try {
+    records = parseCsv(text);
+  } catch (error) {
+    if (error instanceof CsvError) return refuse(error.line, error.message);
+    throw error;
+  }
+  const [header, ...rest] = records;
+  if (header === undefined) return refuse(1, `there is no header line; it names columns: ${columns.join(', ')}`);
+  const names = header.fields;
+  if (!names.every((name) => columns.includes(name))) {
+    const what = `the header line has a column that is none of ${columns.join(', ')}; commas must separate them`;
+    return refuse(header.line, what);
+  }
+  if (new Set(names).size < names.length) return refuse(header.line, 'the header line names a column twice');
+  const missing = missingIn(names);
+  if (missing !== undefined) return refuse(header.line, `the header line has ${missing}`);
+
+  const [whole, broken] = [true, false].map((isWhole) =>
+    rest.filter(({ fields }) => (fields.length === names.length) === isWhole),
+  );
+  return {
+    lines: (whole ?? []).map(({ line, fields }) => ({
+      line,
+      members: Object.fromEntries(names.map((name, index) => [name, fields[index]])),
+    })),
+    faults: (broken ?? []).map(({ line, fields }) => ({
+      line,
+      what: `it has ${fields.length} fields where the header line has ${names.length}`,
+    })),
+  };
+}

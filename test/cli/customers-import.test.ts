@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { callAdmin } from '../support/admin.ts';
+import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
+import { startServer, temporaryFile, tollgateHereFor } from './support.ts';
+
+let store: TestStore;
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  store = await EMBEDDED_STORE.start();
+  const plans = {
+    starter: { requests_per_hour: 1000, formerly: ['beginner'] },
+    enterprise: { requests_per_hour: 'custom' },
+  };
+  const overrides = { vip: { requests_per_hour: 7 } };
+  gateway = await startTestGateway({
+    storeUrl: store.url,
+    upstreamUrl: 'http://127.0.0.1:9',
+    config: { plans, overrides },
+  });
+});
+
+afterEach(async () => {
+  await gateway.close();
+  await store.close();
+});
+
+async function importText(text: string, ...options: string[]) {
+  const file = await temporaryFile('customers', text);
+  const finished = await tollgateHereFor(gateway)('customers', 'import', '--file', file, ...options);
+  return { ...finished, stderr: finished.stderr.replaceAll(file, 'FILE') };
+}
+
+const outcomesOf = (stdout: string) => JSON.parse(stdout).items.map(({ outcome }: { outcome: string }) => outcome);
+const customersOf = async () => (await callAdmin(gateway, '/admin/v1/customers')).body.items;
+
+const CSV = `plan,id,name,requests_per_hour
+starter,acme,"Acme, Inc.",
+enterprise,globex,,50000
+enterprise,vip,,
+`;
+
+it.each([
+  ['CSV', CSV],
+  [
+    'JSON Lines',
+    `{"plan":"starter","id":"acme","name":"Acme, Inc."}
+{"plan":"enterprise","id":"globex","requests_per_hour":50000,"name":null}
+
+{"plan":"enterprise","id":"vip"}`,
+  ],
+])('creates the customers of a file of %s', async (_format, text) => {
+  const { status, stdout, stderr } = await importText(text);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(/^LINE +OUTCOME +CUSTOMER +PLAN +DIFFERS IN +NAME$/m);
+  expect(stdout).toMatch(/ imported +acme +starter +- +Acme, Inc\.$/m);
+  expect(await customersOf()).toMatchObject([
+    { id: 'acme', name: 'Acme, Inc.', plan: 'starter', requests_per_hour: null },
+    { id: 'globex', name: null, plan: 'enterprise', requests_per_hour: 50_000 },
+    { id: 'vip', plan: 'enterprise', limit: 7 },
+  ]);
+});
+
+it('can be repeated: what is there is left as it is, and what differs is said', async () => {
+  await importText(CSV);
+  await callAdmin(gateway, '/admin/v1/customers/globex', {
+    method: 'PATCH',
+    body: { requests_per_hour: 9, name: 'G' },
+  });
+  const again = await importText(`${CSV}starter,new,,\n`, '--json');
+  expect(again.status).toBe(0);
+  expect(JSON.parse(again.stdout).items).toMatchObject([
+    { line: 2, outcome: 'already there', differs: [] },
+    { line: 3, outcome: 'differs', customer: 'globex', differs: ['requests_per_hour'] },
+    { line: 4, outcome: 'already there' },
+    { line: 5, outcome: 'imported', customer: 'new' },
+  ]);
+  expect(again.stderr).toMatch(/^Customers that differ were left as they are/);
+  expect((await callAdmin(gateway, '/admin/v1/customers/globex')).body.requests_per_hour).toBe(9);
+});
+
+it('says as a dry run what it would do, and does nothing', async () => {
+  await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter', name: 'Other' } });
+  const { status, stdout, stderr } = await importText(CSV, '--dry-run', '--json');
+  expect(status).toBe(0);
+  expect(outcomesOf(stdout)).toEqual(['differs', 'would be imported', 'would be imported']);
+  expect(stderr).toMatch(/\nNothing was imported\.\n$/);
+  expect(await customersOf()).toHaveLength(1);
+});
+
+it('prints all faults of a file in one run, and imports nothing', async () => {
+  const { status, stdout, stderr } = await importText(`id,plan,name,requests_per_hour
+good,starter,,
+.bad,starter,,
+gold,golden,,
+former,beginner,,
+custom,enterprise,,
+zero,starter,,0
+text,golden,,many
+good,starter,,
+short,starter
+`);
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  const plan = 'plan: must be one of the configured plans: starter, enterprise';
+  expect(stderr.split('\n')).toEqual([
+    expect.stringMatching(/^FILE:3: id: must be 1 to 128/),
+    `FILE:4: ${plan}`,
+    `FILE:5: ${plan}`,
+    'FILE:6: requests_per_hour: missing, and the plan is custom',
+    'FILE:7: requests_per_hour: must be at least 1',
+    'FILE:8: requests_per_hour: must be a number',
+    `FILE:8: ${plan}`,
+    'FILE:9: it has the same id as line 2',
+    'FILE:10: it has 2 fields where the header line has 4',
+    'Nothing was imported.',
+    '',
+  ]);
+  expect(await customersOf()).toEqual([]);
+});
+
+it.each([
+  ['', /^FILE:1: there is no header line; it names columns: id, plan, name, requests_per_hour\n/],
+  ['name\n', /^FILE:1: the header line has no column id and no column plan\n/],
+  ['id,plan,suspended\n', /^FILE:1: the header line has a column that is none of id, plan,/],
+])('refuses a file with the header %j', async (text, fault) => {
+  expect((await importText(text)).stderr).toMatch(fault);
+});
+
+it('keeps a bounded number of calls under way', async () => {
+  let [underWay, most, posts] = [0, 0, 0];
+  const admin = await startServer((req, res) => {
+    if (req.method === 'GET') return res.end(JSON.stringify({ plans: { starter: { requests_per_hour: 1 } } }));
+    most = Math.max(most, ++underWay);
+    posts++;
+    const customer = { id: 'any', name: null, plan: 'starter', requests_per_hour: null, suspended: false };
+    return setTimeout(() => {
+      underWay--;
+      res.writeHead(201).end(JSON.stringify({ ...customer, limit: 1, limit_source: 'plan' }));
+    }, 5);
+  });
+  const lines = Array.from({ length: 100 }, (_, index) => `c-${index},starter\n`);
+  const file = await temporaryFile('customers.csv', `id,plan\n${lines.join('')}`);
+  expect((await tollgateHereFor({ admin })('customers', 'import', '--file', file)).status).toBe(0);
+  expect([most, posts]).toEqual([8, 100]);
+});
