@@ -123,7 +123,8 @@ it('a gateway that stops completes every pipelined response for a client that re
   await severalLooks();
   expect(await readRest(socket)).toMatchObject({ contentBytes: count * content.length, end: 'closed' });
   await closed;
-  const lines = gateway.logs.filter(({ msg }) => msg === 'request');
+  // Without the requests of stopsListening.
+  const lines = gateway.logs.filter(({ msg, route }) => msg === 'request' && route !== 'none');
   expect(lines).toHaveLength(count);
   expect(lines.filter(({ aborted }) => aborted === true)).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';
-import { storeContract } from './contract.ts';
+import { RecordingObserver, storeContract } from './contract.ts';
 
 interface Servers {
   readonly url: string;
@@ -23,10 +23,15 @@ afterAll(async () => {
   await started.sentinel?.stop();
 });
 
-function open(servers: Servers | undefined, observer: StoreObserver) {
+async function open(servers: Servers | undefined, observer: StoreObserver) {
   storeNumber += 1;
   const settings = { url: servers?.url ?? '', keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
-  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+  const surroundings = { clock: systemClock, warn: () => undefined };
+  // Empty on purpose: otherwise unknown keys would be in doubt.
+  const first = await openStore(settings, { ...surroundings, observer: new RecordingObserver() });
+  await first.initialise();
+  await first.close();
+  return openStore(settings, { ...surroundings, observer });
 }
 
 storeContract('the store on Redis Cluster', (observer) => open(started.cluster, observer));
