@@ -127,7 +127,9 @@ export const STATUS = z.looseObject({
     file: z.string(),
     hash: z.string(),
     loaded_at: z.string(),
-    last_reload: z.looseObject({ at: z.string(), result: z.string(), error: TEXT }).nullable(),
+    last_reload: z
+      .looseObject({ at: z.string(), result: z.string(), changes: z.array(z.string()).default([]), error: TEXT })
+      .nullable(),
   }),
   store: z.looseObject({
     kind: z.string(),

@@ -45,6 +45,8 @@ function sections(status: StatusDocument): string[] {
     'changes pushed': status.invalidation.connected,
     instances: status.instances,
   });
+  const changes = reload?.result === 'applied' ? reload.changes : [];
+  const changeTable = formatTable([{ title: 'APPLIED BY THE LAST RELOAD', cell: (change) => change }], changes);
   const upstreamTable = formatTable(
     [
       { title: 'UPSTREAM', cell: ({ url }) => url },
@@ -65,7 +67,12 @@ function sections(status: StatusDocument): string[] {
     ],
     workers,
   );
-  return [summary, upstreamTable, ...(workers.length > 0 ? [workerTable] : [])];
+  return [
+    summary,
+    ...(changes.length > 0 ? [changeTable] : []),
+    upstreamTable,
+    ...(workers.length > 0 ? [workerTable] : []),
+  ];
 }
 
 /** In the largest two units. */

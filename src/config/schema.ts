@@ -99,7 +99,7 @@ const store = leaf.mapping({
     .oneOf(STORE_ERROR_MODES)
     .default('local')
     .describe(
-      'Quotas while the store is away: local holds each instance to its share, deny answers 503, allow lets everything pass.',
+      'Quotas while the store is away or refuses reservations: local holds each instance to its share, deny answers 503, allow lets everything pass.',
     ),
 });
 

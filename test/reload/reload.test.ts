@@ -134,6 +134,7 @@ test('a plan that has another name now is held by the customers of its former na
     /^configuration reloaded: plan starter is now basic; plans\.basic\.requests_per_hour: 100 → 40$/,
   );
   expect((await callAdmin(gateway, '/status')).body.config.last_reload.changes).toEqual(changes);
+  expect((await tollgateFor(gateway)(['status'])).stdout).toContain(`LAST RELOAD\n${changes.join('\n')}\n`);
   expect(await sawLine(gateway, /^basic 100 → 40: /)).toMatchObject({ plan: 'basic', before: 100, after: 40 });
   const answer = await read(system);
   expect(answer.status).toBe(200);
