@@ -2,9 +2,10 @@
  * Records as the admin API shows them: every member is always there, null is what is not set. Neither a key nor its
  * hash is in any of them.
  */
-import { parseTimestamp } from '../keys/timestamp.ts';
+
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
+import { parseTimestamp } from '../timestamp.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined when the configuration does not know the plan. */
 export function customerDocument(customer: CustomerRecord, currentPlan: string | undefined, limit: EffectiveLimit) {

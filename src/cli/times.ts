@@ -1,6 +1,6 @@
 /** Points in time and lengths of time as people type them: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
 import { InvalidArgumentError } from 'commander';
-import { parseTimestamp } from '../keys/timestamp.ts';
+import { parseTimestamp } from '../timestamp.ts';
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const DURATION = /^(\d{1,5})([smhd])$/;

@@ -4,7 +4,7 @@
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
-import type { Authenticator, KnownKey } from '../keys/authenticator.ts';
+import type { Authenticator, InvalidKey, KnownKey } from '../keys/authenticator.ts';
 import type { Problem } from '../problems/document.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/usage.ts';
@@ -85,7 +85,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       const authenticating = authenticator.authenticate(credentials.token);
       const authentication = authenticating instanceof Promise ? await authenticating : authenticating;
       recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
-      if (authentication.outcome === 'invalid') return refuseKey(exchange);
+      if (authentication.outcome === 'invalid') return refuseKey(exchange, authentication);
       const { key, customer } = authentication;
       exchange.keyId = key.id;
       exchange.customer = key.customer;
@@ -148,7 +148,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return exchange;
   }
 
-  function refuseKey(exchange: Exchange): void {
+  function refuseKey(exchange: Exchange, { keyId, customer }: InvalidKey): void {
+    // For operators: the response is the same whatever is wrong with the key.
+    if (keyId !== undefined) exchange.keyId = keyId;
+    if (customer !== undefined) exchange.customer = customer;
     const { failedKeys, challenges } = exchange.settings;
     const retrySeconds = failedKeys.count(exchange.caller.address);
     if (retrySeconds === undefined) refuse(exchange, refusals.invalidKey(challenges));

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import { isCustomerId } from '../customer-id.ts';
+import { isKeyId } from '../key-id.ts';
 import type { EnforcedCustomer, EnforcedKey, Invalidations, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
@@ -27,6 +28,10 @@ export interface InvalidKey {
   readonly outcome: 'invalid';
   /** `unusable`: there is a record, but with an id that cannot be one, so that it is taken for none. */
   readonly reason: 'checksum' | 'unknown' | 'unusable' | 'revoked' | 'expired';
+  /** Of the key's record, for operators only: clients learn nothing about a key that is not valid. */
+  readonly keyId?: string;
+  /** As `keyId`. */
+  readonly customer?: string;
 }
 
 export interface Authenticator {
@@ -69,11 +74,6 @@ interface HeldKey {
 
 const CHECKSUM = invalid('checksum');
 const UNKNOWN = invalid('unknown');
-const UNUSABLE = invalid('unusable');
-const REVOKED = invalid('revoked');
-const EXPIRED = invalid('expired');
-
-const KEY_ID = /^[\x21-\x7e]{1,256}$/;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { clock, invalidations, records } = options;
@@ -103,7 +103,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   function decide(key: HeldKey | undefined): Authentication | Promise<Authentication> {
     if (key === undefined) return UNKNOWN;
     if (key.refusal !== undefined) return key.refusal;
-    if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return EXPIRED;
+    if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return refusalOf(key.record, 'expired');
     const customer = customers.get(key.record.customer);
     return customer instanceof Promise ? customer.then((record) => known(key, record)) : known(key, customer);
   }
@@ -137,12 +137,17 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
 function heldKey(record: EnforcedKey | undefined): HeldKey | undefined {
   if (record === undefined) return undefined;
-  return { record, expiresAtMs: expiryMsOf(record), refusal: refusalOf(record), known: undefined };
+  return { record, expiresAtMs: expiryMsOf(record), refusal: lastingRefusalOf(record), known: undefined };
 }
 
-function refusalOf(record: EnforcedKey): InvalidKey | undefined {
-  if (!KEY_ID.test(record.id) || !isCustomerId(record.customer)) return UNUSABLE;
-  return record.revokedAt === undefined ? undefined : REVOKED;
+function lastingRefusalOf(record: EnforcedKey): InvalidKey | undefined {
+  if (!isKeyId(record.id) || !isCustomerId(record.customer)) return refusalOf(record, 'unusable');
+  return record.revokedAt === undefined ? undefined : refusalOf(record, 'revoked');
+}
+
+/** With what of the record can be an id: the rest may be of any length and content. */
+function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']): InvalidKey {
+  return invalid(reason, { ...(isKeyId(id) && { keyId: id }), ...(isCustomerId(customer) && { customer }) });
 }
 
 function known(held: HeldKey, customer: EnforcedCustomer | undefined): KnownKey {
@@ -153,6 +158,6 @@ function known(held: HeldKey, customer: EnforcedCustomer | undefined): KnownKey 
   return held.known;
 }
 
-function invalid(reason: InvalidKey['reason']): InvalidKey {
-  return Object.freeze({ outcome: 'invalid', reason });
+function invalid(reason: InvalidKey['reason'], ids: Pick<InvalidKey, 'keyId' | 'customer'> = {}): InvalidKey {
+  return Object.freeze({ outcome: 'invalid', reason, ...ids });
 }

@@ -14,6 +14,8 @@ const TOKEN = 'a-key-made-elsewhere';
 const OTHER_TOKEN = 'another-key-made-elsewhere';
 const SHA256 = sha256Hex(TOKEN);
 const KEY: KeyRecord = { id: 'key_1', customer: 'acme' };
+/** As an invalid key has them. */
+const IDS = { keyId: KEY.id, customer: KEY.customer };
 const ACME: CustomerRecord = { id: 'acme', plan: 'starter', suspended: false };
 const CACHE_MS = 30_000;
 const STALE_MS = 3_600_000;
@@ -80,7 +82,7 @@ describe('a key that is known', () => {
     expect(await load(TOKEN, renamed, business)).toMatchObject({ key: renamed, customer: business });
     clock.advance(CACHE_MS);
     const revoked = { ...renamed, revokedAt: '2030-01-01T00:00:00Z' };
-    expect(await load(TOKEN, revoked)).toEqual({ outcome: 'invalid', reason: 'revoked' });
+    expect(await load(TOKEN, revoked)).toEqual({ outcome: 'invalid', reason: 'revoked', ...IDS });
   });
 
   test('is asked for by the SHA-256 of the token, and its customer by id', async () => {
@@ -134,7 +136,7 @@ describe('a key is refused', () => {
 
   test('as revoked, from memory after the first time, without its customer', async () => {
     const { authenticator, customers, load } = setUp();
-    const revoked = { outcome: 'invalid', reason: 'revoked' };
+    const revoked = { outcome: 'invalid', reason: 'revoked', ...IDS };
     expect(await load(TOKEN, { ...KEY, revokedAt: '2029-12-31T00:00:00Z' })).toEqual(revoked);
     expect(authenticator.authenticate(TOKEN)).toEqual(revoked);
     expect(customers.asked).toEqual([]);
@@ -148,7 +150,7 @@ describe('a key is refused', () => {
     clock.advance(999);
     expect(authenticator.authenticate(TOKEN)).toMatchObject({ outcome: 'known' });
     clock.advance(1);
-    expect(authenticator.authenticate(TOKEN)).toEqual({ outcome: 'invalid', reason: 'expired' });
+    expect(authenticator.authenticate(TOKEN)).toEqual({ outcome: 'invalid', reason: 'expired', ...IDS });
   });
 
   test.each([
@@ -160,7 +162,7 @@ describe('a key is refused', () => {
     '2099-13-01T00:00:00Z',
   ])('when its expiry is %s, which is no time with an offset', async (expiresAt) => {
     const { load } = setUp();
-    expect(await load(TOKEN, { ...KEY, expiresAt })).toEqual({ outcome: 'invalid', reason: 'expired' });
+    expect(await load(TOKEN, { ...KEY, expiresAt })).toEqual({ outcome: 'invalid', reason: 'expired', ...IDS });
   });
 
   test.each(['2099-02-28T00:00:00Z', '2099-01-01T00:00:00.123Z', '2099-01-01T01:00:00+01:00'])(
@@ -183,9 +185,10 @@ describe('a key is refused', () => {
     ['a customer id that begins with a dot', { ...KEY, customer: '.acme' }],
     ['an empty customer id', { ...KEY, customer: '' }],
     ['a customer id of 129 characters', { ...KEY, customer: 'a'.repeat(129) }],
-  ])('as unusable for %s, which could not be sent on', async (_case, record) => {
+  ])('as unusable for %s, which could not be sent on; only the other one is told', async (_case, record) => {
     const { customers, load } = setUp();
-    expect(await load(TOKEN, record)).toEqual({ outcome: 'invalid', reason: 'unusable' });
+    const usable = record.id === KEY.id ? { keyId: KEY.id } : { customer: KEY.customer };
+    expect(await load(TOKEN, record)).toEqual({ outcome: 'invalid', reason: 'unusable', ...usable });
     expect(customers.asked).toEqual([]);
   });
 
@@ -203,7 +206,7 @@ describe('a push', () => {
     push({ kind: 'key', sha256: SHA256 });
     const after = authenticator.authenticate(TOKEN);
     await keys.answer({ ...KEY, revokedAt: '2030-01-01T00:00:00Z' });
-    expect(await after).toEqual({ outcome: 'invalid', reason: 'revoked' });
+    expect(await after).toEqual({ outcome: 'invalid', reason: 'revoked', ...IDS });
   });
 
   test('of a changed customer is seen by all of its keys, and nothing else is read again', async () => {
@@ -272,7 +275,7 @@ describe('while the store is away', () => {
     const parts = setUp();
     await parts.load(TOKEN, { ...KEY, expiresAt: new Date(parts.clock.nowMs() + 1000).toISOString() });
     parts.clock.advance(1000);
-    expect(await loseStore(parts)).toEqual({ outcome: 'invalid', reason: 'expired' });
+    expect(await loseStore(parts)).toEqual({ outcome: 'invalid', reason: 'expired', ...IDS });
   });
 
   test('a customer goes on being suspended', async () => {
