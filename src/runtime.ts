@@ -92,5 +92,14 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
         'the quota window of this customer is damaged: its quota is decided by store.on_error until its usage is reset',
       );
     },
+    damagedRecord(damage, isReported) {
+      metrics.damagedRecord(damage, isReported);
+      if (!isReported) return;
+      const { record, fault, keyId, customer } = damage;
+      logger.error(
+        { record, fault: fault.code, key_id: keyId, customer, reason: `the record ${fault.text}` },
+        'a record in the store is damaged: mend it; "tollgate store check" lists all that are',
+      );
+    },
   };
 }

@@ -3,7 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
-import { InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
+import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
 import { actorOf } from './actor.ts';
 import { MOST_BODY_BYTES } from './json-body.ts';
 import { peerAddressOf } from './peer-address.ts';
@@ -46,6 +46,13 @@ function problemOf(error: unknown): Problem {
     return {
       code: 'store_unavailable',
       detail: `The store ${fault}: restore it, or declare that it is meant as it is with "tollgate store init".`,
+      headers: ['Retry-After', '1'],
+    };
+  }
+  if (error instanceof DamagedRecordError) {
+    return {
+      code: 'store_unavailable',
+      detail: 'The record in the store is damaged. The log names it, and "tollgate store check" says what to do.',
       headers: ['Retry-After', '1'],
     };
   }

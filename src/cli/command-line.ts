@@ -59,6 +59,15 @@ export function buildProgram(finish: (status: number) => void): Command {
       const { reindexStore } = await import('./store-reindex.ts');
       finish(await reindexStore(config));
     });
+  store
+    .command('check')
+    .description('read all records and list what is wrong with them; changes nothing')
+    .requiredOption('--config <file>', 'the YAML configuration file')
+    .option('--json', 'print JSON')
+    .action(async ({ config, ...options }: { config: string; json?: true }) => {
+      const { checkStore } = await import('./store-check.ts');
+      finish(await checkStore(config, options));
+    });
   program
     .command('completion')
     .description('print a script that lets a shell complete this command line: source <(tollgate completion bash)')

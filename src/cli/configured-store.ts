@@ -1,4 +1,5 @@
 import { systemClock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { openStore } from '../store/open-store.ts';
@@ -10,18 +11,23 @@ import type { Store } from '../store/store.ts';
  */
 export async function withConfiguredStore<Result>(
   file: string,
-  work: (store: Store) => Promise<Result>,
-  warn: (message: string) => void = (message) => void process.stderr.write(`${message}\n`),
+  work: (store: Store, config: Config) => Promise<Result>,
+  { warn = warnOnStandardError, readOnly = false }: { warn?: (message: string) => void; readOnly?: boolean } = {},
 ): Promise<Result> {
   const config = await loadConfig(file, processEnvironment());
   const store = await openStore(config.store, {
     clock: systemClock,
     observer: { called() {}, up() {} },
     warn,
+    readOnly,
   });
   try {
-    return await work(store);
+    return await work(store, config);
   } finally {
     await store.close();
   }
+}
+
+function warnOnStandardError(message: string): void {
+  process.stderr.write(`${message}\n`);
 }

@@ -1,6 +1,8 @@
+import { printable } from '../admin-client/printable.ts';
 import type { ReindexReport, Store } from '../store/store.ts';
 import { withConfiguredStore } from './configured-store.ts';
 import { EXIT } from './exit-status.ts';
+import { describeCounts } from './store-check.ts';
 
 /** Puts the indexes of keys in order after other programs wrote keys, and prints what was done. */
 export async function reindexStore(file: string): Promise<number> {
@@ -15,9 +17,10 @@ async function reindex(store: Store): Promise<string> {
     : describe(report);
 }
 
-function describe({ keys, entriesAdded, entriesDropped, unusable }: ReindexReport): string {
+function describe({ keys, entriesAdded, entriesDropped, passedOver, examples }: ReindexReport): string {
   const done = `${keys} keys are indexed: ${entriesAdded} entries added, ${entriesDropped} that led nowhere dropped.\n`;
-  if (unusable.length === 0) return done;
-  const names = unusable.map((name) => `  ${name}\n`).join('');
-  return `${done}Not indexed, because they lack an id or a customer, have the id of another key, or a name that is no SHA-256 (at most 10 are named):\n${names}`;
+  if (examples.length === 0) return done;
+  const lines = examples.map(({ record, fault }) => `  ${printable(`${record} ${fault.text}`)}\n`).join('');
+  const more = '10 at most are named; "tollgate store check" lists all';
+  return `${done}Not indexed: ${describeCounts(passedOver)} (${more}):\n${lines}`;
 }

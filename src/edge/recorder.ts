@@ -6,7 +6,7 @@ import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { RecentRefusals } from '../recent-refusals.ts';
-import type { StoreUnavailableError } from '../store/store.ts';
+import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import { Throttle } from '../throttle.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
@@ -151,8 +151,6 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     },
     authenticated(result) {
       metrics.auth(result);
-      if (result === 'unusable')
-        sayNowAndThen(() => logger.error('a key record has an id or a customer that cannot be one'));
     },
     spoofed: metrics.spoofedField,
     sentByBrowser({ customer, keyId, plan }, outcome) {
@@ -190,6 +188,8 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       }
     },
     undecided({ requestId, customer, keyId, plan }, reason) {
+      // The store itself reports which record it is.
+      if (reason instanceof DamagedRecordError) return metrics.auth('unusable');
       sayNowAndThen(() => {
         logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store gave no answer');
       });

@@ -13,7 +13,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { LruMap } from '../lru-map.ts';
-import { StoreUnavailableError } from '../store/store.ts';
+import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;
 const LONGEST_MISSING_MS = 5000;
@@ -125,6 +125,8 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
   function standIn(id: string, error: unknown, noted: boolean): Value {
     const entry = held.get(id);
     if (entry === undefined || !(error instanceof StoreUnavailableError)) throw error;
+    // The store answered: what it held before must not outlive its change.
+    if (error instanceof DamagedRecordError) throw error;
     const nowMs = clock.monotonicMs();
     if (noted) entry.failure = { atMs: nowMs, generation };
     if (nowMs - entry.confirmedAtMs >= staleIfErrorMs) throw error;

@@ -23,7 +23,7 @@ const ROUTE = "the configured route's template, or `none` when no route matched"
 const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` when it is not configured";
 const SOURCE = '`upstream` when the backend answered, `gateway` otherwise';
 const STORE_OP =
-  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `note_uses`, `read_uses`, `read_usages`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
+  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
 
 /** From a backend in the same rack to `upstream.total_timeout_ms`. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
@@ -79,7 +79,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Attempts to authenticate, by result.',
     labels: {
       result:
-        '`valid`, `missing` (no credentials), `in_query` (no credentials, but a key in the query), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `unusable` (a record with an impossible id), `revoked`, `expired` or `store_error` (the store could not be asked)',
+        '`valid`, `missing` (no credentials), `in_query` (no credentials, but a key in the query), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `unusable` (the record of the key, or of its customer, is damaged), `revoked`, `expired` or `store_error` (the store could not be asked)',
     },
   },
   browserUse: {
@@ -152,6 +152,12 @@ export const METRIC_DEFINITIONS = {
     type: 'counter',
     help: 'Reservations that failed because the window of the customer holds what no gateway wrote; its quota is then decided by `store.on_error`. The log names the customer.',
     labels: {},
+  },
+  damagedRecords: {
+    name: 'tollgate_damaged_records_total',
+    type: 'counter',
+    help: 'Reads of a key or customer record that another program wrote wrongly; requests that are answered from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
+    labels: { record: '`key` or `customer`', fault: 'a fault of docs/redis.md' },
   },
   upstreamUp: {
     name: 'tollgate_upstream_up',

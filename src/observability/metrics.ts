@@ -157,6 +157,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   measuredGauge(define.storeRefusing, registry, () => Number(storeRefusing));
   const damagedWindows = createCounter(define.damagedWindows, registry);
   damagedWindows.announce();
+  const damagedRecords = createCounter(define.damagedRecords, registry);
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   const configReloads = createCounter(define.configReloads, registry);
@@ -265,6 +266,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
     damagedWindow() {
       damagedWindows.increment();
+    },
+
+    damagedRecord({ kind, fault }) {
+      damagedRecords.increment(kind, fault.code);
     },
   };
 }

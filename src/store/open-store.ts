@@ -19,6 +19,8 @@ export interface StoreSurroundings {
   readonly clock: Clock;
   readonly observer: StoreObserver;
   readonly warn: (message: string) => void;
+  /** Opening writes nothing to Redis. Default: no. */
+  readonly readOnly?: boolean;
 }
 
 /**

@@ -3,6 +3,8 @@
  * audit log, and windows (the hourly counters). Redis and the embedded store implement them and pass one contract suite.
  */
 
+import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
+
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
 export interface KeyRecord {
   readonly id: string;
@@ -134,6 +136,8 @@ export interface RecordStore {
    * lead nowhere. Safe to repeat and while gateways run.
    */
   reindex(): Promise<ReindexReport>;
+  /** Reads every record as it is, in pieces of bounded size, some records perhaps twice. Changes nothing. */
+  inspect(): AsyncIterable<readonly InspectedRecord[]>;
 }
 
 export interface KeyReplacement {
@@ -146,11 +150,10 @@ export interface ReindexReport {
   readonly keys: number;
   readonly entriesAdded: number;
   readonly entriesDropped: number;
-  /**
-   * Key hashes without the fields that they must have, with the id of another key, or under a name that is no SHA-256.
-   * Names of them, at most ten, without the hash's second half.
-   */
-  readonly unusable: readonly string[];
+  /** Key records without entries, by fault. */
+  readonly passedOver: Readonly<Partial<Record<FaultCode, number>>>;
+  /** Ten of them at most. */
+  readonly examples: readonly { readonly record: string; readonly fault: RecordFault }[];
 }
 
 /** When keys were last used, to about a minute: kept apart from their records, so that a use invalidates nothing. */
@@ -343,6 +346,7 @@ export type StoreOp =
   | 'retire_key'
   | 'discard_key'
   | 'reindex'
+  | 'inspect'
   | 'note_uses'
   | 'read_uses'
   | 'read_usages'
@@ -363,11 +367,28 @@ export interface StoreObserver {
   refusing?(reason: string | undefined): void;
   /** A reservation failed because of what the customer's window holds. `reply`: only now and then for each customer. */
   damagedWindow?(customer: string, reply: string | undefined): void;
+  /** A record was read that another program wrote wrongly. `isReported`: only now and then for each record. */
+  damagedRecord?(damage: RecordDamage, isReported: boolean): void;
+}
+
+export interface RecordDamage {
+  readonly kind: 'key' | 'customer';
+  /** Tells the record from others, and holds neither the key nor all of its hash. */
+  readonly record: string;
+  readonly fault: RecordFault;
+  /** Of the record, where it has usable ones. */
+  readonly keyId?: string;
+  readonly customer?: string;
 }
 
 /** The store did not answer, or not in time, or not what it must. Never means "no such record". */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
+}
+
+/** The record is there, and is not of the form in which it could be read. The store itself works. */
+export class DamagedRecordError extends StoreUnavailableError {
+  override readonly name = 'DamagedRecordError';
 }
 
 /** Why a record that the store does not have may exist all the same. */

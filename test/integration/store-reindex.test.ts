@@ -29,8 +29,8 @@ test('"store reindex" indexes the keys that other programs wrote, says what it d
   expect(first.stdout).toBe(
     [
       '2 keys are indexed: 3 entries added, 1 that led nowhere dropped.',
-      'Not indexed, because they lack an id or a customer, have the id of another key, or a name that is no SHA-256 (at most 10 are named):',
-      `  tollgate:key:${'c'.repeat(32)}…`,
+      'Not indexed: duplicate_id 1 (10 at most are named; "tollgate store check" lists all):',
+      `  tollgate:key:${'c'.repeat(12)}… has the same id as tollgate:key:${'a'.repeat(12)}…, so it cannot be revoked by it: give one of them another id, and run "tollgate store reindex"`,
       '',
     ].join('\n'),
   );

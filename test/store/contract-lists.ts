@@ -1,5 +1,6 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
+import { type InspectedRecord, isFault } from '../../src/store/record-faults.ts';
 import { InvalidCursorError, type KeyRecord } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
@@ -153,7 +154,29 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
 
     test('are in order already when this program wrote everything: reindex finds nothing to do', async () => {
       const { records } = await openFilled();
-      expect(await records.reindex()).toEqual({ keys: KEYS, entriesAdded: 0, entriesDropped: 0, unusable: [] });
+      expect(await records.reindex()).toEqual({
+        keys: KEYS,
+        entriesAdded: 0,
+        entriesDropped: 0,
+        passedOver: {},
+        examples: [],
+      });
+    });
+
+    test('an inspection reads every record once, with nothing wrong about what this program wrote', async () => {
+      const { records } = await openFilled();
+      const found: InspectedRecord[] = [];
+      for await (const piece of records.inspect()) found.push(...piece);
+      const ofKeys = found.filter((each) => each.kind === 'key');
+      expect(ofKeys.map((key) => (isFault(key.found) ? key.found.code : key.found.id)).toSorted()).toEqual(
+        keys.map(({ id }) => id).toSorted(),
+      );
+      expect(ofKeys.flatMap(({ faults }) => faults)).toEqual([]);
+      expect(ofKeys.every(({ customerExists }) => customerExists)).toBe(true);
+      const ofCustomers = found.filter((each) => each.kind === 'customer');
+      expect(ofCustomers.map((each) => (isFault(each.found) ? each.found.code : each.found.id)).toSorted()).toEqual(
+        customers.map(({ id }) => id).toSorted(),
+      );
     });
   });
 }

@@ -1,5 +1,6 @@
 /** The indexes of keys that other programs wrote, moved or deleted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { FaultCode } from '../../src/store/record-faults.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
@@ -13,7 +14,8 @@ afterAll(() => redis.stop());
 const open = (prefix?: string) => openWithPrefix(redis, prefix);
 
 const sha256Of = (number: number) => String(number).padStart(64, '0');
-const DONE = { entriesAdded: 0, entriesDropped: 0, unusable: [] };
+const ALL_INDEXED = { passedOver: {}, examples: [] };
+const DONE = { entriesAdded: 0, entriesDropped: 0, ...ALL_INDEXED };
 
 function write(prefix: string, number: number, id: string, customer = 'acme'): Promise<unknown> {
   return redis.command('HSET', `${prefix}:key:${sha256Of(number)}`, 'id', id, 'customer', customer);
@@ -23,7 +25,7 @@ test('keys that other programs wrote can be found by id and by customer afterwar
   const { store, prefix } = await open();
   for (let i = 0; i < 2500; i += 1) await write(prefix, i, `k${i}`, `customer-${i % 3}`);
   expect(await store.records.findKeyById('k7')).toBeUndefined();
-  expect(await store.records.reindex()).toEqual({ keys: 2500, entriesAdded: 5000, entriesDropped: 0, unusable: [] });
+  expect(await store.records.reindex()).toEqual({ keys: 2500, entriesAdded: 5000, entriesDropped: 0, ...ALL_INDEXED });
   expect(await store.records.findKeyById('k7')).toEqual({ id: 'k7', customer: 'customer-1' });
   expect((await store.records.listCustomerKeys('customer-1', undefined, 1000)).items).toHaveLength(833);
   expect(await store.records.revokeKey('k7', '2026-01-01T00:00:00Z')).toMatchObject({ id: 'k7' });
@@ -36,7 +38,7 @@ test('an entry that was forgotten is added, what is right is left alone', async 
   await createKeyWithCustomer(store.records, sha256Of(2), { id: 'k2', customer: 'acme' });
   await redis.command('SREM', `${prefix}:customer-keys:{acme}`, 'k1');
   await redis.command('DEL', `${prefix}:key-id:k2`);
-  expect(await store.records.reindex()).toEqual({ keys: 2, entriesAdded: 2, entriesDropped: 0, unusable: [] });
+  expect(await store.records.reindex()).toEqual({ keys: 2, entriesAdded: 2, entriesDropped: 0, ...ALL_INDEXED });
   expect((await store.records.listCustomerKeys('acme', undefined, 1000)).items.map(({ id }) => id)).toEqual([
     'k1',
     'k2',
@@ -52,7 +54,7 @@ test('what leads nowhere is dropped: entries by id and by customer, and last use
     { keyId: 'stays', usedAtMs: 2 },
   ]);
   await redis.command('DEL', `${prefix}:key:${sha256Of(1)}`);
-  expect(await store.records.reindex()).toEqual({ keys: 1, entriesAdded: 0, entriesDropped: 3, unusable: [] });
+  expect(await store.records.reindex()).toEqual({ keys: 1, entriesAdded: 0, entriesDropped: 3, ...ALL_INDEXED });
   expect(await redis.command('EXISTS', `${prefix}:key-id:gone`)).toBe(0);
   expect(await redis.command('SMEMBERS', `${prefix}:customer-keys:{acme}`)).toEqual(['stays']);
   expect(await store.keyUses.lastUses(['gone', 'stays'])).toEqual([undefined, 2]);
@@ -76,7 +78,7 @@ test('a key that moved to another customer, got another id or was written anew i
   await redis.command('HSET', `${prefix}:key:${sha256Of(2)}`, 'id', 'renamed');
   await redis.command('RENAME', `${prefix}:key:${sha256Of(3)}`, `${prefix}:key:${sha256Of(4)}`);
   // Added: k1 to globex, two for `renamed`, k3 led elsewhere. Dropped: k1 of acme, two of k2.
-  expect(await store.records.reindex()).toEqual({ keys: 3, entriesAdded: 4, entriesDropped: 3, unusable: [] });
+  expect(await store.records.reindex()).toEqual({ keys: 3, entriesAdded: 4, entriesDropped: 3, ...ALL_INDEXED });
   expect((await store.records.listCustomerKeys('globex', undefined, 1000)).items).toEqual([
     { id: 'k1', customer: 'globex' },
   ]);
@@ -96,19 +98,26 @@ test('an id stays with the key that has it, and a second key with it is named', 
     keys: 1,
     entriesAdded: 0,
     entriesDropped: 0,
-    unusable: [`${prefix}:key:${'0'.repeat(32)}…`],
+    passedOver: { duplicate_id: 1 },
+    examples: [
+      {
+        record: `${prefix}:key:${'0'.repeat(12)}…`,
+        fault: { code: 'duplicate_id', text: expect.stringContaining(`the same id as ${prefix}:key:`) },
+      },
+    ],
   });
   expect(await store.records.findKeyById('k1')).toEqual({ id: 'k1', customer: 'acme' });
   expect((await store.records.listCustomerKeys('globex', undefined, 1000)).items).toEqual([]);
 });
 
-test.each<[string, (prefix: string) => Promise<unknown>, string]>([
-  ['without an id', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'customer', 'acme'), '0'.repeat(32)],
-  ['without a customer', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'id', 'k'), '0'.repeat(32)],
-  ['that is a list', (p) => redis.command('RPUSH', `${p}:key:${sha256Of(1)}`, 'x'), '0'.repeat(32)],
+test.each<[string, (prefix: string) => Promise<unknown>, FaultCode, string?]>([
+  ['without an id', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'customer', 'acme'), 'no_id'],
+  ['without a customer', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'id', 'k'), 'no_customer'],
+  ['that is a list', (p) => redis.command('RPUSH', `${p}:key:${sha256Of(1)}`, 'x'), 'wrong_type'],
   [
     'under the key itself',
     (p) => redis.command('HSET', `${p}:key:tg_secret-of-acme`, 'id', 'k', 'customer', 'acme'),
+    'bad_name',
     'tg_s',
   ],
   [
@@ -117,7 +126,7 @@ test.each<[string, (prefix: string) => Promise<unknown>, string]>([
       await redis.command('RPUSH', `${p}:key-id:k`, 'x');
       await write(p, 1, 'k');
     },
-    '0'.repeat(32),
+    'damaged_index',
   ],
   [
     'whose customer cannot have a set',
@@ -125,20 +134,27 @@ test.each<[string, (prefix: string) => Promise<unknown>, string]>([
       await redis.command('SET', `${p}:customer-keys:{globex}`, 'x');
       await write(p, 1, 'k', 'globex');
     },
-    '0'.repeat(32),
+    'damaged_index',
   ],
-])('a record %s is named by the beginning of its name, and the others are indexed', async (_what, damage, shown) => {
+])('a record %s is named by the beginning of its name, and the others are indexed', async (...row) => {
+  const [, damage, code, shown = '0'.repeat(12)] = row;
   const { store, prefix } = await open();
   await damage(prefix);
   await write(prefix, 9, 'good');
-  expect(await store.records.reindex()).toMatchObject({ keys: 1, unusable: [`${prefix}:key:${shown}…`] });
+  expect(await store.records.reindex()).toMatchObject({
+    keys: 1,
+    passedOver: { [code]: 1 },
+    examples: [{ record: `${prefix}:key:${shown}…`, fault: { code } }],
+  });
   expect(await store.records.findKeyById('good')).toEqual({ id: 'good', customer: 'acme' });
 });
 
-test('at most ten are named', async () => {
+test('all are counted, and ten are named', async () => {
   const { store, prefix } = await open();
   for (let i = 0; i < 15; i += 1) await redis.command('HSET', `${prefix}:key:${sha256Of(i)}`, 'id', 'k');
-  expect((await store.records.reindex()).unusable).toHaveLength(10);
+  const { passedOver, examples } = await store.records.reindex();
+  expect(passedOver).toEqual({ no_customer: 15 });
+  expect(examples).toHaveLength(10);
 });
 
 test('keys that are created and deleted meanwhile are indexed as they must be, however the steps fall', async () => {

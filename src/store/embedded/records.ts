@@ -1,6 +1,7 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
+import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   type CustomerFields,
   customerChangeFields,
@@ -33,6 +34,9 @@ type EnforcedKeyRow = Required<EnforcedKeyFields>;
 type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
 type CustomerRow = Required<CustomerFields> & { readonly id: string };
+
+/** Rows of an inspection that are in memory at once. */
+const PAGE = 1000;
 
 /** `changed` is told of every change in the turn in which it is made. */
 export function embeddedRecords(
@@ -248,7 +252,42 @@ export function embeddedRecords(
         keys: Number(countKeys.get()?.keys),
         entriesAdded: 0,
         entriesDropped: 0,
-        unusable: [],
+        passedOver: {},
+        examples: [],
       })),
+
+    async *inspect() {
+      const customerExists = database.prepare('SELECT 1 FROM customer WHERE id = ?');
+      for await (const rows of pages((after) => run('inspect', () => selectKeysAfter.all(after, PAGE) as KeyRow[]))) {
+        yield rows.map(
+          (row): InspectedKey => ({
+            kind: 'key',
+            record: `api_key ${row.id}`,
+            found: row,
+            faults: [],
+            customerExists: customerExists.get(row.customer ?? '') !== undefined,
+          }),
+        );
+      }
+      for await (const rows of pages((after) =>
+        run('inspect', () => selectCustomersAfter.all(after, PAGE) as CustomerRow[]),
+      )) {
+        yield rows.map(
+          (row): InspectedCustomer => ({
+            kind: 'customer',
+            record: `customer ${row.id}`,
+            found: { id: row.id, fields: row },
+          }),
+        );
+      }
+    },
   };
+}
+
+/** All rows, by the id after which each page begins. */
+async function* pages<Row extends { readonly id: string }>(
+  read: (after: string) => Promise<readonly Row[]>,
+): AsyncGenerator<readonly Row[]> {
+  let rows = await read('');
+  for (; rows.length > 0; rows = await read(rows.at(-1)?.id ?? '')) yield rows;
 }

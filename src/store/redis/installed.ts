@@ -32,6 +32,8 @@ export interface InstalledOptions {
   readonly warn: (message: string) => void;
   /** Redis did not let us ask or write. */
   readonly onFailure: (error: unknown) => void;
+  /** No mark is written. */
+  readonly readOnly: boolean;
 }
 
 export class Installed {
@@ -202,7 +204,7 @@ export class Installed {
       await setTimeout(START_MS);
       marks = await this.#ask();
     }
-    if (this.#mark.isNew && marks.some(isMissing)) {
+    if (this.#mark.isNew && marks.some(isMissing) && !this.#options.readOnly) {
       // A Redis that takes no writes may have records all the same. The next read that misses the mark tries again.
       await this.#writeMissing(marks).catch(this.#options.onFailure);
       marks = await this.#ask();
@@ -254,8 +256,8 @@ export class Installed {
 
   /** So that gateways that start from now on know of the loss. */
   async #markLost(name: string, id: string): Promise<void> {
-    const { connection, onFailure } = this.#options;
-    if (this.#marking.has(name)) return;
+    const { connection, onFailure, readOnly } = this.#options;
+    if (readOnly || this.#marking.has(name)) return;
     this.#marking.add(name);
     // After a failure the next read that finds the mark missing tries again.
     await connection.client.set(name, id, 'NX').catch(onFailure);

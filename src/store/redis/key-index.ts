@@ -8,13 +8,13 @@
  * createKey writes its entries again after the record. Whichever of the two is later sees the other.
  */
 import { readFileSync } from 'node:fs';
-import { KEY_FIELDS } from '../record-fields.ts';
+import { KEY_FIELDS, type KeyFields, keyRecordFrom } from '../record-fields.ts';
 import type { KeyRecord, StoreOp } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import { customerKeysName, keyIdName, keyRecordName } from './key-names.ts';
 import { type NamePage, scanSetPage } from './name-scan.ts';
-import { keyRecordFromReply, pieces, pipelined } from './replies.ts';
+import { named, pieces, pipelined } from './replies.ts';
 
 const CHANGE_ENTRY_LUA = readFileSync(new URL('./change-entry.lua', import.meta.url), 'utf8');
 
@@ -48,15 +48,22 @@ export class KeyIndex {
 
   /** The records of these names, in their order; undefined for what is no key. */
   async readRecords(op: StoreOp, sha256s: readonly string[]): Promise<readonly (KeyRecord | undefined)[]> {
-    const records: (KeyRecord | undefined)[] = [];
+    return (await this.readFields(op, sha256s)).map((fields) => fields && keyRecordFrom(fields));
+  }
+
+  /** The fields of these records, in their order; undefined for what is no hash. */
+  async readFields(op: StoreOp, sha256s: readonly string[]): Promise<readonly (KeyFields | undefined)[]> {
+    const found: (KeyFields | undefined)[] = [];
     for (const piece of pieces(sha256s)) {
       const commands = piece.map((sha256) => ['hmget', keyRecordName(this.#prefix, sha256), ...KEY_FIELDS] as const);
-      const replies = await this.#connection.run(op, async (redis) =>
-        (await pipelined(redis, commands)).map(keyRecordFromReply),
+      const fields = await this.#connection.run(op, async (redis) =>
+        (await pipelined(redis, commands)).map((values) =>
+          values === undefined ? undefined : named(KEY_FIELDS, values),
+        ),
       );
-      records.push(...replies);
+      found.push(...fields);
     }
-    return records;
+    return found;
   }
 
   /** Where the entries of these ids lead, in their order. */

@@ -9,6 +9,17 @@ export const keyRecordName = (prefix: string, sha256: string): string => `${pref
 /** Hash: the customer's record. */
 export const customerRecordName = (prefix: string, customer: string): string => `${prefix}:customer:{${customer}}`;
 
+/** What programs that overlook the braces write in place of {@link customerRecordName}. */
+export const unbracedCustomerName = (prefix: string, customer: string): string => `${prefix}:customer:${customer}`;
+
+/**
+ * For logs and reports: enough of a name to find the record by. All of the hash would let readers of a log try out keys that
+ * they can guess. What is no hash may be the key itself, written there by mistake.
+ */
+export function shownKeyRecordName(prefix: string, sha256: string): string {
+  return `${keyRecordName(prefix, sha256.slice(0, isSha256(sha256) ? 12 : 4))}…`;
+}
+
 /** String: the SHA-256 of the API key with this id. */
 export const keyIdName = (prefix: string, keyId: string): string => `${prefix}:key-id:${keyId}`;
 
@@ -55,6 +66,8 @@ export interface NameFamily {
 export const KEY_RECORDS: NameFamily = family(':key:', '');
 /** Names of customers' records, by the customer's id. */
 export const CUSTOMER_RECORDS: NameFamily = family(':customer:{', '}');
+/** The same and names without braces, by what comes after the colon. */
+export const CUSTOMER_RECORD_NAMES: NameFamily = family(':customer:', '');
 /** Names of index entries, by the key's id. */
 export const KEY_IDS: NameFamily = family(':key-id:', '');
 /** Names of the sets of customers' keys, by the customer's id. */

@@ -4,6 +4,7 @@
  * lost its data say "no record": see installed.ts.
  */
 import { readFileSync } from 'node:fs';
+import type { InspectedRecord } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
   type CustomerFields,
@@ -24,6 +25,7 @@ import {
 import {
   type CustomerChange,
   type CustomerRecord,
+  DamagedRecordError,
   type EnforcedCustomer,
   type EnforcedKey,
   type KeyChange,
@@ -40,14 +42,16 @@ import {
 import type { RedisChannel } from './channel.ts';
 import { checkedUpdates, type UpdateRecord } from './checked-update.ts';
 import type { RedisClient } from './client.ts';
+import type { DamagedRecords } from './damaged-records.ts';
 import { Deletion } from './deletion.ts';
+import { Inspection } from './inspection.ts';
 import type { Mark } from './installation-mark.ts';
 import type { Installed } from './installed.ts';
 import { KeyIndex } from './key-index.ts';
 import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from './key-names.ts';
 import { RecordLists } from './record-lists.ts';
 import { Reindexing } from './reindex.ts';
-import { customerRecordFromReply, keyRecordFromReply, named } from './replies.ts';
+import { customerRecordFromReply, isWrongTypeError, keyRecordFromReply, named } from './replies.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const CREATE_LUA = readFileSync(new URL('./create-record.lua', import.meta.url), 'utf8');
@@ -77,6 +81,7 @@ export interface RedisRecordsOptions {
   /** For all else: no request waits behind it. */
   readonly walks: RedisChannel;
   readonly installed: Installed;
+  readonly damaged: DamagedRecords;
   readonly keyPrefix: string;
 }
 
@@ -95,10 +100,11 @@ export class RedisRecords implements RecordStore {
   readonly #index: KeyIndex;
   readonly #lists: RecordLists;
   readonly #deletion: Deletion;
+  readonly #damaged: DamagedRecords;
   readonly #update: UpdateRecord;
   readonly #prefix: string;
 
-  constructor({ connection, walks, installed, keyPrefix }: RedisRecordsOptions) {
+  constructor({ connection, walks, installed, damaged, keyPrefix }: RedisRecordsOptions) {
     const { client } = walks;
     client.defineCommand('tollgateCreateRecord', { numberOfKeys: 1, lua: CREATE_LUA });
     client.defineCommand('tollgateRevokeKey', { numberOfKeys: 1, lua: REVOKE_LUA });
@@ -109,6 +115,7 @@ export class RedisRecords implements RecordStore {
     this.#walks = walks;
     this.#redis = client as RedisClient & RecordCommands;
     this.#installed = installed;
+    this.#damaged = damaged;
     this.#prefix = keyPrefix;
     this.#update = checkedUpdates(client);
     this.#index = new KeyIndex(walks, keyPrefix);
@@ -118,13 +125,22 @@ export class RedisRecords implements RecordStore {
 
   findKey(sha256: string): Promise<EnforcedKey | undefined> {
     const name = keyRecordName(this.#prefix, sha256);
-    return this.#find(this.#connection, 'read_key', name, ENFORCED_KEY_FIELDS, enforcedKeyFrom);
+    const recordFrom = (fields: EnforcedKeyFields) => {
+      this.#damaged.seeKey(sha256, fields);
+      return enforcedKeyFrom(fields);
+    };
+    return this.#find(this.#connection, 'read_key', name, ENFORCED_KEY_FIELDS, recordFrom);
   }
 
-  findCustomer(id: string): Promise<EnforcedCustomer | undefined> {
+  async findCustomer(id: string): Promise<EnforcedCustomer | undefined> {
     const name = customerRecordName(this.#prefix, id);
-    const recordFrom = (fields: EnforcedCustomerFields) => enforcedCustomerFrom(id, fields);
-    return this.#find(this.#connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, recordFrom);
+    const recordFrom = (fields: EnforcedCustomerFields) => {
+      this.#damaged.seeCustomer(id, fields);
+      return enforcedCustomerFrom(id, fields);
+    };
+    const record = await this.#find(this.#connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, recordFrom);
+    if (record === undefined) void this.#damaged.lookForUnbraced(this.#connection.client, id);
+    return record;
   }
 
   findCustomerRecord(id: string): Promise<CustomerRecord | undefined> {
@@ -284,6 +300,10 @@ export class RedisRecords implements RecordStore {
     return new Reindexing(this.#walks, this.#index, this.#prefix).run();
   }
 
+  inspect(): AsyncIterable<readonly InspectedRecord[]> {
+    return new Inspection(this.#walks, this.#index, this.#prefix).run();
+  }
+
   /** False when the key's customer does not exist. */
   async #register({ id, customer }: KeyRecord): Promise<boolean> {
     const names = [customerRecordName(this.#prefix, customer), customerKeysName(this.#prefix, customer)] as const;
@@ -316,18 +336,28 @@ export class RedisRecords implements RecordStore {
     fields: readonly Name[],
     recordFrom: (fields: Fields<Name>) => R | undefined,
   ): Promise<R | undefined> {
-    const reading = await channel.run(op, async (redis): Promise<Reading<R>> => {
+    let isWrongType = false;
+    const reading = channel.run(op, async (redis): Promise<Reading<R>> => {
       const near = this.#installed.markNear(name);
       const [[recordError, values] = [], [installedError, installed] = []] = await redis.batch([
         ['hmget', name, ...fields],
         ['get', near],
       ]);
+      isWrongType = isWrongTypeError(recordError);
       if (recordError) throw recordError;
       const record = recordFrom(named(fields, values));
       if (record === undefined && installedError) throw installedError;
       return { record, installed: installedError ? undefined : { name: near, id: installedFrom(installed) } };
     });
-    return this.#proven(reading, op === 'read_key' ? 'key' : 'other');
+    const kind = op === 'read_key' ? 'key' : 'other';
+    return this.#proven(await reading.catch((error: unknown) => this.#failed(error, isWrongType, name)), kind);
+  }
+
+  /** @throws DamagedRecordError where the record has a wrong type, else `error`. */
+  #failed(error: unknown, isWrongType: boolean, name: string): never {
+    if (!isWrongType || !(error instanceof Error)) throw error;
+    this.#damaged.seeWrongType(name);
+    throw new DamagedRecordError(error.message, { cause: error.cause });
   }
 
   /** `lookedFor`: the name under which there was no record. */

@@ -29,6 +29,7 @@ import { redisAudit } from './audit.ts';
 import type { RedisChannel } from './channel.ts';
 import { RedisCluster, type Role } from './cluster.ts';
 import { RedisConnection, withoutArguments } from './connection.ts';
+import { DamagedRecords } from './damaged-records.ts';
 import { HourlyWindow } from './hourly-window.ts';
 import { Installed } from './installed.ts';
 import { redisInstances, redisWithdrawal } from './instances.ts';
@@ -68,6 +69,8 @@ export interface RedisStoreOptions extends RedisSecurity {
   readonly observer: StoreObserver;
   /** Told once, in sentences, what about the server is not as it should be. */
   readonly warn: (message: string) => void;
+  /** Opening writes nothing, not even that the store is in use. Default: no. */
+  readonly readOnly?: boolean;
 }
 
 /** Resolves after the first attempt to connect, whatever came of it: an absent Redis is not an error, the store heals. */
@@ -92,6 +95,7 @@ class RedisStore implements Store {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #warn: (message: string) => void;
+  readonly #readOnly: boolean;
   #up: boolean | undefined;
   #reached = false;
   #lastError: string | undefined;
@@ -100,7 +104,8 @@ class RedisStore implements Store {
   #state: 'opening' | 'open' | 'closed' = 'opening';
 
   constructor(options: RedisStoreOptions) {
-    const { keyPrefix, clock, observer, warn } = options;
+    const { keyPrefix, clock, observer, warn, readOnly = false } = options;
+    this.#readOnly = readOnly;
     this.#keyPrefix = keyPrefix;
     this.#clock = clock;
     this.#observer = observer;
@@ -120,8 +125,10 @@ class RedisStore implements Store {
       newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
       warn,
       onFailure: (error) => this.#warnOfRefusal('it cannot be noticed when the store loses its data', error),
+      readOnly,
     });
-    this.records = new RedisRecords({ connection: records, walks, installed: this.#installed, keyPrefix });
+    const damaged = new DamagedRecords({ keyPrefix, clock, observer });
+    this.records = new RedisRecords({ connection: records, walks, installed: this.#installed, damaged, keyPrefix });
     this.keyUses = redisKeyUses(walks, keyPrefix);
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);
@@ -212,7 +219,7 @@ class RedisStore implements Store {
     const { records, windows } = this.#links;
     const found = await Promise.all([
       ...records.servers.map(({ client }) => checkServer(client)),
-      checkPermissions(windows.client, this.#keyPrefix),
+      this.#readOnly ? [] : checkPermissions(windows.client, this.#keyPrefix),
     ]);
     for (const warning of new Set(found.flat())) this.#warn(warning);
   }

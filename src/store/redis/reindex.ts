@@ -2,6 +2,16 @@
  * Puts the indexes of keys in order: first every record gets its entries, then what leads nowhere goes, last uses of keys
  * that are no more included. Each step is short, so gateways are served in between.
  */
+import {
+  BAD_NAME,
+  DAMAGED_INDEX,
+  duplicateId,
+  enforcedKeyFaults,
+  type FaultCode,
+  type RecordFault,
+  wrongType,
+} from '../record-faults.ts';
+import { keyRecordFrom } from '../record-fields.ts';
 import type { KeyRecord, ReindexReport } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command } from './client.ts';
@@ -13,20 +23,16 @@ import {
   KEY_IDS,
   KEY_RECORDS,
   keyIdName,
-  keyRecordName,
   keyUsesName,
   type NameFamily,
+  shownKeyRecordName,
 } from './key-names.ts';
 import { scanAll } from './name-scan.ts';
 import { pipelined } from './replies.ts';
 
 const OP = 'reindex';
 const SCAN_COUNT = 1000;
-const UNUSABLE_SHOWN = 10;
-/** Half of a SHA-256. */
-const SHOWN_LENGTH = 32;
-/** What is no SHA-256 may be the key itself, written there by mistake. */
-const OTHER_SHOWN_LENGTH = 4;
+const MOST_EXAMPLES = 10;
 
 interface FoundKey {
   readonly sha256: string;
@@ -37,7 +43,8 @@ export class Reindexing {
   readonly #connection: RedisChannel;
   readonly #index: KeyIndex;
   readonly #prefix: string;
-  readonly #unusable: string[] = [];
+  readonly #passedOver: Partial<Record<FaultCode, number>> = {};
+  readonly #examples: { readonly record: string; readonly fault: RecordFault }[] = [];
   #keys = 0;
   #entriesAdded = 0;
   #entriesDropped = 0;
@@ -59,17 +66,22 @@ export class Reindexing {
       keys: this.#keys,
       entriesAdded: this.#entriesAdded,
       entriesDropped: this.#entriesDropped,
-      unusable: this.#unusable,
+      passedOver: this.#passedOver,
+      examples: this.#examples,
     };
   }
 
   async #addEntries(sha256s: readonly string[]): Promise<void> {
-    const records = await this.#index.readRecords(OP, sha256s);
+    const read = await this.#index.readFields(OP, sha256s);
     const found: FoundKey[] = [];
     for (const [i, sha256] of sha256s.entries()) {
-      const record = records[i];
-      if (record !== undefined && isSha256(sha256)) found.push({ sha256, record });
-      else this.#report(sha256);
+      const fields = read[i];
+      const record = fields && keyRecordFrom(fields);
+      if (!isSha256(sha256)) this.#passOver(sha256, BAD_NAME);
+      else if (fields === undefined) this.#passOver(sha256, wrongType('key'));
+      // Nothing to say of a record that was deleted meanwhile.
+      else if (record === undefined) this.#passOver(sha256, enforcedKeyFaults(fields)[0]);
+      else found.push({ sha256, record });
     }
     await this.#addToCustomers(await this.#addIds(found));
   }
@@ -94,8 +106,9 @@ export class Reindexing {
         this.#entriesAdded += 1;
         indexed.push(key);
       } else {
-        // Another key that is there has this id, or what stands where the entry should is none.
-        this.#report(key.sha256);
+        const isOther = held !== undefined && holder !== undefined;
+        const fault = isOther ? duplicateId(shownKeyRecordName(this.#prefix, held)) : DAMAGED_INDEX;
+        this.#passOver(key.sha256, fault);
       }
     }
     return indexed;
@@ -107,7 +120,7 @@ export class Reindexing {
     );
     for (const [i, { sha256 }] of found.entries()) {
       if (replies[i] === 1) this.#entriesAdded += 1;
-      if (replies[i] === undefined) this.#report(sha256);
+      if (replies[i] === undefined) this.#passOver(sha256, DAMAGED_INDEX);
       else this.#keys += 1;
     }
   }
@@ -157,8 +170,10 @@ export class Reindexing {
     return this.#connection.run(OP, (redis) => pipelined(redis, commands));
   }
 
-  #report(sha256: string): void {
-    const shown = sha256.slice(0, isSha256(sha256) ? SHOWN_LENGTH : OTHER_SHOWN_LENGTH);
-    if (this.#unusable.length < UNUSABLE_SHOWN) this.#unusable.push(`${keyRecordName(this.#prefix, shown)}…`);
+  #passOver(sha256: string, fault: RecordFault | undefined): void {
+    if (fault === undefined) return;
+    this.#passedOver[fault.code] = (this.#passedOver[fault.code] ?? 0) + 1;
+    const record = shownKeyRecordName(this.#prefix, sha256);
+    if (this.#examples.length < MOST_EXAMPLES) this.#examples.push({ record, fault });
   }
 }

@@ -16,9 +16,13 @@ export async function pipelined(redis: RedisClient, commands: readonly Command[]
   const replies = await redis.batch(commands);
   return replies.map(([error, reply]) => {
     if (error === null) return reply;
-    if (error instanceof ReplyError && error.message.startsWith('WRONGTYPE')) return undefined;
+    if (isWrongTypeError(error)) return undefined;
     throw error;
   });
+}
+
+export function isWrongTypeError(error: unknown): boolean {
+  return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
 }
 
 /** In pieces that one pipeline may hold. */

@@ -1,0 +1,121 @@
+/**
+ * Reads all records of the store as they are, and lists what is wrong with them. What was found is printed at once, so
+ * that a store of any size is checked in the same memory.
+ */
+import { printable, printableJson } from '../admin-client/printable.ts';
+import { keyState } from '../keys/key-state.ts';
+import { effectiveLimit, type LimitPolicy, planOf } from '../quota/limit.ts';
+import {
+  customerFaults,
+  type FaultCode,
+  type InspectedCustomer,
+  type InspectedKey,
+  type InspectedRecord,
+  isFault,
+  keyFaults,
+  missingCustomer,
+  noLimit,
+  type RecordFault,
+} from '../store/record-faults.ts';
+import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
+import type { JsonOption } from './admin-options.ts';
+import { withConfiguredStore } from './configured-store.ts';
+import { EXIT } from './exit-status.ts';
+import { print } from './output.ts';
+
+interface Finding {
+  readonly record: string;
+  readonly fault: RecordFault;
+}
+
+interface Tally {
+  keys: number;
+  customers: number;
+  /** Records with a fault. */
+  faulty: number;
+  readonly faults: Partial<Record<FaultCode, number>>;
+}
+
+/** How findings are printed, and what stands before, between and after them. */
+interface Report {
+  readonly start: string;
+  readonly separator: string;
+  readonly line: (finding: Finding) => string;
+  readonly end: (tally: Tally) => string;
+}
+
+/** Resolves to the exit status: a failure where anything is wrong. Writes nothing to the store. */
+export async function checkStore(file: string, { json }: JsonOption): Promise<number> {
+  const report = json ? JSON_REPORT : TEXT_REPORT;
+  return withConfiguredStore(
+    file,
+    async (store, config) => {
+      const tally: Tally = { keys: 0, customers: 0, faulty: 0, faults: {} };
+      let separator = report.start;
+      for await (const records of store.records.inspect()) {
+        const findings = records.flatMap((record) => findingsOf(record, config, tally));
+        if (findings.length === 0) continue;
+        await print(separator + findings.map(report.line).join(report.separator));
+        separator = report.separator;
+      }
+      await print((separator === report.start ? report.start : '') + report.end(tally));
+      return tally.faulty === 0 ? EXIT.success : EXIT.failure;
+    },
+    { readOnly: true },
+  );
+}
+
+/** Such as `no_id 3, wrong_type 1`. */
+export function describeCounts(counts: Readonly<Partial<Record<FaultCode, number>>>): string {
+  return Object.entries(counts)
+    .map(([code, count]) => `${code} ${count}`)
+    .join(', ');
+}
+
+function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: Tally): Finding[] {
+  const { kind, record } = inspected;
+  const faults = kind === 'key' ? faultsOfKey(inspected) : faultsOfCustomer(inspected, policy);
+  if (kind === 'key') tally.keys += 1;
+  else tally.customers += 1;
+  if (faults.length > 0) tally.faulty += 1;
+  for (const { code } of faults) tally.faults[code] = (tally.faults[code] ?? 0) + 1;
+  return faults.map((fault) => ({ record, fault }));
+}
+
+function faultsOfKey({ found, faults, customerExists }: InspectedKey): readonly RecordFault[] {
+  if (isFault(found)) return [found, ...faults];
+  const record = keyRecordFrom(found);
+  // A key that has ended does no harm when its customer is gone.
+  const lacksCustomer = record && customerExists === false && keyState(record, Date.now()) === 'live';
+  return [...keyFaults(found), ...faults, ...(lacksCustomer ? [missingCustomer(record.customer)] : [])];
+}
+
+function faultsOfCustomer({ found }: InspectedCustomer, policy: LimitPolicy): readonly RecordFault[] {
+  if (isFault(found)) return [found];
+  const { id, fields } = found;
+  const faults = customerFaults(id, fields);
+  const customer = customerRecordFrom(id, fields);
+  const limit = customer && effectiveLimit(customer, policy);
+  if (limit === undefined || limit.found) return faults;
+  const code = planOf(customer?.plan ?? '', policy) === undefined ? 'unknown_plan' : 'no_limit';
+  return [...faults, noLimit(code, limit.reason)];
+}
+
+const TEXT_REPORT: Report = {
+  start: '',
+  separator: '',
+  line: ({ record, fault }) => `${printable(`${record} ${fault.text}`)}\n`,
+  end: ({ keys, customers, faulty, faults }) => {
+    const read = `${keys} keys and ${customers} customers were read: `;
+    if (faulty === 0) return `${read}nothing is wrong.\n`;
+    return `${read}${faulty} of them have faults (${describeCounts(faults)}).\n`;
+  },
+};
+
+const JSON_REPORT: Report = {
+  start: '{"items":[\n',
+  separator: ',\n',
+  line: ({ record, fault }) => printableJson({ record, fault: fault.code, text: fault.text }, 0),
+  end: ({ keys, customers, faulty, faults }) =>
+    `\n],${printableJson({ keys, customers, faulty, faults }, 0).slice(1)}\n`,
+};

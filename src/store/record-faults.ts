@@ -1,0 +1,220 @@
+/**
+ * What can be wrong with a record of a key or a customer that another program wrote, in words that say what to do. Values
+ * are shown only where none can be an API key.
+ */
+import { isCustomerId } from '../customer-id.ts';
+import { isKeyId } from '../key-id.ts';
+import { parseTimestamp } from '../timestamp.ts';
+import type { CustomerFields, EnforcedCustomerFields, EnforcedKeyFields, KeyFields } from './record-fields.ts';
+
+export type FaultCode =
+  | 'wrong_type'
+  | 'bad_name'
+  | 'holds_key'
+  | 'unbraced_name'
+  | 'no_id'
+  | 'bad_id'
+  | 'duplicate_id'
+  | 'no_customer'
+  | 'bad_customer_id'
+  | 'missing_customer'
+  | 'missing_index'
+  | 'damaged_index'
+  | 'unreadable_time'
+  | 'no_plan'
+  | 'unknown_plan'
+  | 'no_limit'
+  | 'doubtful_suspended';
+
+export interface RecordFault {
+  readonly code: FaultCode;
+  /** What is wrong, what follows from it, and what to do. */
+  readonly text: string;
+}
+
+/** A record as it was found. */
+export type InspectedRecord = InspectedKey | InspectedCustomer;
+
+export interface InspectedKey {
+  readonly kind: 'key';
+  /** Tells it from others, and holds neither the key nor all of its hash. */
+  readonly record: string;
+  readonly found: KeyFields | RecordFault;
+  /** What is wrong beyond the form of its fields. */
+  readonly faults: readonly RecordFault[];
+  /** Undefined: it names none that could have a record. */
+  readonly customerExists?: boolean | undefined;
+}
+
+export interface InspectedCustomer {
+  readonly kind: 'customer';
+  readonly record: string;
+  readonly found: { readonly id: string; readonly fields: CustomerFields } | RecordFault;
+}
+
+/** Whether there is a fault in place of what a record should hold. */
+export function isFault(found: object): found is RecordFault {
+  return 'code' in found && 'text' in found;
+}
+
+const TIME_FORM = 'write ISO 8601 with Z, such as 2030-01-31T00:00:00Z';
+const CUSTOMER_ID_FORM = '1 to 128 characters of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit';
+const SHOWN_VALUE_LENGTH = 40;
+const CLEAR_SUSPENSIONS: ReadonlySet<string> = new Set(['1', '0', 'true', 'false']);
+
+export function wrongType(kind: 'key' | 'customer'): RecordFault {
+  const fields = kind === 'key' ? 'id and customer' : 'plan';
+  return {
+    code: 'wrong_type',
+    text: `is no hash, so requests get 503: delete it, and write a hash (HSET) with ${fields}`,
+  };
+}
+
+export const BAD_NAME: RecordFault = {
+  code: 'bad_name',
+  text: 'is read by no gateway: after "key:" there must be the SHA-256 of the whole API key in 64 lower-case hex digits. If it is the key itself, delete the record, and replace the key',
+};
+
+/** `field` is the whole key. */
+export function holdsKey(field: string): RecordFault {
+  return {
+    code: 'holds_key',
+    text: `has the key itself in the field ${field}, where everybody who reads Redis or lists keys sees it: delete the field or write another value, and replace the key`,
+  };
+}
+
+/** `name`: what the record must be called. */
+export function unbracedName(name: string): RecordFault {
+  return {
+    code: 'unbraced_name',
+    text: `is read by no gateway: the customer's id must be in braces. Rename it to ${name}`,
+  };
+}
+
+export const MISSING_INDEX: RecordFault = {
+  code: 'missing_index',
+  text: 'works, and cannot be revoked by its id, nor is it deleted with its customer: run "tollgate store reindex"',
+};
+
+export const DAMAGED_INDEX: RecordFault = {
+  code: 'damaged_index',
+  text: 'cannot be indexed: its key-id entry or the customer-keys set of its customer has another type. Delete that, and run "tollgate store reindex"',
+};
+
+/** `other`: the record that has the id, too. */
+export function duplicateId(other: string): RecordFault {
+  return {
+    code: 'duplicate_id',
+    text: `has the same id as ${other}, so it cannot be revoked by it: give one of them another id, and run "tollgate store reindex"`,
+  };
+}
+
+export function missingCustomer(id: string): RecordFault {
+  return {
+    code: 'missing_customer',
+    text: `works for customer ${shown(id)}, which has no record, so requests get 403: create the customer, or delete this record`,
+  };
+}
+
+/** `reason`: why the configuration and the record of a customer give no limit. */
+export function noLimit(code: 'unknown_plan' | 'no_limit', reason: string): RecordFault {
+  const remedy =
+    code === 'unknown_plan'
+      ? 'configure that plan, list its name under "formerly" of another, or change the plan of the customer'
+      : 'write requests_per_hour as an integer of at least 1';
+  return { code, text: `has no limit, so requests get 403: ${reason}; ${remedy}` };
+}
+
+/** What keeps a key from working as it should. None when all fields are unset: then there is no record. */
+export function enforcedKeyFaults(fields: EnforcedKeyFields): readonly RecordFault[] {
+  const isThere = Object.values(fields).some(Boolean);
+  return isThere ? faultsForRequests(fields) : [];
+}
+
+/** All that is wrong within a key's record. */
+export function keyFaults(fields: KeyFields): readonly RecordFault[] {
+  const { created_at, revoked_at } = fields;
+  const faults = faultsForRequests(fields);
+  if (isUnreadable(revoked_at)) {
+    const remedy = `${TIME_FORM}, or delete the field if the key is not revoked`;
+    faults.push(unreadable('revoked_at', revoked_at, 'and any value revokes the key', remedy));
+  }
+  if (isUnreadable(created_at)) {
+    faults.push(unreadable('created_at', created_at, 'so the age of the key is not known', TIME_FORM));
+  }
+  return faults;
+}
+
+/** As {@link enforcedKeyFaults}; what the configuration says of the plan is left out. */
+export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
+  const isThere = Object.values(fields).some(Boolean);
+  return isThere && !fields.plan ? [NO_PLAN] : [];
+}
+
+/** All that is wrong within a customer's record; what the configuration says of the plan is left out. */
+export function customerFaults(id: string, { plan, suspended }: CustomerFields): readonly RecordFault[] {
+  const faults: RecordFault[] = [];
+  if (!isCustomerId(id)) {
+    faults.push({
+      code: 'bad_customer_id',
+      text: `belongs to no customer that could have keys: between the braces there must be ${CUSTOMER_ID_FORM}`,
+    });
+  }
+  if (!plan) faults.push(NO_PLAN);
+  if (suspended && !CLEAR_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
+    faults.push({
+      code: 'doubtful_suspended',
+      text: `has suspended ${shown(suspended)}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
+    });
+  }
+  return faults;
+}
+
+const NO_PLAN: RecordFault = {
+  code: 'no_plan',
+  text: 'has no plan, so requests get 403 as without a record: write the field plan (HSET)',
+};
+
+function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): RecordFault[] {
+  const faults: RecordFault[] = [];
+  if (!id) {
+    faults.push({ code: 'no_id', text: 'has no id, so the key is refused as invalid: write the field id (HSET)' });
+  } else if (!isKeyId(id)) {
+    faults.push({
+      code: 'bad_id',
+      text: 'has an id that is none, so the key is refused as invalid: write 1 to 256 visible ASCII characters',
+    });
+  }
+  if (!customer) {
+    faults.push({
+      code: 'no_customer',
+      text: 'has no customer, so the key is refused as invalid: write the field customer (HSET)',
+    });
+  } else if (!isCustomerId(customer)) {
+    faults.push({
+      code: 'bad_customer_id',
+      text: `has a customer that cannot be one, so the key is refused as invalid: write ${CUSTOMER_ID_FORM}`,
+    });
+  }
+  if (isUnreadable(expires_at)) {
+    const remedy = `${TIME_FORM}, or delete the field`;
+    faults.push(unreadable('expires_at', expires_at, 'so the key counts as expired', remedy));
+  }
+  return faults;
+}
+
+function unreadable(field: string, value: string, consequence: string, remedy: string): RecordFault {
+  return {
+    code: 'unreadable_time',
+    text: `has ${field} ${shown(value)}, which is no time, ${consequence}: ${remedy}`,
+  };
+}
+
+function isUnreadable(value: string | null | undefined): value is string {
+  return Boolean(value) && parseTimestamp(value ?? '') === undefined;
+}
+
+function shown(value: string): string {
+  const start = value.slice(0, SHOWN_VALUE_LENGTH);
+  return `${JSON.stringify(start)}${start === value ? '' : '…'}`;
+}

@@ -1,0 +1,94 @@
+/**
+ * Reports records that other programs wrote wrongly, when they are met. All of them are counted; the log gets each one
+ * once a minute, and no more than {@link MOST_REPORTED} in a minute, however many are wrong.
+ */
+import type { Clock } from '../../clock.ts';
+import { isCustomerId } from '../../customer-id.ts';
+import { isKeyId } from '../../key-id.ts';
+import {
+  enforcedCustomerFaults,
+  enforcedKeyFaults,
+  type RecordFault,
+  unbracedName,
+  wrongType,
+} from '../record-faults.ts';
+import type { EnforcedCustomerFields, EnforcedKeyFields } from '../record-fields.ts';
+import type { RecordDamage, StoreObserver } from '../store.ts';
+import type { RedisClient } from './client.ts';
+import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerName } from './key-names.ts';
+
+const REPORT_INTERVAL_MS = 60_000;
+const MOST_REPORTED = 100;
+
+export interface DamagedRecordsOptions {
+  readonly keyPrefix: string;
+  readonly clock: Clock;
+  readonly observer: Pick<StoreObserver, 'damagedRecord'>;
+}
+
+export class DamagedRecords {
+  readonly #options: DamagedRecordsOptions;
+  /** In the minute that ends at `#endsAtMs`. */
+  readonly #reported = new Set<string>();
+  #endsAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DamagedRecordsOptions) {
+    this.#options = options;
+  }
+
+  /** To be called with what was read of a key's record. */
+  seeKey(sha256: string, fields: EnforcedKeyFields): void {
+    const faults = enforcedKeyFaults(fields);
+    if (faults.length === 0) return;
+    const { id, customer } = fields;
+    this.#report(faults, {
+      kind: 'key',
+      record: shownKeyRecordName(this.#options.keyPrefix, sha256),
+      ...(id && isKeyId(id) && { keyId: id }),
+      ...(customer && isCustomerId(customer) && { customer }),
+    });
+  }
+
+  /** To be called with what was read of a customer's record. */
+  seeCustomer(id: string, fields: EnforcedCustomerFields): void {
+    const faults = enforcedCustomerFaults(fields);
+    if (faults.length === 0) return;
+    const record = customerRecordName(this.#options.keyPrefix, id);
+    this.#report(faults, { kind: 'customer', record, customer: id });
+  }
+
+  /** The record of this name, of a key or a customer, is no hash. */
+  seeWrongType(name: string): void {
+    const { keyPrefix } = this.#options;
+    const sha256 = KEY_RECORDS.parse(keyPrefix, name);
+    const kind = sha256 === undefined ? 'customer' : 'key';
+    const record = sha256 === undefined ? name : shownKeyRecordName(keyPrefix, sha256);
+    this.#report([wrongType(kind)], { kind, record });
+  }
+
+  /** To be called when a customer has no record: perhaps it has one under a name without braces. */
+  async lookForUnbraced(redis: RedisClient, customer: string): Promise<void> {
+    const { keyPrefix } = this.#options;
+    const record = unbracedCustomerName(keyPrefix, customer);
+    // Nobody waits for it, and the next read of the customer looks again.
+    if ((await redis.exists(record).catch(() => 0)) === 0) return;
+    this.#report([unbracedName(customerRecordName(keyPrefix, customer))], { kind: 'customer', record, customer });
+  }
+
+  #report(faults: readonly RecordFault[], record: Omit<RecordDamage, 'fault'>): void {
+    for (const fault of faults) {
+      this.#options.observer.damagedRecord?.({ ...record, fault }, this.#isDue(`${fault.code} ${record.record}`));
+    }
+  }
+
+  #isDue(id: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs >= this.#endsAtMs) {
+      this.#endsAtMs = nowMs + REPORT_INTERVAL_MS;
+      this.#reported.clear();
+    }
+    if (this.#reported.size >= MOST_REPORTED || this.#reported.has(id)) return false;
+    this.#reported.add(id);
+    return true;
+  }
+}
