@@ -1,4 +1,4 @@
-/** Each command against a running gateway, as a process. */
+/** Each command against a running gateway; as a process where that makes a difference. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum } from '../../src/keys/api-key.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
@@ -12,20 +12,20 @@ import {
   type TestGateway,
   type TestStore,
 } from '../support/gateway.ts';
-import { run, shellWords, type Tollgate, temporaryFile, tollgateFor } from './support.ts';
+import { run, shellWords, temporaryFile, tollgateFor, tollgateHereFor } from './support.ts';
 
 const SOON = '2100-01-01T00:00:00Z';
 
 let store: TestStore;
 let backend: Backend;
 let gateway: TestGateway;
-let tollgate: Tollgate;
+let tollgate: ReturnType<typeof tollgateHereFor>;
 
 async function startOver(kind: StoreKind) {
   store = await kind.start();
   backend = await startBackend((_req, res) => res.end('{}'));
   gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url });
-  tollgate = tollgateFor(gateway);
+  tollgate = tollgateHereFor(gateway);
 }
 
 afterEach(async () => {
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 /** Standard output of a command that must succeed. */
 async function succeed(...args: string[]): Promise<string> {
-  const { status, stdout, stderr } = await tollgate(args);
+  const { status, stdout, stderr } = await tollgate(...args);
   expect({ args, status, stderr: status === 0 ? '' : stderr }).toEqual({ args, status: 0, stderr: '' });
   return stdout;
 }
@@ -80,14 +80,14 @@ describe.each(STORES)('over $name', (kind) => {
 
     await succeed('customers', 'delete', 'acme', '--yes');
     await expect.poll(() => answerTo(key)).toBe(401);
-    const { status, stderr } = await tollgate(['customers', 'show', 'acme']);
+    const { status, stderr } = await tollgate('customers', 'show', 'acme');
     expect(status).toBe(1);
     expect(stderr).toMatch(/^tollgate: .*\(not_found\)\n$/);
   });
 
   it('leads a key through its life', async () => {
     await succeed('customers', 'create', 'acme', '--plan', 'starter');
-    const created = await tollgate(['keys', 'create', 'acme', '--name', 'ci', '--expires-at', SOON]);
+    const created = await tollgate('keys', 'create', 'acme', '--name', 'ci', '--expires-at', SOON);
     const key = created.stdout.trim();
     expect(key).toMatch(/^tg_[0-9A-Za-z]{49}$/);
     expect(failsChecksum(key)).toBe(false);
@@ -102,7 +102,7 @@ describe.each(STORES)('over $name', (kind) => {
       expires_at: null,
     });
 
-    const rotated = await tollgate(['keys', 'rotate', id, '--grace-seconds', '3600', '--json']);
+    const rotated = await tollgate('keys', 'rotate', id, '--grace-seconds', '3600', '--json');
     const successor = JSON.parse(rotated.stdout);
     expect(successor).toMatchObject({ customer: 'acme', name: 'build', replaces: id });
     expect(rotated.stderr).toContain(`takes the place of ${id}`);
@@ -161,7 +161,7 @@ describe('what cannot be done', () => {
     ['a key id of other characters', ['keys', 'show', 'a/b?c#d%2e'], /\(not_found\)$/],
   ])('%s: status 1, and the words of the admin API in one line', async (_what, args, message) => {
     await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter' } });
-    const { status, stdout, stderr } = await tollgate(args);
+    const { status, stdout, stderr } = await tollgate(...args);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(/^tollgate: [^\n]+\n$/);
     expect(stderr.trimEnd()).toMatch(message);
@@ -182,7 +182,7 @@ describe('what cannot be done', () => {
     ['no plan', ['customers', 'create', 'acme'], /--plan/],
     ['no days', ['keys', 'unused'], /--days/],
   ])('%s: status 2, and the gateway is not asked', async (_what, args, message) => {
-    const { status, stdout, stderr } = await tollgate(args);
+    const { status, stdout, stderr } = await tollgate(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
@@ -190,7 +190,7 @@ describe('what cannot be done', () => {
   });
 
   it('says so when there is nothing to list, and prints no table', async () => {
-    expect(await tollgate(['customers', 'list'])).toEqual({
+    expect(await tollgate('customers', 'list')).toEqual({
       status: 0,
       stdout: '',
       stderr: 'There are no customers.\n',
@@ -211,13 +211,13 @@ describe('the admin token', () => {
   beforeEach(() => startOver(EMBEDDED_STORE));
 
   it('is asked for when it is nowhere: status 2', async () => {
-    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: '' } });
+    const { status, stderr } = await tollgateFor(gateway)(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: '' } });
     expect(status).toBe(2);
     expect(stderr).toMatch(/TOLLGATE_ADMIN_TOKEN.*--admin-token-file/);
   });
 
   it('that is refused is never repeated; it is said where it was taken from', async () => {
-    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: 'marked-wrong-token' } });
+    const { status, stderr } = await tollgateHereFor(gateway, 'marked-wrong-token')('audit');
     expect(status).toBe(1);
     expect(stderr).toContain('(unauthorized)');
     expect(stderr).toContain('was taken from TOLLGATE_ADMIN_TOKEN');
@@ -225,7 +225,7 @@ describe('the admin token', () => {
   });
 
   it('that no header can carry is not repeated either', async () => {
-    const { status, stderr } = await tollgate(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: 'marked\ntoken' } });
+    const { status, stderr } = await tollgateHereFor(gateway, 'marked\ntoken')('audit');
     expect(status).toBe(1);
     expect(stderr).toContain('TOLLGATE_ADMIN_TOKEN cannot be sent');
     expect(stderr).not.toContain('marked');
@@ -233,9 +233,9 @@ describe('the admin token', () => {
 
   it('may stand in a file, which goes before the variable', async () => {
     const file = await temporaryFile('token', `${ADMIN_TOKEN}\n`);
-    const env = { TOLLGATE_ADMIN_TOKEN: 'another' };
-    expect((await tollgate(['audit', '--admin-token-file', file], { env })).status).toBe(0);
-    const missing = await tollgate(['audit', '--admin-token-file', `${file}.missing`], { env });
+    const tollgate = tollgateHereFor(gateway, 'another');
+    expect((await tollgate('audit', '--admin-token-file', file)).status).toBe(0);
+    const missing = await tollgate('audit', '--admin-token-file', `${file}.missing`);
     expect(missing.status).toBe(1);
     expect(missing.stderr).toBe(`tollgate: ${file}.missing: the admin token cannot be read: there is no such file\n`);
   });

@@ -48,9 +48,12 @@ export function tollgateFor(gateway: Pick<TestGateway, 'admin'>): Tollgate {
 }
 
 /** The same in this process, without a standard input: it costs milliseconds. */
-export function tollgateHereFor(gateway: Pick<TestGateway, 'admin'>): (...args: string[]) => Promise<Finished> {
+export function tollgateHereFor(
+  gateway: Pick<TestGateway, 'admin'>,
+  token = ADMIN_TOKEN,
+): (...args: readonly string[]) => Promise<Finished> {
   return async (...args) => {
-    vi.stubEnv('TOLLGATE_ADMIN_TOKEN', ADMIN_TOKEN);
+    vi.stubEnv('TOLLGATE_ADMIN_TOKEN', token);
     const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)];
     try {
       const status = await runCommandLine([...args, '--admin-url', String(gateway.admin)]);
