@@ -116,6 +116,7 @@ export const RELOAD = z.looseObject({
   hash: z.string(),
   changes: z.array(z.looseObject({ text: z.string() })),
   changes_total: z.number(),
+  warnings: z.array(z.string()),
 });
 export type ReloadDocument = z.output<typeof RELOAD>;
 

@@ -5,7 +5,7 @@ import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { print, printJson } from './output.ts';
+import { print, printJson, remark } from './output.ts';
 import { formatDocument, formatTable } from './table.ts';
 
 export async function showConfig(options: DocumentOptions): Promise<void> {
@@ -27,9 +27,10 @@ export async function reloadConfig(options: DocumentOptions): Promise<void> {
     throw new FaultyFileError([...problems, 'Nothing was applied: the gateway goes on with the configuration it has.']);
   }
   if (options.json) return printJson(answer);
-  const { result, hash, changes, changes_total: total } = answer;
+  const { result, hash, changes, changes_total: total, warnings } = answer;
   const listed = total > changes.length ? `, of which the first ${changes.length} are listed` : '';
   await print(formatDocument({ reload: result, hash, changes: `${total}${listed}` }));
+  for (const warning of warnings) remark(printable(warning));
   if (changes.length > 0) await print(`\n${formatTable([{ title: 'CHANGE', cell: ({ text }) => text }], changes)}`);
 }
 

@@ -75,10 +75,16 @@ describe('reload', () => {
   it('shows what changed', async () => {
     // A gateway watches its file and may be first: so another server answers as it would.
     const changes = [{ text: 'plans.starter.requests_per_hour: 1000 → 800' }];
-    const answer = JSON.stringify({ result: 'applied', hash: 'abc123', changes, changes_total: 101 });
+    const answer = JSON.stringify({
+      result: 'applied',
+      hash: 'abc123',
+      changes,
+      changes_total: 101,
+      warnings: ['a.yaml:1: warning: x'],
+    });
     const admin = await startServer((_req, res) => res.end(answer));
-    const { status, stdout } = await tollgateHereFor({ admin })('reload');
-    expect(status).toBe(0);
+    const { status, stdout, stderr } = await tollgateHereFor({ admin })('reload');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: 'a.yaml:1: warning: x\n' });
     expect(stdout).toMatch(/^reload +applied\nhash +abc123\nchanges +101, of which the first 1 are listed\n/);
     expect(stdout).toContain('\nplans.starter.requests_per_hour: 1000 → 800\n');
   });
