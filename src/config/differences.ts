@@ -37,21 +37,18 @@ function* planDifferences(before: Mapping, after: Mapping): Generator<Difference
     for (const former of formers) renamed.add(former);
     const predecessor = Object.hasOwn(before, name) ? name : (formers[0] ?? name);
     const old = own(before, predecessor);
-    const [path, pathBefore] = [
-      ['plans', name],
-      ['plans', predecessor],
-    ];
-    if (formers.length > 0) {
+    const place = { path: ['plans', name], pathBefore: ['plans', predecessor] };
+    if (formers.length === 0) comparisons.push({ ...place, before: old, after: plan });
+    else {
+      comparisons.push({ ...place, before: withoutFormerNames(old), after: withoutFormerNames(plan) });
       yield {
-        path: [...path, 'formerly'],
-        pathBefore: [...pathBefore, 'formerly'],
+        path: [...place.path, 'formerly'],
+        pathBefore: [...place.pathBefore, 'formerly'],
         before: memberOf(old, 'formerly'),
         after: memberOf(plan, 'formerly'),
         renamedPlans: formers,
       };
     }
-    const [rest, restBefore] = formers.length > 0 ? [withoutFormerNames(plan), withoutFormerNames(old)] : [plan, old];
-    comparisons.push({ path, pathBefore, before: restBefore, after: rest });
   }
   for (const name of Object.keys(before)) {
     if (Object.hasOwn(after, name) || renamed.has(name)) continue;
