@@ -1,18 +1,29 @@
+import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { EXIT } from './exit-status.ts';
-import { remark } from './output.ts';
+import { print, remark } from './output.ts';
 
 export interface CheckOptions {
   /** Warnings are errors. */
   readonly strict?: boolean;
+  /** The store and the upstreams are tried as well. */
+  readonly connect?: boolean;
 }
 
-/** Prints one line for a good file, and its warnings; problems reach the caller as a ConfigError. */
-export async function checkConfig(file: string, { strict = false }: CheckOptions): Promise<number> {
+/** Prints one line for a good file, its warnings, and what came of each connection; problems reach the caller as a ConfigError. */
+export async function checkConfig(file: string, { strict = false, connect = false }: CheckOptions): Promise<number> {
   const config = await loadConfig(file, processEnvironment());
   for (const warning of config.warnings) remark(warning);
-  if (strict && config.warnings.length > 0) return EXIT.failure;
-  process.stdout.write(`${file} is valid: ${config.plans.size} plans, ${config.routes.length} routes.\n`);
-  return EXIT.success;
+  const isRefused = strict && config.warnings.length > 0;
+  if (!isRefused) await print(`${file} is valid: ${config.plans.size} plans, ${config.routes.length} routes.\n`);
+  const isConnected = !connect || (await tryConnections(config, strict));
+  return isRefused || !isConnected ? EXIT.failure : EXIT.success;
+}
+
+async function tryConnections(config: Config, strict: boolean): Promise<boolean> {
+  const { checkConnections } = await import('../connection-checks.ts');
+  const checks = await checkConnections(config);
+  await print(checks.map(({ subject, outcome, text }) => `${subject}: ${outcome}: ${text}\n`).join(''));
+  return checks.every(({ outcome }) => outcome === 'ok' || (outcome === 'warning' && !strict));
 }

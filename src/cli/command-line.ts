@@ -34,6 +34,7 @@ export function buildProgram(finish: (status: number) => void): Command {
     .description('check a configuration file and print everything that is wrong with it')
     .argument('<file>', 'the YAML configuration file')
     .option('--strict', 'fail if there are warnings')
+    .option('--connect', 'also try the store and each upstream; writes nothing')
     .action(async (file: string, options: CheckOptions) => {
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file, options));

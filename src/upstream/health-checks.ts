@@ -1,6 +1,6 @@
 import type { Scheduled, Scheduler } from '../clock.ts';
 import type { Connect } from './connect.ts';
-import { UpstreamConnection } from './upstream-connection.ts';
+import { healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
 
 /** Of the configuration's `upstream.health_check`. */
 export interface HealthCheckConfig {
@@ -12,7 +12,6 @@ export interface HealthCheckConfig {
 /** In a row, until the upstream is out of service, and until it is back. */
 const FAILURES = 3;
 const SUCCESSES = 2;
-const LONGEST_WAIT_MS = 2_000;
 
 export interface HealthChecksOptions extends HealthCheckConfig {
   readonly connect: Connect;
@@ -29,8 +28,6 @@ export interface HealthChecksOptions extends HealthCheckConfig {
  */
 export class HealthChecks {
   readonly #options: HealthChecksOptions;
-  readonly #waitMs: number;
-  readonly #head: string;
   #isFailing = false;
   #fault: string | undefined;
   /** In a row, of checks that say otherwise than `#isFailing`. */
@@ -40,9 +37,6 @@ export class HealthChecks {
 
   constructor(options: HealthChecksOptions) {
     this.#options = options;
-    this.#waitMs = Math.min(options.intervalMs, LONGEST_WAIT_MS);
-    const fields = `Host: ${options.authority}\r\nUser-Agent: tollgate-health-check\r\nConnection: close\r\n`;
-    this.#head = `GET ${options.path} HTTP/1.1\r\n${fields}\r\n`;
     this.#check();
   }
 
@@ -61,47 +55,11 @@ export class HealthChecks {
   }
 
   #check(): void {
-    const { connect, maxHeaderBytes, scheduler } = this.#options;
-    const head = this.#head;
-    let isOver = false;
-    let isSent = false;
-    const end = (fault: string | undefined): void => {
-      if (isOver) return;
-      this.#endCheck?.();
+    const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = this.#options;
+    const check = { path, connect, authority, maxHeaderBytes, timeoutMs: healthCheckTimeoutMs(intervalMs), scheduler };
+    this.#endCheck = sendHealthCheck(check, (fault) => {
       this.#learn(fault);
-      this.#timer = scheduler.after(this.#options.intervalMs, () => this.#check());
-    };
-    this.#endCheck = () => {
-      isOver = true;
-      deadline.cancel();
-      connection.destroy();
-    };
-    const deadline = scheduler.deadline(this.#waitMs, () => end(`no answer within ${this.#waitMs} ms`));
-    const judge = (status: number): void => end(status >= 200 && status <= 299 ? undefined : `status ${status}`);
-    const socket = connect({
-      onConnected() {
-        connection.opened();
-        isSent = true;
-        connection.send(head, false, exchange);
-      },
-      onBytes: (bytes, length) => connection.receive(bytes, length),
-    });
-    const exchange = {
-      onLeaving: () => true,
-      onHead: judge,
-      onContent() {},
-      onPause() {},
-      onError: (error: unknown) => end(error instanceof Error ? error.message : String(error)),
-    };
-    let reason = 'no connection';
-    socket.once('error', (error) => {
-      reason = error.message;
-    });
-    const connection = new UpstreamConnection(socket, maxHeaderBytes, {
-      onFree() {},
-      onGone() {
-        if (!isSent) end(reason); // afterwards the exchange is told, and knows more
-      },
+      this.#timer = scheduler.after(intervalMs, () => this.#check());
     });
   }
 

@@ -1,6 +1,7 @@
 /** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { checkStore } from '../../src/store/check-store.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
@@ -33,6 +34,16 @@ async function open(servers: Servers | undefined, observer: StoreObserver) {
   await first.close();
   return openStore(settings, { ...surroundings, observer });
 }
+
+test('a check of the store tries each master of a cluster, and the master that the sentinels name', async () => {
+  const check = (servers: Servers | undefined) =>
+    checkStore({ url: servers?.url ?? '', keyPrefix: 'test', timeoutMs: 100 });
+  const masters = await check(started.cluster);
+  expect(masters.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok']);
+  for (const { text } of masters) expect(text).toMatch(/^master 127\.0\.0\.1:\d+: Redis \d/);
+  expect(new Set(masters.map(({ text }) => text.split(': ')[0])).size).toBe(3);
+  expect(await check(started.sentinel)).toMatchObject([{ outcome: 'ok', text: expect.stringMatching(/^Redis \d/) }]);
+});
 
 storeContract('the store on Redis Cluster', (observer) => open(started.cluster, observer));
 storeContract('the store behind Sentinel', (observer) => open(started.sentinel, observer));

@@ -1,4 +1,5 @@
--- Names the commands that the user of this connection may not run. KEYS[1] a key that is not there, before and after.
+-- Names the commands that the user of this connection may not run. Redis checks permissions before it refuses writes of a
+-- read-only script, so the answer is the same there. KEYS[1] a key that is not there, before and after.
 -- Redis checks permissions before anything else, so what else is wrong with a command does not matter.
 local key = KEYS[1]
 local refused = {}
@@ -29,7 +30,7 @@ end
 if isPermitted('DEL', key) then
   for _, command in ipairs({ { 'SETNX', key, 1 }, { 'HSET', key, 'f', 1 }, { 'HINCRBY', key, 'f', 1 }, { 'SADD', key, 'm' } }) do
     isPermitted(unpack(command))
-    redis.call('DEL', key)
+    redis.pcall('DEL', key)
   end
 end
 return refused

@@ -6,15 +6,27 @@ import { describe } from './connection.ts';
 import { permissionCheckName } from './key-names.ts';
 
 const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
+/** From Redis 7 on. */
+const READ_ONLY = '#!lua flags=no-writes\n';
 const NO_SCRIPT_SHA1 = '0'.repeat(40);
 const SEE = 'see "Permissions" in docs/redis.md';
 
+export interface PermissionCheckOptions {
+  /** Redis refuses to write whatever the check tries. Only from Redis 7 on: before, nothing is found. */
+  readonly readOnly?: boolean;
+}
+
 /** Sentences for the log. Leaves nothing in Redis. Never rejects: what cannot be asked now is not judged. */
-export async function checkPermissions(client: RedisClient, keyPrefix: string): Promise<string[]> {
+export async function checkPermissions(
+  client: RedisClient,
+  keyPrefix: string,
+  { readOnly = false }: PermissionCheckOptions = {},
+): Promise<string[]> {
+  const script = readOnly ? READ_ONLY + PERMISSION_CHECK_LUA : PERMISSION_CHECK_LUA;
   const key = permissionCheckName(keyPrefix);
   const [bySha1, byText] = await Promise.allSettled([
     client.evalsha(NO_SCRIPT_SHA1, 1, key),
-    client.eval(PERMISSION_CHECK_LUA, 1, key),
+    client.eval(script, 1, key),
   ]);
   const refused = [bySha1, byText].flatMap((result) => (result.status === 'rejected' ? refusal(result.reason) : []));
   const names = byText.status === 'fulfilled' && Array.isArray(byText.value) ? byText.value.map(String) : [];

@@ -218,7 +218,7 @@ class RedisStore implements Store {
   async #checkServers(): Promise<void> {
     const { records, windows } = this.#links;
     const found = await Promise.all([
-      ...records.servers.map(({ client }) => checkServer(client)),
+      ...records.servers.map(async ({ client }) => (await checkServer(client)).warnings),
       this.#readOnly ? [] : checkPermissions(windows.client, this.#keyPrefix),
     ]);
     for (const warning of new Set(found.flat())) this.#warn(warning);

@@ -8,7 +8,15 @@ const OLDEST_VERSION = [6, 2] as const;
 /** A busy window is a hash of 361 buckets and a head. */
 const WINDOW_FIELDS = 400;
 
-export async function checkServer(redis: RedisClient): Promise<string[]> {
+export interface ServerFacts {
+  /** Undefined where INFO is forbidden; the same holds for the policy. */
+  readonly version: string | undefined;
+  readonly maxmemoryPolicy: string | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** Reads only. Never rejects: what cannot be asked now is not judged. */
+export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
   const info = await redis.info().catch(() => '');
   const infoField = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
   const config = await redis.config('GET', 'hash-max-*-entries').catch(() => undefined);
@@ -34,5 +42,5 @@ export async function checkServer(redis: RedisClient): Promise<string[]> {
       `Redis has ${config?.[0]} ${packedEntries}: below ${WINDOW_FIELDS} the window of a busy customer takes 21 KB instead of 3 KB`,
     );
   }
-  return warnings;
+  return { version, maxmemoryPolicy: policy, warnings };
 }

@@ -1,0 +1,66 @@
+/** Finds out whether a gateway could use a store, without writing anything to it. */
+import { constants } from 'node:fs';
+import { access, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { type Clock, systemClock } from '../clock.ts';
+import { parseStoreUrl } from '../store-address.ts';
+import type { StoreSettings } from './open-store.ts';
+import { checkRedis } from './redis/check-redis.ts';
+
+export interface StoreFinding {
+  readonly outcome: 'ok' | 'warning' | 'error';
+  /** Without secrets. */
+  readonly text: string;
+}
+
+const SQLITE_HEADER = 'SQLite format 3\0';
+
+/** Never rejects. `clock`: which the clock of Redis is compared with. */
+export async function checkStore(
+  settings: StoreSettings,
+  clock: Clock = systemClock,
+): Promise<readonly StoreFinding[]> {
+  const address = parseStoreUrl(settings.url);
+  switch (address.kind) {
+    case 'sqlite':
+      return [await checkFile(address.file)];
+    case 'invalid':
+      return [{ outcome: 'error', text: address.fault }];
+    default:
+      return await checkRedis(address, { ...settings, clock });
+  }
+}
+
+/** SQLite itself would create files beside the store, and may wait for a gateway that uses it. */
+async function checkFile(file: string): Promise<StoreFinding> {
+  try {
+    await using handle = await open(file, constants.O_RDWR);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(SQLITE_HEADER.length), 0, SQLITE_HEADER.length, 0);
+    const isSqlite = bytesRead === 0 || buffer.toString('latin1') === SQLITE_HEADER;
+    if (isSqlite) return { outcome: 'ok', text: 'the file can be read and written' };
+    return { outcome: 'error', text: 'the file is not a SQLite database' };
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') return { outcome: 'error', text: messageOf(error) };
+  }
+  return await checkFolder(dirname(file));
+}
+
+async function checkFolder(folder: string): Promise<StoreFinding> {
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+    return { outcome: 'ok', text: 'the file does not exist yet, and can be created' };
+  } catch (error) {
+    const parent = dirname(folder);
+    // A start creates missing folders.
+    if (codeOf(error) === 'ENOENT' && parent !== folder) return await checkFolder(parent);
+    return { outcome: 'error', text: `the file cannot be created: ${messageOf(error)}` };
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

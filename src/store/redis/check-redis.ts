@@ -1,0 +1,131 @@
+/** Tries a Redis without writing anything: for an operator who wants to know whether a gateway could use it. */
+import type { Clock } from '../../clock.ts';
+import type { HostAndPort, RedisAddress } from '../../store-address.ts';
+import type { StoreFinding } from '../check-store.ts';
+import type { ClientOptions, RedisClient } from './client.ts';
+import { slotMapFrom } from './cluster-slots.ts';
+import { describe, RedisConnection } from './connection.ts';
+import { checkPermissions } from './permission-check.ts';
+import { checkServer } from './server-check.ts';
+import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
+import { UnexpectedReplyError } from './unexpected-reply.ts';
+
+const REPLY_TIMEOUT_MS = 2000;
+/** Above what NTP leaves, and below what an operator would notice in expiry times. */
+const CLOCK_DIFFERENCE_MS = 1000;
+const FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS = 7;
+
+export interface RedisCheckOptions extends RedisSecurity {
+  readonly keyPrefix: string;
+  readonly clock: Clock;
+}
+
+/** Checks one server, the master that the sentinels name, or each master of a cluster. Never rejects. */
+export async function checkRedis(address: RedisAddress, options: RedisCheckOptions): Promise<readonly StoreFinding[]> {
+  try {
+    if (address.kind !== 'cluster') return await checkAt(serverOptions(address, options), options);
+    const { masters, isWhole } = await mastersOf(address, options);
+    const checks = masters.map(async (master) => {
+      const place = `master ${master.host}:${master.port}`;
+      const findings = await checkAt(memberOptions(master, address, options), options).catch(failed);
+      return findings.map(({ outcome, text }) => ({ outcome, text: `${place}: ${text}` }));
+    });
+    const findings = (await Promise.all(checks)).flat();
+    return isWhole ? findings : [...findings, { outcome: 'error', text: 'the cluster has slots without a master' }];
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function failed(error: unknown): StoreFinding[] {
+  return [{ outcome: 'error', text: describe(error) }];
+}
+
+/** As the first seed knows them that responds. */
+async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: RedisCheckOptions) {
+  const faults: unknown[] = [];
+  for (const seed of address.seeds) {
+    const server = { ...memberOptions(seed, address, options), anyRole: true };
+    try {
+      const { masters, members } = slotMapFrom(
+        await withRedis(server, options, (redis) => redis.cluster('SLOTS')),
+        seed.host,
+      );
+      const found = [...new Set(masters)].flatMap((name): HostAndPort[] => {
+        const member = name === undefined ? undefined : members.get(name);
+        return member ? [member] : [];
+      });
+      return { masters: found, isWhole: !masters.includes(undefined) };
+    } catch (error) {
+      faults.push(error);
+    }
+  }
+  throw new AggregateError(faults);
+}
+
+function checkAt(server: ClientOptions, options: RedisCheckOptions): Promise<StoreFinding[]> {
+  return withRedis(server, options, async (redis) => {
+    const { version, maxmemoryPolicy, warnings } = await checkServer(redis);
+    const aheadMs = await clockDifferenceMs(redis, options.clock);
+    const canCheck = Number.parseInt(version ?? '', 10) >= FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS;
+    const refused = canCheck ? await checkPermissions(redis, options.keyPrefix, { readOnly: true }) : [];
+    const rights = canCheck ? 'all commands permitted' : 'permissions not checked (Redis 7 or newer, and INFO, needed)';
+    const facts = [
+      `Redis ${version ?? 'of unknown version'}`,
+      `maxmemory-policy ${maxmemoryPolicy ?? 'unknown'}`,
+      `clock ${inWords(aheadMs)}`,
+      ...(refused.length === 0 ? [rights] : []),
+    ];
+    const clockWarnings =
+      Math.abs(aheadMs) > CLOCK_DIFFERENCE_MS
+        ? [
+            `compared with this machine, its clock is ${inWords(aheadMs)}: quotas follow it, expiry times of keys the clock of the gateway`,
+          ]
+        : [];
+    return [
+      { outcome: 'ok' as const, text: facts.join(', ') },
+      ...[...warnings, ...clockWarnings].map((text) => ({ outcome: 'warning' as const, text })),
+      ...refused.map((text) => ({ outcome: 'error' as const, text })),
+    ];
+  });
+}
+
+function inWords(aheadMs: number): string {
+  return `${Math.abs(aheadMs)} ms ${aheadMs < 0 ? 'behind' : 'ahead'}`;
+}
+
+/** How far the clock of Redis is ahead of this machine's, as far as the time that the command takes lets it be known. */
+async function clockDifferenceMs(redis: RedisClient, clock: Clock): Promise<number> {
+  const sentMs = clock.nowMs();
+  const [seconds, microseconds] = (await redis.time()).map(Number);
+  const receivedMs = clock.nowMs();
+  if (seconds === undefined || microseconds === undefined) throw new UnexpectedReplyError('TIME');
+  return Math.round(seconds * 1000 + microseconds / 1000 - (sentMs + receivedMs) / 2);
+}
+
+async function withRedis<T>(
+  { anyRole = false, ...server }: ClientOptions & { readonly anyRole?: boolean },
+  { clock }: RedisCheckOptions,
+  work: (redis: RedisClient) => Promise<T>,
+): Promise<T> {
+  let reason = 'no connection';
+  const connection = new RedisConnection({
+    server,
+    name: 'tollgate-check',
+    commandTimeoutMs: REPLY_TIMEOUT_MS,
+    socketTimeoutMs: REPLY_TIMEOUT_MS,
+    clock,
+    observer: { called() {}, up() {} },
+    anyRole,
+    onChange(failure) {
+      reason = failure ?? reason;
+    },
+  });
+  try {
+    await connection.open();
+    if (!connection.connected) throw new Error(reason);
+    return await connection.attempt(work);
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,39 @@
+import { systemScheduler } from '../clock.ts';
+import { type ConnectOptions, createConnect } from './connect.ts';
+import { connectionFault, healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
+import type { HealthCheckConfig } from './health-checks.ts';
+
+const LONGEST_CONNECT_MS = 5_000;
+
+export interface UpstreamCheckOptions {
+  readonly connectTimeoutMs: number;
+  readonly maxHeaderBytes: number;
+  readonly healthCheck?: HealthCheckConfig | undefined;
+  readonly tls?: ConnectOptions['tls'];
+}
+
+/**
+ * Connects to an upstream once, with TLS where its URL says so, and sends the health check if there is one. Resolves to
+ * what is wrong; undefined: nothing. Takes at most {@link LONGEST_CONNECT_MS}. Never rejects.
+ */
+export function checkUpstream(url: URL, options: UpstreamCheckOptions): Promise<string | undefined> {
+  const { connectTimeoutMs, maxHeaderBytes, healthCheck, tls } = options;
+  const connect = createConnect(url, Math.min(connectTimeoutMs, LONGEST_CONNECT_MS), { tls });
+  return new Promise((resolve) => {
+    if (healthCheck) {
+      const timeoutMs = healthCheckTimeoutMs(healthCheck.intervalMs);
+      const { path } = healthCheck;
+      const request = { path, connect, authority: url.host, maxHeaderBytes, timeoutMs, scheduler: systemScheduler };
+      sendHealthCheck(request, resolve);
+      return;
+    }
+    const socket = connect({
+      onConnected() {
+        socket.destroy();
+        resolve(undefined);
+      },
+      onBytes() {},
+    });
+    socket.on('error', (error) => resolve(connectionFault(error)));
+  });
+}

@@ -1,0 +1,175 @@
+/**
+ * check-config --connect: whether a gateway could use its store and its upstreams. It is run beside a gateway that works, so
+ * it must write nothing, end in time, and print no password.
+ */
+import { createServer as createTlsServer } from 'node:https';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { checkConnections } from '../../src/connection-checks.ts';
+import { checkStore } from '../../src/store/check-store.ts';
+import { load } from '../config/support.ts';
+import { startBackend } from '../support/backend.ts';
+import { createCertificate } from '../support/certificates.ts';
+import { runProgram } from '../support/process.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { findClosedPort, startHttpUpstream } from '../upstream/support/upstreams.ts';
+import { temporaryFile } from './support.ts';
+
+const GOOD_SERVER =
+  /^Redis \d+\.\d+\.\d+, maxmemory-policy noeviction, clock \d+ ms (?:behind|ahead), all commands permitted$/;
+/** As docs/redis.md has them. */
+const PERMISSIONS =
+  '+eval +evalsha +get +set +setnx +del +exists +hget +hset +hdel +hgetall +hincrby +hlen +hmget +sadd +srem +scard +sscan +zadd +zcard +zrem +zremrangebyscore +zmscore +zscan +xadd +xrevrange +pexpire +pexpireat +time +scan +client|id +client|setname +client|tracking +subscribe +ping +info +quit +select +config|get'.split(
+    ' ',
+  );
+
+const settings = { keyPrefix: 'tollgate', timeoutMs: 100 };
+
+async function connectionsOf(storeUrl: string, upstream: string) {
+  return checkConnections(await load(`store: { url: ${JSON.stringify(storeUrl)} }\nupstream: { ${upstream} }\n`));
+}
+
+/** One that accepts connections and says nothing. */
+async function startSilentServer(): Promise<number> {
+  const server = createServer((socket) => void socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : 0;
+}
+
+describe('a single Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+    return () => redis.stop();
+  });
+
+  test('the command prints a line each, exits with 0, and writes nothing', async () => {
+    const backend = await startBackend();
+    onTestFinished(() => backend.close());
+    const health = 'health_check: { path: /healthz, interval_ms: 2000 }';
+    const file = await temporaryFile(
+      'gateway.yaml',
+      `store: { url: "${redis.url}" }\nupstream: { urls: ["${backend.url}/base"], ${health} }\n`,
+    );
+    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file, '--connect'] });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const [valid, store, upstream, ...rest] = stdout.trimEnd().split('\n');
+    expect(valid).toMatch(/is valid/);
+    expect(store?.split(': ok: ')).toEqual([`store ${redis.url}`, expect.stringMatching(GOOD_SERVER)]);
+    expect(upstream).toMatch(new RegExp(`^upstream ${backend.url}/base: ok: health check /healthz passed in \\d+ ms$`));
+    expect(rest).toEqual([]);
+    expect(backend.seen.map(({ url }) => url)).toEqual(['/healthz']);
+    expect(String(await redis.command('INFO', 'persistence'))).toMatch(/^rdb_changes_since_last_save:0\r$/m);
+    expect(await redis.command('DBSIZE')).toBe(0);
+  });
+
+  test('what is wrong is an error with its reason, and the exit status is 1; the password is not printed', async () => {
+    const port = await findClosedPort();
+    const file = await temporaryFile(
+      'gateway.yaml',
+      `store: { url: "redis://user:hunter2hunter2@127.0.0.1:${redis.port}" }\nupstream: { urls: ["http://127.0.0.1:${port}"] }\n`,
+    );
+    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file, '--connect'] });
+    expect(status).toBe(1);
+    const [, store, upstream] = stdout.split('\n');
+    expect(store).toMatch(new RegExp(`^store redis://127.0.0.1:${redis.port}: error: .*WRONGPASS`));
+    expect(upstream).toBe(`upstream http://127.0.0.1:${port}: error: connect ECONNREFUSED 127.0.0.1:${port}`);
+    expect(stdout + stderr).not.toContain('hunter2');
+  });
+
+  test('exactly the documented permissions are enough, and each that is missing is named', async () => {
+    await redis.command('ACL', 'SETUSER', 'gate', 'on', '>secret', '~tollgate:*', '&*', ...PERMISSIONS);
+    const url = `redis://gate:secret@127.0.0.1:${redis.port}`;
+    expect(await checkStore({ ...settings, url })).toEqual([
+      { outcome: 'ok', text: expect.stringMatching(GOOD_SERVER) },
+    ]);
+    const missing = ['setnx', 'sadd', 'hincrby', 'zscan', 'xadd', 'del'];
+    for (const command of missing) {
+      await redis.command('ACL', 'SETUSER', 'gate', `-${command}`);
+      const findings = await checkStore({ ...settings, url });
+      expect(findings.map(({ outcome }) => outcome)).toEqual(['ok', 'error']);
+      expect(findings[1]?.text).toContain(`may not run ${command.toUpperCase()})`);
+      await redis.command('ACL', 'SETUSER', 'gate', `+${command}`);
+    }
+    expect(String(await redis.command('INFO', 'persistence'))).toMatch(/^rdb_changes_since_last_save:0\r$/m);
+  });
+
+  test('an eviction policy and a clock that differs are warnings, which --strict treats as errors', async () => {
+    const evicting = await startRedis({ args: ['--maxmemory-policy', 'allkeys-lru'] });
+    onTestFinished(() => evicting.stop());
+    const ahead = { ...systemClock, nowMs: () => systemClock.nowMs() + 60_000 };
+    const findings = await checkStore({ ...settings, url: evicting.url }, ahead);
+    expect(findings).toMatchObject([
+      { outcome: 'ok', text: expect.stringContaining('maxmemory-policy allkeys-lru') },
+      { outcome: 'warning', text: expect.stringContaining('has maxmemory-policy allkeys-lru') },
+      {
+        outcome: 'warning',
+        text: expect.stringMatching(/^compared with this machine, its clock is (?:59|60)\d{3} ms behind:/),
+      },
+    ]);
+    const backend = await startBackend();
+    onTestFinished(() => backend.close());
+    const yaml = `store: { url: "${evicting.url}" }\nupstream: { urls: ["${backend.url}"] }\n`;
+    const file = await temporaryFile('gateway.yaml', yaml);
+    const check = (...options: string[]) => runProgram({ args: ['check-config', file, '--connect', ...options] });
+    const [lenient, strict] = await Promise.all([check(), check('--strict')]);
+    expect([lenient.status, strict.status]).toEqual([0, 1]);
+    expect(strict.stdout).toMatch(new RegExp(`^store ${evicting.url}: warning: Redis has maxmemory-policy`, 'm'));
+  });
+});
+
+test('servers that accept connections and stay silent are errors after a bounded time', async () => {
+  const port = await startSilentServer();
+  const startedMs = performance.now();
+  const checks = await connectionsOf(
+    `redis://127.0.0.1:${port}`,
+    `urls: ["http://127.0.0.1:${port}", "https://127.0.0.1:${port}"], connect_timeout_ms: 600000, health_check: { path: /, interval_ms: 1000 }`,
+  );
+  expect(checks.map(({ outcome }) => outcome)).toEqual(['error', 'error', 'error']);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+});
+
+test('an upstream is good when its connection, its certificate and its health check are', async () => {
+  const certificate = createCertificate();
+  const server = createTlsServer({ cert: certificate.cert, key: certificate.key }, (_req, res) => res.end());
+  server.on('tlsClientError', () => {}).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const tlsPort = address !== null && typeof address === 'object' ? address.port : 0;
+  const ca = await temporaryFile('ca.pem', certificate.cert);
+  const sick = await startHttpUpstream((_req, res) => res.writeHead(503).end());
+  const store = `sqlite:${join(ca, '..', 'new', 'store.sqlite')}`;
+
+  const https = `urls: ["https://127.0.0.1:${tlsPort}"]`;
+  expect(await connectionsOf(store, https)).toMatchObject([
+    {
+      subject: store.replace('sqlite:', 'store sqlite:'),
+      outcome: 'ok',
+      text: 'the file does not exist yet, and can be created',
+    },
+    { outcome: 'error', text: expect.stringMatching(/certificate/) },
+  ]);
+  const trusted = await connectionsOf(store, `${https}, tls: { ca_file: ${ca} }`);
+  expect(trusted[1]).toMatchObject({ outcome: 'ok', text: expect.stringMatching(/^connected in \d+ ms$/) });
+  const unhealthy = await connectionsOf(
+    store,
+    `urls: ["http://127.0.0.1:${sick}"], health_check: { path: /healthz, interval_ms: 2000 }`,
+  );
+  expect(unhealthy[1]).toMatchObject({ outcome: 'error', text: 'status 503' });
+  expect(await connectionsOf(store, 'urls: [sample]')).toMatchObject([
+    {},
+    { subject: 'upstream sample', outcome: 'ok' },
+  ]);
+});
+
+test('a file that is no SQLite database is an error, and stays as it is', async () => {
+  const file = await temporaryFile('store.sqlite', 'this is text, not a database');
+  expect(await checkStore({ ...settings, url: `sqlite:${file}` })).toEqual([
+    { outcome: 'error', text: 'the file is not a SQLite database' },
+  ]);
+});
