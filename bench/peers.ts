@@ -1,26 +1,17 @@
 /** The gateways that are compared, and how each is started. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { command, freePort, isListening, type Surroundings, startNginx } from './surroundings.ts';
 import type { RunningProcess } from './workspace.ts';
 
-export const PEER_NAMES = [
-  'tollgate',
-  'nginx-plain',
-  'nginx-lua',
-  'fastify',
-  'express-hpm',
-  'express-gateway',
-] as const;
+export const PEER_NAMES = ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'] as const;
 export type PeerName = (typeof PEER_NAMES)[number];
 
 export interface Peer {
   readonly name: PeerName;
   readonly origin: string;
   readonly process: RunningProcess;
-  /** Where a key has to have the peer's own form: one that it knows. */
-  readonly ownKey?: string;
 }
 
 export interface Tollgate extends Peer {
@@ -50,7 +41,6 @@ const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
   },
   fastify: { start: (surroundings) => startNodePeer('fastify', surroundings), hindrance: none },
   'express-hpm': { start: (surroundings) => startNodePeer('express-hpm', surroundings), hindrance: none },
-  'express-gateway': { start: startExpressGateway, hindrance: none },
 };
 
 export interface StartedPeers {
@@ -137,7 +127,7 @@ async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: 
 
 /** A peer that is a module of peers/: its arguments are its own port, the backend's and Redis's. */
 async function startNodePeer(name: PeerName, { workspace, pinning, upstream, redis }: Surroundings): Promise<Peer> {
-  installPackages(PEERS_FOLDER);
+  installPeers();
   const port = await freePort();
   const args = [`${PEERS_FOLDER}/${name}.mjs`, ...[port, upstream.port, redis.port].map(String)];
   const process = await workspace.start({
@@ -149,52 +139,17 @@ async function startNodePeer(name: PeerName, { workspace, pinning, upstream, red
   return { name, origin: `http://127.0.0.1:${port}`, process };
 }
 
-async function startExpressGateway({ workspace, pinning, upstream, redis }: Surroundings): Promise<Peer> {
-  const name = 'express-gateway';
-  const source = `${PEERS_FOLDER}/${name}`;
-  installPackages(source);
-  const config = `${workspace.folder}/${name}`;
-  cpSync(`${source}/config`, config, { recursive: true });
-  cpSync(`${source}/node_modules/express-gateway/lib/config/models`, `${config}/models`, { recursive: true });
-  const [port, adminPort] = [await freePort(), await freePort()];
-  const process = await workspace.start({
-    name,
-    command: nodeCommand(pinning.measured, [`${source}/${name}.cjs`, config]),
-    env: {
-      NODE_ENV: 'production',
-      PORT: String(port),
-      ADMIN_PORT: String(adminPort),
-      UPSTREAM_URL: upstream.origin,
-      REDIS_PORT: String(redis.port),
-    },
-    isReady: async () => (await isListening(port)) && (await isListening(adminPort)),
-  });
-  const create = async (path: string, body: object) => {
-    const response = await fetch(`http://127.0.0.1:${adminPort}/${path}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`express-gateway answers ${response.status} to POST /${path}`);
-  };
-  await create('users', { username: 'bench', firstname: 'Bench', lastname: 'Mark' });
-  const credential = { keyId: 'bench', keySecret: 'bench-secret' };
-  await create('credentials', { consumerId: 'bench', type: 'key-auth', credential });
-  const ownKey = `${credential.keyId}:${credential.keySecret}`;
-  return { name, origin: `http://127.0.0.1:${port}`, process, ownKey };
-}
-
 function nodeCommand(cpus: readonly string[], args: readonly string[]): [string, ...string[]] {
   return command(cpus, process.execPath, args);
 }
 
 /** @throws Error when npm fails. */
-function installPackages(folder: string): void {
-  if (existsSync(`${folder}/node_modules`)) return;
+function installPeers(): void {
+  if (existsSync(`${PEERS_FOLDER}/node_modules`)) return;
   const { status } = spawnSync('npm', ['ci'], {
-    cwd: folder,
-    // Standard output is the report's.
+    cwd: PEERS_FOLDER,
+    // Standard output carries the report.
     stdio: ['ignore', process.stderr, process.stderr],
   });
-  if (status !== 0) throw new Error(`npm ci failed in ${folder}, so what is started from there is left out`);
+  if (status !== 0) throw new Error(`npm ci failed in ${PEERS_FOLDER}; the peers that need its packages are left out`);
 }

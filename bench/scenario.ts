@@ -38,7 +38,7 @@ export function roundsSettings(surroundings: Surroundings, settings: Settings): 
 
 /** A job for one of the gateways, named after it unless `load` has a name. */
 export function jobFor(peer: Peer, load: Omit<Job, 'name' | 'origin' | 'pid'> & { readonly name?: string }): Job {
-  return { name: peer.name, origin: peer.origin, pid: peer.process.pid, ...load, key: peer.ownKey ?? load.key };
+  return { name: peer.name, origin: peer.origin, pid: peer.process.pid, ...load };
 }
 
 /** For the report. */
