@@ -257,7 +257,7 @@ export const METRIC_DEFINITIONS = {
   workerRestarts: {
     name: 'tollgate_worker_restarts_total',
     type: 'counter',
-    help: 'Workers that ended by themselves, or did not do as they were told, and are replaced.',
+    help: 'Workers that exited unexpectedly, or were killed because they failed to apply a configuration; all are restarted.',
     labels: {},
   },
   buildInfo: {

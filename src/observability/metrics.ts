@@ -78,7 +78,7 @@ export interface Metrics extends Required<StoreObserver> {
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
   /** `route`: a template of the admin API or `none`; `method` is counted as one of those it uses or `other`. */
   adminRequest(route: string, method: string, status: number): void;
-  /** A worker ended by itself. */
+  /** A worker exited unexpectedly and is restarted. */
   workerRestart(): void;
   /** The exposition in Prometheus' text format, to be sent as `contentType`. */
   text(): Promise<string>;

@@ -1,13 +1,13 @@
 /**
- * What a worker gets of the primary's configuration and environment. Workers parse what callers send, so they hold no
- * secret that they don't need: not the admin token, and nothing of the environment but what the Node.js runtime reads.
- * The values of `${NAME}` in the configuration file reach them as part of the parsed configuration.
+ * Selects the parts of the primary's configuration and environment that a worker gets. Workers parse client input, so they
+ * hold no secret that they don't need: no admin token, and only those environment variables that the Node.js runtime reads.
+ * The values of `${NAME}` in the config file reach workers as part of the parsed configuration.
  */
 import type { Config } from '../config/config.ts';
 import { pathKey } from '../config/problems.ts';
 import type { Environment } from '../config/substitute.ts';
 
-/** Read by Node.js, the libraries it links, or the operating system's loader; none of them is a place for secrets. */
+/** Read by Node.js, the libraries it links, or the operating system's loader. None of them usually holds a secret. */
 const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
   'PATH',
   'TZ',
@@ -43,16 +43,16 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
   'TMP',
 ]);
 
-/** The admin listener and reading the file are the primary's alone; what the file has as written may be secret. */
+/** Removes the admin section and the file's unparsed text: only the primary needs them, and both may hold secrets. */
 export function workerConfig({ admin: _, ...rest }: Config): Config {
-  // What a worker names when its port is taken.
+  // Named in the worker's error message when the port is taken.
   const expressions = new Map([...rest.expressions].filter(([key]) => key === pathKey(['listen', 'port'])));
   return { ...rest, expressions, source: { namedFiles: [], digest: '' } };
 }
 
 /**
- * For `cluster.fork`, which merges its argument into the whole environment of the primary: `undefined` takes a variable
- * away.
+ * Returns the argument for `cluster.fork`, which merges it into the primary's whole environment: the value `undefined`
+ * removes a variable.
  */
 export function workerEnvironment(primary: Environment): Record<string, undefined> {
   const withheld = Object.keys(primary).filter((name) => !RUNTIME_VARIABLES.has(name.toUpperCase()));

@@ -1,6 +1,6 @@
 /**
- * The composition root of a gateway with workers: this process has the ops and the admin listener and follows the
- * configuration, and keeps the workers, which serve callers. Node.js hands each connection to one of them in turn.
+ * The composition root of a gateway with workers. The primary runs the ops and the admin listener, watches the config file
+ * and manages the worker pool. Workers serve the public listener; node:cluster distributes its connections to them.
  */
 import { systemClock, systemScheduler } from '../clock.ts';
 import type { Config } from '../config/config.ts';
@@ -12,17 +12,15 @@ import { openLog, openObservedStore } from '../runtime.ts';
 import { beginToServe, type Gateway } from '../serving.ts';
 import type { Store } from '../store/store.ts';
 import { readVersion } from '../version.ts';
-import { combineHeld, combineRefusals, combineStores, combineUpstreams } from './combine.ts';
-import { Crew } from './crew.ts';
+import { combineHeld, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
 import { SummedMetrics } from './summed-metrics.ts';
 import { workerCount } from './worker-count.ts';
+import { WorkerPool } from './worker-pool.ts';
 
-/** A worker that is slower is scraped with what it said last, and left out of what is explained. */
-const ANSWERS_WITHIN_MS = 500;
+/** A slower worker is scraped with its last snapshot, and missing from replies of the admin API. */
+const REPLY_TIMEOUT_MS = 500;
 
-/**
- * Starts this process' listeners and all workers. As {@link startGateway}, also in what it throws.
- */
+/** Starts the listeners of this process and all workers. Resolves and throws as {@link startGateway}. */
 export async function startPrimary(config: Config): Promise<Gateway> {
   const clock = systemClock;
   await using opened = new AsyncDisposableStack();
@@ -32,16 +30,16 @@ export async function startPrimary(config: Config): Promise<Gateway> {
 
   const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination });
-  // What callers are served with is the workers' to tell.
+  // Workers report their upstreams and usage themselves.
   const none = { upstreams: () => [], highestUsage: () => [] };
   const observed = { logger, clock, version, startedAtMs, droppedLines, ...none };
   const { store, metrics } = await openObservedStore(config, observed, opened);
-  // It admits nobody, so it is no instance: it tells limits, and what is used of them.
+  // The primary admits no request, so it is not an instance. It only reads limits and usage, for the admin API.
   const quota = openQuota(config, { store, instances: { countForShare: () => 1 }, clock }, opened);
 
   const sums = new SummedMetrics();
   const size = workerCount(config);
-  const crew = new Crew({
+  const pool = new WorkerPool({
     size,
     config,
     environment,
@@ -49,20 +47,20 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     logger,
     clock,
     scheduler: systemScheduler,
-    onMetrics: (shift, snapshot) => sums.note(shift, snapshot),
-    onEnd: (shift) => sums.end(shift),
+    onMetrics: (worker, snapshot) => sums.update(worker, snapshot),
+    onExit: (worker) => sums.workerExited(worker),
   });
-  opened.defer(() => crew.kill());
+  opened.defer(() => pool.kill());
   let { publicKeys } = await publishedKeys(config);
   const controlPlane = await openControlPlane(config, {
     serving: {
-      ...servingOf(crew, store),
+      ...servingOf(pool, store),
       publicKeys: () => publicKeys,
       async follow(next) {
         ({ publicKeys } = await publishedKeys(next));
         quota.follow(next);
         logger.level = next.logging.level;
-        await crew.follow(next);
+        await pool.applyConfig(next);
       },
     },
     store,
@@ -71,7 +69,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     exposition: {
       contentType: sums.contentType,
       async text() {
-        await crew.askAll({ about: 'metrics' }, ANSWERS_WITHIN_MS);
+        await pool.requestAll({ type: 'metrics' }, REPLY_TIMEOUT_MS);
         return await sums.text(await metrics.snapshot());
       },
     },
@@ -82,35 +80,35 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     environment,
   });
   const callers = {
-    listen: () => crew.start(),
-    beginDrain: () => crew.beginDrain(),
-    drain: (deadlineMs: number) => crew.finish(deadlineMs),
+    listen: () => pool.start(),
+    beginDrain: () => pool.beginDrain(),
+    drain: (deadlineMs: number) => pool.finishDrain(deadlineMs),
   };
   return await beginToServe(config, { callers, controlPlane, logger, version, facts: { workers: size } }, opened);
 }
 
-/** The workers and what this process knows of the store, as one. */
-function servingOf(crew: Crew, store: Store): Omit<Serving, 'publicKeys' | 'follow'> {
+/** Presents the worker pool to the control plane like a single data plane. */
+function servingOf(pool: WorkerPool, store: Store): Omit<Serving, 'publicKeys' | 'follow'> {
   return {
     facts() {
-      const workers = crew.facts();
+      const workers = pool.facts();
       const own = store.status();
       return {
-        store: { ...combineStores(own, workers), reached: own.reached && crew.wereAllReady },
-        announced: crew.wereAllReady,
+        store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
+        announced: pool.wereAllReady,
         instances: Math.max(1, ...workers.map(({ instances }) => instances)),
         upstreams: combineUpstreams(workers),
       };
     },
-    workers: () => crew.status(),
-    held: async (customer) => combineHeld(await crew.askAll({ about: 'held', customer }, ANSWERS_WITHIN_MS)),
+    workers: () => pool.status(),
+    held: async (customer) => combineHeld(await pool.requestAll({ type: 'held', customer }, REPLY_TIMEOUT_MS)),
     refusals: async (customer) =>
-      combineRefusals(await crew.askAll({ about: 'refusals', customer }, ANSWERS_WITHIN_MS)),
+      combineRefusals(await pool.requestAll({ type: 'refusals', customer }, REPLY_TIMEOUT_MS)),
   };
 }
 
 async function publishedKeys(config: Config) {
-  // What assertions say is the workers' business.
+  // Only the public keys are needed here, so the audience of assertions stays empty.
   const identity = await openIdentity(config, '', systemClock);
   return { publicKeys: identity?.publicKeys ?? { keys: [] } };
 }

@@ -1,12 +1,12 @@
 /**
- * Failed keys by address, told to the other workers: so that an address which fails at one has failed at all of them. What
- * was counted is sent a few times a second, together; in between, each worker goes by what it knows.
+ * Shares counts of failed keys, by client address block, with the other workers, so that the limit on failures holds for
+ * all workers together. Counts are sent in batches, a few times a second; until then, each worker applies its own.
  */
 import type { Scheduled, Scheduler } from '../clock.ts';
 
 const SEND_AFTER_MS = 100;
-/** In one message. Addresses beyond it are not told of: an attacker who has that many is not held by counting them. */
-const MOST_ADDRESSES = 1000;
+/** Per message. Further blocks are not shared: counting does not stop an attacker with so many addresses. */
+const MOST_BLOCKS = 1000;
 
 export type FailureCounts = readonly (readonly [block: string, failures: number])[];
 
@@ -23,7 +23,7 @@ export class SharedFailures {
 
   count(block: string): void {
     const counted = this.#counts.get(block);
-    if (counted === undefined && this.#counts.size >= MOST_ADDRESSES) return;
+    if (counted === undefined && this.#counts.size >= MOST_BLOCKS) return;
     this.#counts.set(block, (counted ?? 0) + 1);
     this.#sending ??= this.#scheduler.after(SEND_AFTER_MS, () => {
       this.#sending = undefined;

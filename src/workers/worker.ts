@@ -1,6 +1,6 @@
 /**
- * A worker: one data plane, and the channel to the primary. It does what the primary tells it, signals included: those
- * that a terminal or a service manager sends to all processes are the primary's to act on. Without the primary it ends.
+ * A worker process: one data plane, controlled by the primary over an IPC channel. Workers ignore signals that a terminal
+ * or a service manager sends to all processes: the primary handles them. node:cluster ends a worker that loses its primary.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, systemScheduler } from '../clock.ts';
@@ -9,66 +9,66 @@ import { type DataPlane, openDataPlane, type ServingFacts } from '../data-plane.
 import { createLogger, type Logger } from '../observability/logger.ts';
 import { openLog, openObservedStore } from '../runtime.ts';
 import { readVersion } from '../version.ts';
-import { type Answers, type Question, readToWorker, type ToPrimary } from './messages.ts';
+import { readToWorker, type ToPrimary, type WorkerReplies, type WorkerRequest } from './messages.ts';
 import { SharedFailures } from './shared-failures.ts';
 
-/** A worker that is killed takes with it what it counted since then. */
+/** A worker that is killed loses what it counted since its last report. */
 const METRICS_INTERVAL_MS = 2000;
 const FACTS_INTERVAL_MS = 200;
 
 interface Running {
   readonly dataPlane: DataPlane;
   readonly logger: Logger;
-  /** One report after the other, so that the last one is the latest. */
-  tellMetrics(): Promise<void>;
-  /** Drains, closes all but the channel, and reports for the last time. */
-  finish(drainMs: number): Promise<void>;
+  /** Sends one report at a time, so that they arrive in order. */
+  reportMetrics(): Promise<void>;
+  /** Drains, closes everything but the IPC channel, and reports the metrics once more. */
+  finishDrain(drainMs: number): Promise<void>;
 }
 
-/** Resolves to the exit status when the primary has had it end. */
+/** Resolves to the exit status after a drain, or when the worker cannot start. */
 export function runWorker(): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
   return new Promise((resolve, reject) => {
     let starting: Promise<Running | undefined> = Promise.resolve(undefined);
-    const startOrEnd = async (place: number, config: Config): Promise<Running | undefined> => {
+    const startOrFail = async (workerId: number, config: Config): Promise<Running | undefined> => {
       try {
-        return await start(place, config);
+        return await start(workerId, config);
       } catch (error) {
         await sent({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) });
         resolve(1);
         return undefined;
       }
     };
-    const act = async (message: unknown): Promise<void> => {
-      const told = readToWorker(message);
-      if (told.kind === 'start') {
-        starting = startOrEnd(told.place, told.config);
+    const receive = async (received: unknown): Promise<void> => {
+      const message = readToWorker(received);
+      if (message.kind === 'start') {
+        starting = startOrFail(message.workerId, message.config);
         return;
       }
       const running = await starting;
-      switch (told.kind) {
-        case 'ask':
-          return await reply(told.id, told.question, running);
+      switch (message.kind) {
+        case 'request':
+          return await handleRequest(message.id, message.request, running);
         case 'failures':
-          for (const [block, failures] of told.failures) running?.dataPlane.learnFailures(block, failures);
+          for (const [block, failures] of message.failures) running?.dataPlane.learnFailures(block, failures);
           return;
         case 'begin_drain':
           return running?.dataPlane.beginDrain();
-        case 'finish':
-          await running?.finish(told.drainMs);
+        case 'finish_drain':
+          await running?.finishDrain(message.drainMs);
           resolve(0);
       }
     };
-    process.on('message', (message) => void act(message).catch(reject));
-    send({ kind: 'hello' });
+    process.on('message', (message) => void receive(message).catch(reject));
+    send({ kind: 'online' });
   });
 }
 
-async function start(place: number, config: Config): Promise<Running> {
+async function start(workerId: number, config: Config): Promise<Running> {
   const clock = systemClock;
   await using opened = new AsyncDisposableStack();
   const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
-  const logger = createLogger({ level: config.logging.level, destination }).child({ worker: place });
+  const logger = createLogger({ level: config.logging.level, destination }).child({ worker: workerId });
   const upstreams = () => dataPlane.facts().upstreams;
   const highestUsage = (count: number) => dataPlane.highestUsage(count);
   const [version, startedAtMs] = [readVersion(), clock.nowMs()];
@@ -90,60 +90,63 @@ async function start(place: number, config: Config): Promise<Running> {
   const url = await dataPlane.listen();
   send({ kind: 'listening', url });
 
-  let told: ServingFacts | undefined;
-  const tellFacts = () => {
+  let reportedFacts: ServingFacts | undefined;
+  const reportFacts = () => {
     const facts = dataPlane.facts();
-    if (isDeepStrictEqual(facts, told)) return;
-    told = facts;
+    if (isDeepStrictEqual(facts, reportedFacts)) return;
+    reportedFacts = facts;
     send({ kind: 'facts', facts });
   };
-  tellFacts();
-  const facts = setInterval(tellFacts, FACTS_INTERVAL_MS);
-  opened.defer(() => clearInterval(facts));
-  let reported: Promise<void> = Promise.resolve();
-  const tellMetrics = () => {
-    reported = reported.then(async () => sent({ kind: 'metrics', snapshot: await metrics.snapshot() }));
-    return reported;
+  reportFacts();
+  const factsTimer = setInterval(reportFacts, FACTS_INTERVAL_MS);
+  opened.defer(() => clearInterval(factsTimer));
+  let lastReport: Promise<void> = Promise.resolve();
+  const reportMetrics = () => {
+    lastReport = lastReport.then(async () => sent({ kind: 'metrics', snapshot: await metrics.snapshot() }));
+    return lastReport;
   };
-  const telling = setInterval(() => void tellMetrics(), METRICS_INTERVAL_MS);
-  opened.defer(() => clearInterval(telling));
+  const metricsTimer = setInterval(() => void reportMetrics(), METRICS_INTERVAL_MS);
+  opened.defer(() => clearInterval(metricsTimer));
 
   const running = opened.move();
   return {
     dataPlane,
     logger,
-    tellMetrics,
-    async finish(drainMs) {
+    reportMetrics,
+    async finishDrain(drainMs) {
       await dataPlane.drain(drainMs);
       await running.disposeAsync();
-      await tellMetrics();
+      await reportMetrics();
     },
   };
 }
 
-async function reply(id: number, question: Question, running: Running | undefined): Promise<void> {
-  if (running === undefined) return send({ kind: 'no_answer', id });
+async function handleRequest(id: number, request: WorkerRequest, running: Running | undefined): Promise<void> {
+  if (running === undefined) return send({ kind: 'request_failed', id });
   try {
-    send({ kind: 'answer', id, value: await answer(question, running) });
+    send({ kind: 'reply', id, value: await replyTo(request, running) });
   } catch (error) {
-    running.logger.error({ err: error, about: question.about }, 'a worker cannot do what it is asked');
-    send({ kind: 'no_answer', id });
+    running.logger.error({ err: error, type: request.type }, 'a request of the primary failed in this worker');
+    send({ kind: 'request_failed', id });
   }
 }
 
-async function answer(question: Question, { dataPlane, tellMetrics }: Running): Promise<Answers[Question['about']]> {
-  switch (question.about) {
-    case 'follow':
-      await dataPlane.follow(question.config);
+async function replyTo(
+  request: WorkerRequest,
+  { dataPlane, reportMetrics }: Running,
+): Promise<WorkerReplies[WorkerRequest['type']]> {
+  switch (request.type) {
+    case 'apply_config':
+      await dataPlane.follow(request.config);
       send({ kind: 'facts', facts: dataPlane.facts() });
       return undefined;
     case 'metrics':
-      await tellMetrics();
+      await reportMetrics();
       return undefined;
     case 'held':
-      return dataPlane.held(question.customer);
+      return dataPlane.held(request.customer);
     case 'refusals':
-      return dataPlane.refusals(question.customer);
+      return dataPlane.refusals(request.customer);
   }
 }
 
@@ -151,7 +154,7 @@ function send(message: ToPrimary): void {
   void sent(message);
 }
 
-/** Resolves when it is with the system; also when there is nobody left to hear it, which ends this process anyway. */
+/** Resolves when the message is written, or cannot be: without the primary, node:cluster ends this process. */
 function sent(message: ToPrimary): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());

@@ -42,7 +42,7 @@ it.skipIf(process.platform !== 'linux')(
     expect(statuses.toSorted()).toEqual([200, undefined]);
     const { status, stderr, stdout } = await gateway.finished;
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toContain('a worker is not heard');
+    expect(stdout).toContain('cannot send a message to a worker');
     expect(stdout).toContain('"msg":"tollgate stopped"');
   },
 );

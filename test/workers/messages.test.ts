@@ -10,18 +10,18 @@ overrides: { vip: { requests_per_hour: 5 } }
 workers: auto
 `;
 
-test('a configuration arrives as it was sent, and as it is relied on', async () => {
+test('a configuration arrives unchanged, frozen and without prototypes', async () => {
   const config = await parseConfig('gateway.yaml', Buffer.from(FILE), {});
-  const told = readToWorker(deserialize(serialize({ kind: 'start', place: 1, config })));
-  if (told.kind !== 'start') throw new Error(told.kind);
-  expect(told.config).toEqual(config);
-  expect(Object.getPrototypeOf(told.config.aliases)).toBeNull();
-  expect(Object.isFrozen(told.config.limits)).toBe(true);
-  expect(() => (told.config.plans as Map<string, unknown>).set('x', 1)).toThrow(TypeError);
+  const message = readToWorker(deserialize(serialize({ kind: 'start', workerId: 1, config })));
+  if (message.kind !== 'start') throw new Error(message.kind);
+  expect(message.config).toEqual(config);
+  expect(Object.getPrototypeOf(message.config.aliases)).toBeNull();
+  expect(Object.isFrozen(message.config.limits)).toBe(true);
+  expect(() => (message.config.plans as Map<string, unknown>).set('x', 1)).toThrow(TypeError);
 });
 
-test.each([undefined, {}, { kind: 'stop' }, { kind: 'ask', id: 1, question: { about: 'weather' } }])(
-  'what is no message is refused: %j',
+test.each([undefined, {}, { kind: 'stop' }, { kind: 'request', id: 1, request: { type: 'weather' } }])(
+  'an invalid message is refused: %j',
   (message) => {
     expect(() => readToWorker(message)).toThrow();
     expect(() => readToPrimary(message)).toThrow();

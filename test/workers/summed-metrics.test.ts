@@ -46,7 +46,7 @@ async function read(sums: SummedMetrics, own: Metrics, name: string): Promise<Re
 
 async function summed(workers: readonly Metrics[]): Promise<SummedMetrics> {
   const sums = new SummedMetrics();
-  for (const worker of workers) sums.note(worker, await worker.snapshot());
+  for (const worker of workers) sums.update(worker, await worker.snapshot());
   return sums;
 }
 
@@ -76,13 +76,13 @@ describe('the metrics of several workers', () => {
       worker.inflight(1);
     }
     const sums = await summed([a, b]);
-    sums.end(a);
+    sums.workerExited(a);
     expect(Object.values(await read(sums, own, REQUESTS))).toEqual([10]);
     expect(await read(sums, own, 'tollgate_inflight_requests')).toEqual({ '': 1 });
     requests(successor, 2);
-    sums.note(successor, await successor.snapshot());
-    sums.end(successor);
-    sums.end(b);
+    sums.update(successor, await successor.snapshot());
+    sums.workerExited(successor);
+    sums.workerExited(b);
     expect(Object.values(await read(sums, own, REQUESTS))).toEqual([12]);
     expect(await read(sums, own, 'tollgate_inflight_requests')).toEqual({ '': 0 });
     expect(await read(sums, own, 'tollgate_request_duration_seconds_count')).toEqual({

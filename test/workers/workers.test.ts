@@ -75,7 +75,7 @@ it('a worker that is killed under load is replaced, the other one goes on, and n
 
   expect(scrapes).toEqual(scrapes.toSorted((a, b) => a - b));
   expect(await readMetric(gateway, 'tollgate_worker_restarts_total')).toEqual({ '': 1 });
-  expect(gateway.output()).toContain('a worker ended by itself');
+  expect(gateway.output()).toContain('a worker exited unexpectedly');
   const { 200: good = 0, none = 0, ...others } = tally(outcomes);
   expect(others).toEqual({});
   expect(good).toBeGreaterThan(served);

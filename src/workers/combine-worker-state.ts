@@ -1,11 +1,11 @@
-/** What several workers know, as one gateway would tell it. */
+/** Combines the state of several workers into the state that one gateway reports. */
 import type { ServingFacts } from '../data-plane.ts';
 import type { Held } from '../quota/leased-quota.ts';
 import type { RecentRefusal } from '../recent-refusals.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 
-/** The worst of all: what one cannot do, some callers notice. `own`: of the process that keeps the workers. */
+/** Returns the worst state of all: if one worker is degraded, some clients notice. `own`: the state of the primary. */
 export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]): StoreStatus {
   const stores = workers.map(({ store }) => store);
   const lastError = own.lastError ?? stores.find((store) => store.lastError !== undefined)?.lastError;
@@ -23,7 +23,7 @@ export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]
   };
 }
 
-/** Each finds out by itself what is out of service: one that any of them sends requests to is not. */
+/** Workers check upstreams independently. An upstream is up if any worker sends requests to it. */
 export function combineUpstreams(workers: readonly ServingFacts[]): readonly UpstreamStatus[] {
   const byUrl = new Map<string, UpstreamStatus>();
   for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
@@ -40,17 +40,17 @@ export function combineHeld(workers: readonly Held[]): Held {
   };
 }
 
-/** The last ones first. */
+/** Returns the most recent refusals first. */
 export function combineRefusals(workers: readonly (readonly RecentRefusal[])[]): readonly RecentRefusal[] {
   const byCode = new Map<string, RecentRefusal>();
   for (const refusal of workers.flat()) {
     const other = byCode.get(refusal.code);
-    byCode.set(refusal.code, other === undefined ? refusal : together(refusal, other));
+    byCode.set(refusal.code, other === undefined ? refusal : merge(refusal, other));
   }
   return [...byCode.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
 }
 
-function together(a: RecentRefusal, b: RecentRefusal): RecentRefusal {
+function merge(a: RecentRefusal, b: RecentRefusal): RecentRefusal {
   const [last, first] = a.lastAtMs >= b.lastAtMs ? [a, b] : [b, a];
   return { ...last, count: a.count + b.count, firstAtMs: Math.min(first.firstAtMs, last.firstAtMs) };
 }

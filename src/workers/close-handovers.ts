@@ -1,0 +1,41 @@
+/**
+ * Works around a leak in node:cluster. When a worker dies before it acknowledges a connection that the primary sent to it,
+ * the primary keeps that connection open, and the client waits until it times out. This module tracks connections that
+ * are not acknowledged yet, and closes them when the worker exits. Sending them to another worker is not safe: the dead
+ * worker may have read part of the request.
+ *
+ * The format of these messages is private to Node.js (lib/internal/cluster/round_robin_handle.js). If it changes, nothing
+ * is tracked, connections leak again, and a test in test/workers fails. docs/decisions/0010 says why the primary
+ * distributes connections at all.
+ */
+import type { Worker } from 'node:cluster';
+
+interface Closable {
+  close(): void;
+}
+
+/** Closes unacknowledged connections when `worker` exits. Call it right after the fork. */
+export function closeHandoversOnExit({ process: child }: Worker): void {
+  const unacknowledged = new Map<unknown, Closable>();
+  // `send` is overloaded; the wrapper passes every form through unchanged.
+  const send = child.send.bind(child) as (...args: unknown[]) => boolean;
+  child.send = (...args: unknown[]) => {
+    const [message, handle] = args;
+    if (isHandover(message) && isClosable(handle)) unacknowledged.set(message.seq, handle);
+    return send(...args);
+  };
+  child.on('internalMessage', (message: { readonly ack?: unknown }) => unacknowledged.delete(message.ack));
+  // Not 'disconnect': it may never be emitted, because it waits for the worker to accept connections in transit.
+  child.once('exit', () => {
+    for (const handle of unacknowledged.values()) handle.close();
+    unacknowledged.clear();
+  });
+}
+
+function isHandover(message: unknown): message is { readonly seq: unknown } {
+  return typeof message === 'object' && message !== null && 'act' in message && message.act === 'newconn';
+}
+
+function isClosable(handle: unknown): handle is Closable {
+  return typeof handle === 'object' && handle !== null && 'close' in handle && typeof handle.close === 'function';
+}
