@@ -176,6 +176,22 @@ it('a worker that hangs fails no scrape and no call of the admin API, and is cou
   }
 });
 
+it('a worker that hangs holds up one new connection at most, which is closed when the worker dies', async () => {
+  const { gateway, key } = await startWithWorkers();
+  const [hanging] = await workersOf(gateway);
+  process.kill(hanging?.pid ?? 0, 'SIGSTOP');
+  const outcomes: Outcome[] = [];
+  const agent = agentOfTest({ keepAlive: false });
+  const requests = Array.from({ length: 20 }, async () => {
+    outcomes.push(await request(agent, gateway.public, key));
+  });
+  await expect.poll(() => tally(outcomes), PATIENCE).toEqual({ 200: 19 });
+  // The hanging worker has not acknowledged its connection: without close-handovers.ts, it would stay open.
+  process.kill(hanging?.pid ?? 0, 'SIGKILL');
+  await Promise.all(requests);
+  expect(tally(outcomes)).toEqual({ 200: 19, none: 1 });
+});
+
 it('a certificate that is replaced is used by all workers', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-workers-'));
   onTestFinished(() => rm(folder, { recursive: true }));
