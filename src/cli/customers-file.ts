@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { CUSTOMER_ID, DISPLAY_NAME, REQUESTS_PER_HOUR } from '../admin/members.ts';
 import type { ConfigDocument } from '../admin-client/documents.ts';
+import { printable } from '../admin-client/printable.ts';
 import {
   type ImportFile,
   inOrder,
@@ -45,7 +46,7 @@ export function planFaults(lines: readonly RawLine[], { plans, overrides }: Conf
   return lines.flatMap(({ line, members: { id, plan, requests_per_hour: own } }) => {
     if (typeof plan !== 'string') return [];
     if (!Object.hasOwn(plans, plan)) {
-      return [{ line, what: `plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}` }];
+      return [{ line, what: printable(`plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}`) }];
     }
     const isCustom = plans[plan]?.requests_per_hour === 'custom';
     if (!isCustom || own !== undefined || Object.hasOwn(overrides ?? {}, String(id))) return [];

@@ -51,7 +51,7 @@ export async function importCustomers(options: ImportOptions): Promise<void> {
     remark('Customers that differ were left as they are. "tollgate customers update" changes them.');
   }
   if (dryRun) remark('Nothing was imported.');
-  requireSuccess(file, report);
+  requireSuccess(options, report);
 }
 
 async function importOne(client: AdminClient, line: CustomerLine): Promise<Imported> {

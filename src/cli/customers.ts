@@ -1,6 +1,7 @@
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { CUSTOMER, type CustomerDocument, KEY } from '../admin-client/documents.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
+import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions, EndingOptions } from './admin-options.ts';
 import { requireSomeChange, type Unsettable, unset } from './change.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
@@ -89,8 +90,11 @@ async function printChanged(
 ): Promise<void> {
   await printDocument(customer, options);
   if (typeof options.requestsPerHour !== 'number' || customer.limit_source !== 'override') return;
+  const { id, limit } = customer;
   remark(
-    `The limit stays ${customer.limit} requests an hour: an override in the configuration file goes before the customer's own number. tollgate explain ${customer.id} names its line.`,
+    printable(
+      `The limit stays ${limit} requests an hour: an override in the configuration file goes before the customer's own number. "tollgate explain ${id}" names its line.`,
+    ),
   );
 }
 

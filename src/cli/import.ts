@@ -30,6 +30,8 @@ export interface Imported {
   readonly outcome: Outcome;
   /** The id that a new key was given. */
   readonly keyId?: string;
+  /** Why it would be refused. */
+  readonly refusal?: string;
   /** Members that differ. */
   readonly differs?: readonly string[];
 }
@@ -89,7 +91,9 @@ export async function importAll<Item extends { readonly line: number }>(
   const broken: unknown[] = [];
   await severalAtOnce(items, async (item, index) => {
     try {
-      results[index] = await importOne(item);
+      const result = await importOne(item);
+      results[index] = result;
+      if (result.refusal !== undefined) refused.push({ line: item.line, what: result.refusal });
     } catch (error) {
       const isRefused = error instanceof AdminRefusal && isAboutTheItem(error.problem);
       results[index] = { outcome: isRefused ? 'refused' : 'not known' };
@@ -125,11 +129,12 @@ export async function severalAtOnce<Item>(
 }
 
 /** Rejects as the report of an import demands, once its lines are printed. */
-export function requireSuccess(file: string, { refused, broken }: ImportReport): void {
+export function requireSuccess({ file, dryRun }: ImportOptions, { refused, broken }: ImportReport): void {
   if (broken !== undefined) {
     throw new Error(`${reasonOf(broken)}\nThe import broke off. Repeat it: what is there already is left as it is.`);
   }
-  if (refused.length > 0) throw faultsIn(file, refused, 'All other lines are imported.');
+  const consequence = dryRun ? 'All other lines would be imported.' : 'All other lines are imported.';
+  if (refused.length > 0) throw faultsIn(file, refused, consequence);
 }
 
 /** Deleted meanwhile, of somebody else, or the gateway's rules are stricter than ours. */

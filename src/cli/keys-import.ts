@@ -4,8 +4,9 @@
  */
 import { CUSTOMER_ID } from '../admin/members.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
-import { IMPORTED_KEY } from '../admin-client/documents.ts';
+import { IMPORTED_KEY, KEY } from '../admin-client/documents.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
+import { sha256Hex } from '../keys/api-key.ts';
 import { findCustomer } from './customers.ts';
 import {
   checkFile,
@@ -43,15 +44,10 @@ const COLUMNS: readonly Column<Row>[] = [
 export async function importKeys(options: ImportOptions): Promise<void> {
   const file = readKeysFile(await readContent(options.file), Date.now());
   const client = await checkFile(options, file, withoutCustomer);
-  const print = (results: readonly Imported[]) =>
-    printList('keys in the file', COLUMNS, rows(file.items, results), options);
-  if (options.dryRun) {
-    await print(file.items.map(() => ({ outcome: 'would be imported' })));
-    return remark('Nothing was imported. Keys that are there already show only when they are.');
-  }
-  const report = await importAll(file.items, (key) => importOne(client, key));
-  await print(report.results);
-  requireSuccess(options.file, report);
+  const report = await importAll(file.items, (key) => (options.dryRun ? tryOne : importOne)(client, key));
+  await printList('keys in the file', COLUMNS, rows(file.items, report.results), options);
+  if (options.dryRun) remark('Nothing was imported.');
+  requireSuccess(options, report);
 }
 
 function rows(keys: readonly KeyLine[], results: readonly Imported[]): Row[] {
@@ -85,4 +81,13 @@ async function importOne(client: AdminClient, { line: _, customer, ...body }: Ke
       return { outcome: 'already there' };
     throw error;
   }
+}
+
+async function tryOne(client: AdminClient, { customer, value, sha256 }: KeyLine): Promise<Imported> {
+  const digest = value === undefined ? sha256 : sha256Hex(value);
+  const [key] = await client.list(KEY, '/admin/v1/keys', { query: { sha256: digest ?? '' } });
+  if (key === undefined) return { outcome: 'would be imported' };
+  return key.customer === customer
+    ? { outcome: 'already there' }
+    : { outcome: 'refused', refusal: 'Another customer has this key already.' };
 }

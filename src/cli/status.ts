@@ -1,4 +1,5 @@
 import { STATUS, type StatusDocument } from '../admin-client/documents.ts';
+import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
@@ -10,7 +11,7 @@ export async function showStatus(options: DocumentOptions): Promise<void> {
   const status = await client.get(STATUS, '/status');
   await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
   const faults = faultsOf(status);
-  if (faults.length > 0) throw new Error(`the gateway is degraded: ${faults.join('; ')}`);
+  if (faults.length > 0) throw new Error(printable(`the gateway is degraded: ${faults.join('; ')}`));
 }
 
 /** What needs an operator, or will on the next restart. An empty list: all is well. */
@@ -26,7 +27,9 @@ export function faultsOf({ config, store, invalidation, upstreams, workers }: St
     ...(store.up && !invalidation.connected ? ['changes of keys and customers are not pushed'] : []),
     ...upstreams.filter(({ up }) => !up).map(({ url, reason }) => `upstream ${url} is out of service (${reason})`),
     ...workers.filter(({ ready }) => !ready).map(({ id }) => `worker ${id} is not ready`),
-    ...(isRefused ? [`the configuration file was refused (${reload.result}): ${reload.error}`] : []),
+    ...(isRefused
+      ? [`the configuration file was refused (${reload.result}): ${reload.error?.replaceAll('\n', '; ')}`]
+      : []),
   ];
 }
 

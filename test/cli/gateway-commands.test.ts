@@ -122,7 +122,7 @@ it('preview ends with 1 for a file that a reload would refuse, after its changes
 
 it('says that an override goes before a number that was set', async () => {
   const created = await tollgate('customers', 'create', 'acme', '--plan', 'starter', '--requests-per-hour', '5');
-  expect(created.stderr).toMatch(/^The limit stays 7 requests an hour: an override .*tollgate explain acme/);
+  expect(created.stderr).toMatch(/^The limit stays 7 requests an hour: an override .*"tollgate explain acme"/);
   expect(created.stdout).toMatch(/^requests_per_hour +5$/m);
   const updated = await tollgate('customers', 'update', 'acme', '--requests-per-hour', '9');
   expect(updated.stderr).toContain('The limit stays 7 requests an hour');

@@ -76,6 +76,18 @@ describe.each(STORES)('over $name', (kind) => {
     expect(body.items.map(({ name }: { name: string }) => name)).toEqual(['first', 'second']);
   });
 
+  it('says as a dry run which keys are there already, and whose', async () => {
+    const [own, taken] = [foreignKey(), foreignKey()];
+    await importFile([`acme,${own},,,`, `globex,${taken},,,`]);
+    const { status, stdout, stderr } = await importFile([`acme,${own},,,`, `acme,,${sha256Hex(taken)},,`], '--dry-run');
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^ +2 +already there +acme/m);
+    expect(stdout).toMatch(/^ +3 +refused +acme/m);
+    expect(stderr).toBe(
+      'Nothing was imported.\nkeys.csv:3: Another customer has this key already.\nAll other lines would be imported.\n',
+    );
+  });
+
   it('imports nothing as a dry run, and says what it would do', async () => {
     const key = foreignKey();
     const { status, stdout, stderr } = await importFile([`acme,${key},,ci,`], '--dry-run');
