@@ -1,3 +1,4 @@
+import { printable } from '../admin-client/printable.ts';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
@@ -17,13 +18,15 @@ export async function checkConfig(file: string, { strict = false, connect = fals
   for (const warning of config.warnings) remark(warning);
   const isRefused = strict && config.warnings.length > 0;
   if (!isRefused) await print(`${file} is valid: ${config.plans.size} plans, ${config.routes.length} routes.\n`);
-  const isConnected = !connect || (await tryConnections(config, strict));
+  const isConnected = !connect || (await isConnectable(config, strict));
   return isRefused || !isConnected ? EXIT.failure : EXIT.success;
 }
 
-async function tryConnections(config: Config, strict: boolean): Promise<boolean> {
-  const { checkConnections } = await import('../connection-checks.ts');
-  const checks = await checkConnections(config);
-  await print(checks.map(({ subject, outcome, text }) => `${subject}: ${outcome}: ${text}\n`).join(''));
-  return checks.every(({ outcome }) => outcome === 'ok' || (outcome === 'warning' && !strict));
+/** Prints a line for each finding. The texts of servers and certificates are theirs. */
+async function isConnectable(config: Config, strict: boolean): Promise<boolean> {
+  const { tryConnections } = await import('../try-connections.ts');
+  const findings = await tryConnections(config);
+  const lines = findings.map(({ subject, outcome, text }) => printable(`${subject}: ${outcome}: ${text}`));
+  await print(`${lines.join('\n')}\n`);
+  return findings.every(({ outcome }) => outcome === 'ok' || (outcome === 'warning' && !strict));
 }

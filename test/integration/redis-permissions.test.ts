@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import { tryStore } from '../../src/store/try-store.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
@@ -84,6 +85,8 @@ it('the permissions that the documentation lists are enough for everything', asy
   await callEverything(store);
   await reindexEverything(redis, store);
   await store.initialise();
+  const found = await tryStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000 });
+  expect(found).toEqual([{ outcome: 'ok', text: expect.stringContaining('all commands permitted') }]);
   const denied = await redis.command('ACL', 'LOG');
   expect(denied).toEqual([]);
 });
@@ -111,4 +114,11 @@ it('the permissions that the documentation lists are enough in a cluster', async
   expect(store.status()).toMatchObject({ up: true, invalidation: 'connected', wiped: false });
   expect(warnings).toEqual([expect.stringContaining('has no records')]);
   for (const node of cluster.nodes) expect(await node.command('ACL', 'LOG')).toEqual([]);
+
+  // The check without a gateway asks each master itself.
+  for (const node of cluster.nodes) await node.command('ACL', 'SETUSER', 'gateway', '-sadd');
+  const findings = await tryStore({ url, keyPrefix: 'tollgate', timeoutMs: 100 });
+  const refusals = findings.filter(({ outcome }) => outcome === 'error').map(({ text }) => text);
+  expect(refusals).toHaveLength(3);
+  for (const text of refusals) expect(text).toMatch(/^master \S+: .*may not run SADD\)/);
 });

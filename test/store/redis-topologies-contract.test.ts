@@ -1,9 +1,9 @@
 /** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { checkStore } from '../../src/store/check-store.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
+import { tryStore } from '../../src/store/try-store.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';
 import { RecordingObserver, storeContract } from './contract.ts';
@@ -37,7 +37,7 @@ async function open(servers: Servers | undefined, observer: StoreObserver) {
 
 test('a check of the store tries each master of a cluster, and the master that the sentinels name', async () => {
   const check = (servers: Servers | undefined) =>
-    checkStore({ url: servers?.url ?? '', keyPrefix: 'test', timeoutMs: 100 });
+    tryStore({ url: servers?.url ?? '', keyPrefix: 'test', timeoutMs: 100 });
   const masters = await check(started.cluster);
   expect(masters.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok']);
   for (const { text } of masters) expect(text).toMatch(/^master 127\.0\.0\.1:\d+: Redis \d/);

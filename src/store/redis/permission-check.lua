@@ -1,7 +1,7 @@
 -- Names the commands that the user of this connection may not run. Redis checks permissions before it refuses writes of a
--- read-only script, so the answer is the same there. KEYS[1] a key that is not there, before and after.
+-- read-only script, so the answer is the same there. KEYS[1] or ARGV[1]: a key that is not there, before and after.
 -- Redis checks permissions before anything else, so what else is wrong with a command does not matter.
-local key = KEYS[1]
+local key = KEYS[1] or ARGV[1]
 local refused = {}
 
 local function isPermitted(name, ...)

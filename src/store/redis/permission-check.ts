@@ -26,7 +26,8 @@ export async function checkPermissions(
   const key = permissionCheckName(keyPrefix);
   const [bySha1, byText] = await Promise.allSettled([
     client.evalsha(NO_SCRIPT_SHA1, 1, key),
-    client.eval(script, 1, key),
+    // As an argument only where nothing is written: so each master of a cluster runs the script, whoever has the key.
+    client.eval(script, readOnly ? 0 : 1, key),
   ]);
   const refused = [bySha1, byText].flatMap((result) => (result.status === 'rejected' ? refusal(result.reason) : []));
   const names = byText.status === 'fulfilled' && Array.isArray(byText.value) ? byText.value.map(String) : [];

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
 import { parseStoreUrl } from '../store-address.ts';
 import type { StoreSettings } from './open-store.ts';
-import { checkRedis } from './redis/check-redis.ts';
+import { tryRedis } from './redis/try-redis.ts';
 
 export interface StoreFinding {
   readonly outcome: 'ok' | 'warning' | 'error';
@@ -16,10 +16,7 @@ export interface StoreFinding {
 const SQLITE_HEADER = 'SQLite format 3\0';
 
 /** Never rejects. `clock`: which the clock of Redis is compared with. */
-export async function checkStore(
-  settings: StoreSettings,
-  clock: Clock = systemClock,
-): Promise<readonly StoreFinding[]> {
+export async function tryStore(settings: StoreSettings, clock: Clock = systemClock): Promise<readonly StoreFinding[]> {
   const address = parseStoreUrl(settings.url);
   switch (address.kind) {
     case 'sqlite':
@@ -27,7 +24,7 @@ export async function checkStore(
     case 'invalid':
       return [{ outcome: 'error', text: address.fault }];
     default:
-      return await checkRedis(address, { ...settings, clock });
+      return await tryRedis(address, { ...settings, clock });
   }
 }
 

@@ -5,7 +5,7 @@ import type { HealthCheckConfig } from './health-checks.ts';
 
 const LONGEST_CONNECT_MS = 5_000;
 
-export interface UpstreamCheckOptions {
+export interface TryUpstreamOptions {
   readonly connectTimeoutMs: number;
   readonly maxHeaderBytes: number;
   readonly healthCheck?: HealthCheckConfig | undefined;
@@ -16,7 +16,7 @@ export interface UpstreamCheckOptions {
  * Connects to an upstream once, with TLS where its URL says so, and sends the health check if there is one. Resolves to
  * what is wrong; undefined: nothing. Takes at most {@link LONGEST_CONNECT_MS}. Never rejects.
  */
-export function checkUpstream(url: URL, options: UpstreamCheckOptions): Promise<string | undefined> {
+export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<string | undefined> {
   const { connectTimeoutMs, maxHeaderBytes, healthCheck, tls } = options;
   const connect = createConnect(url, Math.min(connectTimeoutMs, LONGEST_CONNECT_MS), { tls });
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 /** Tries a Redis without writing anything: for an operator who wants to know whether a gateway could use it. */
 import type { Clock } from '../../clock.ts';
 import type { HostAndPort, RedisAddress } from '../../store-address.ts';
-import type { StoreFinding } from '../check-store.ts';
+import type { StoreFinding } from '../try-store.ts';
 import type { ClientOptions, RedisClient } from './client.ts';
 import { slotMapFrom } from './cluster-slots.ts';
 import { describe, RedisConnection } from './connection.ts';
@@ -15,22 +15,22 @@ const REPLY_TIMEOUT_MS = 2000;
 const CLOCK_DIFFERENCE_MS = 1000;
 const FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS = 7;
 
-export interface RedisCheckOptions extends RedisSecurity {
+export interface TryRedisOptions extends RedisSecurity {
   readonly keyPrefix: string;
   readonly clock: Clock;
 }
 
-/** Checks one server, the master that the sentinels name, or each master of a cluster. Never rejects. */
-export async function checkRedis(address: RedisAddress, options: RedisCheckOptions): Promise<readonly StoreFinding[]> {
+/** Tries one server, the master that the sentinels name, or each master of a cluster. Never rejects. */
+export async function tryRedis(address: RedisAddress, options: TryRedisOptions): Promise<readonly StoreFinding[]> {
   try {
-    if (address.kind !== 'cluster') return await checkAt(serverOptions(address, options), options);
+    if (address.kind !== 'cluster') return await tryServer(serverOptions(address, options), options);
     const { masters, isWhole } = await mastersOf(address, options);
-    const checks = masters.map(async (master) => {
+    const attempts = masters.map(async (master) => {
       const place = `master ${master.host}:${master.port}`;
-      const findings = await checkAt(memberOptions(master, address, options), options).catch(failed);
+      const findings = await tryServer(memberOptions(master, address, options), options).catch(failed);
       return findings.map(({ outcome, text }) => ({ outcome, text: `${place}: ${text}` }));
     });
-    const findings = (await Promise.all(checks)).flat();
+    const findings = (await Promise.all(attempts)).flat();
     return isWhole ? findings : [...findings, { outcome: 'error', text: 'the cluster has slots without a master' }];
   } catch (error) {
     return failed(error);
@@ -42,7 +42,7 @@ function failed(error: unknown): StoreFinding[] {
 }
 
 /** As the first seed knows them that responds. */
-async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: RedisCheckOptions) {
+async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: TryRedisOptions) {
   const faults: unknown[] = [];
   for (const seed of address.seeds) {
     const server = { ...memberOptions(seed, address, options), anyRole: true };
@@ -63,7 +63,7 @@ async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: R
   throw new AggregateError(faults);
 }
 
-function checkAt(server: ClientOptions, options: RedisCheckOptions): Promise<StoreFinding[]> {
+function tryServer(server: ClientOptions, options: TryRedisOptions): Promise<StoreFinding[]> {
   return withRedis(server, options, async (redis) => {
     const { version, maxmemoryPolicy, warnings } = await checkServer(redis);
     const aheadMs = await clockDifferenceMs(redis, options.clock);
@@ -105,7 +105,7 @@ async function clockDifferenceMs(redis: RedisClient, clock: Clock): Promise<numb
 
 async function withRedis<T>(
   { anyRole = false, ...server }: ClientOptions & { readonly anyRole?: boolean },
-  { clock }: RedisCheckOptions,
+  { clock }: TryRedisOptions,
   work: (redis: RedisClient) => Promise<T>,
 ): Promise<T> {
   let reason = 'no connection';

@@ -2,39 +2,39 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from './config/config.ts';
 import { withoutUserInfo } from './config/disclose.ts';
-import { checkStore, type StoreFinding } from './store/check-store.ts';
-import { checkUpstream } from './upstream/check-upstream.ts';
+import { type StoreFinding, tryStore } from './store/try-store.ts';
+import { tryUpstream } from './upstream/try-upstream.ts';
 
 /** Sentinels and members of a cluster are asked one after the other. */
-const LONGEST_STORE_CHECK_MS = 10_000;
+const LONGEST_STORE_TRY_MS = 10_000;
 
-export interface ConnectionCheck extends StoreFinding {
+export interface ConnectionFinding extends StoreFinding {
   /** Such as `store redis://redis:6379`; without secrets. */
   readonly subject: string;
 }
 
 /** Resolves to at least one finding for the store and for each upstream, in this order. Writes nothing, and never rejects. */
-export async function checkConnections(config: Config): Promise<readonly ConnectionCheck[]> {
-  const [store, ...upstreams] = await Promise.all([checkStoreOf(config), ...checkUpstreamsOf(config)]);
+export async function tryConnections(config: Config): Promise<readonly ConnectionFinding[]> {
+  const [store, ...upstreams] = await Promise.all([tryStoreOf(config), ...tryUpstreamsOf(config)]);
   return [...store, ...upstreams];
 }
 
-async function checkStoreOf({ store }: Config): Promise<ConnectionCheck[]> {
+async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
   const subject = `store ${withoutUserInfo(store.url)}`;
-  const late: StoreFinding = { outcome: 'error', text: `no result within ${LONGEST_STORE_CHECK_MS / 1000} s` };
-  const findings = await Promise.race([checkStore(store), setTimeout(LONGEST_STORE_CHECK_MS, [late], { ref: false })]);
+  const late: StoreFinding = { outcome: 'error', text: `no result within ${LONGEST_STORE_TRY_MS / 1000} s` };
+  const findings = await Promise.race([tryStore(store), setTimeout(LONGEST_STORE_TRY_MS, [late], { ref: false })]);
   return findings.map((finding) => ({ subject, ...finding }));
 }
 
-function checkUpstreamsOf({ upstream, limits }: Config): Promise<ConnectionCheck>[] {
+function tryUpstreamsOf({ upstream, limits }: Config): Promise<ConnectionFinding>[] {
   const { target, healthCheck } = upstream;
   if (target.kind === 'sample') {
     return [Promise.resolve({ subject: 'upstream sample', outcome: 'ok', text: 'is started with the gateway' })];
   }
-  return target.urls.map(async (url): Promise<ConnectionCheck> => {
+  return target.urls.map(async (url): Promise<ConnectionFinding> => {
     const subject = `upstream ${url}`;
     const startedMs = performance.now();
-    const fault = await checkUpstream(new URL(url), { ...upstream, maxHeaderBytes: limits.headerBytes });
+    const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: limits.headerBytes });
     if (fault !== undefined) return { subject, outcome: 'error', text: fault };
     const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
     return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
