@@ -157,7 +157,11 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_damaged_records_total',
     type: 'counter',
     help: 'Reads of a key or customer record that another program wrote wrongly; requests that are answered from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
-    labels: { record: '`key` or `customer`', fault: 'a fault of docs/redis.md' },
+    labels: {
+      record: '`key` or `customer`',
+      fault:
+        '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id` or `unreadable_time` of a key, `wrong_type`, `no_plan` or `unbraced_name` of a customer: see docs/redis.md',
+    },
   },
   upstreamUp: {
     name: 'tollgate_upstream_up',

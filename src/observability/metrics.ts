@@ -2,7 +2,8 @@
 import { Counter, Gauge, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import type { ProblemCode } from '../problems/table.ts';
 import type { CustomerUsage } from '../quota/highest-usage.ts';
-import type { StoreObserver, StoreOp } from '../store/store.ts';
+import type { FaultCode } from '../store/record-faults.ts';
+import type { RecordDamage, StoreObserver, StoreOp } from '../store/store.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from './metric-definitions.ts';
 import { collectProcessMetrics } from './process-metrics.ts';
 import { createCounter, createHistogram } from './series.ts';
@@ -40,6 +41,18 @@ export type BrowserUseOutcome = 'allowed' | 'refused';
 /** Why a caller's connection was ended without an answer. */
 export const CUT_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
 export type CutReason = (typeof CUT_REASONS)[number];
+/** What can be wrong with a record that a request needs. */
+const DAMAGES: readonly (readonly [RecordDamage['kind'], FaultCode])[] = [
+  ['key', 'wrong_type'],
+  ['key', 'no_id'],
+  ['key', 'bad_id'],
+  ['key', 'no_customer'],
+  ['key', 'bad_customer_id'],
+  ['key', 'unreadable_time'],
+  ['customer', 'wrong_type'],
+  ['customer', 'no_plan'],
+  ['customer', 'unbraced_name'],
+];
 export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
 export type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
@@ -158,6 +171,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const damagedWindows = createCounter(define.damagedWindows, registry);
   damagedWindows.announce();
   const damagedRecords = createCounter(define.damagedRecords, registry);
+  for (const [kind, fault] of DAMAGES) damagedRecords.announce(kind, fault);
   const configInfo = infoGauge(define.configInfo, registry, { hash: options.configHash });
   infoGauge(define.buildInfo, registry, { version: options.version, node: process.version });
   const configReloads = createCounter(define.configReloads, registry);
