@@ -125,8 +125,11 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
   function standIn(id: string, error: unknown, noted: boolean): Value {
     const entry = held.get(id);
     if (entry === undefined || !(error instanceof StoreUnavailableError)) throw error;
-    // The store answered: what it held before must not outlive its change.
-    if (error instanceof DamagedRecordError) throw error;
+    if (error instanceof DamagedRecordError) {
+      // The store works: what it held before must not outlive its change.
+      if (noted) held.delete(id);
+      throw error;
+    }
     const nowMs = clock.monotonicMs();
     if (noted) entry.failure = { atMs: nowMs, generation };
     if (nowMs - entry.confirmedAtMs >= staleIfErrorMs) throw error;

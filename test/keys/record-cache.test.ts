@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createRecordCache, type RecordCacheOptions } from '../../src/keys/record-cache.ts';
-import { StoreUnavailableError } from '../../src/store/store.ts';
+import { DamagedRecordError, StoreUnavailableError } from '../../src/store/store.ts';
 import { HeldClock } from './held-clock.ts';
 import { HeldReads } from './held-reads.ts';
 
@@ -422,6 +422,20 @@ describe('while the store is away', () => {
     // A rejection that nobody handled would end the process, and fails the test run.
     await source.fail();
     expect(cache.get('a')).toBe(V1);
+  });
+
+  test('a record that has been damaged is no failure of the store: what it was does not stand in for it', async () => {
+    let read: () => Promise<Item> = async () => V1;
+    const { cache, clock } = setUp({ read: () => read() });
+    await cache.get('a');
+    read = async () => {
+      throw new DamagedRecordError('WRONGTYPE');
+    };
+    clock.advance(CACHE_MS);
+    await expect(cache.get('a')).rejects.toBeInstanceOf(DamagedRecordError);
+    expect(cache.size().records).toBe(0);
+    read = async () => V2;
+    expect(await cache.get('a')).toBe(V2);
   });
 
   test('what is no failure of the store is not papered over', async () => {
