@@ -83,14 +83,15 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   const middleware = createProxyMiddleware({
-    target: urls[0], // the relay chooses among all of them
-    pathRewrite: (_path, req) => relayOf(req).approvedPath,
-    // Its own transport and its plugins would follow their own ideas of timeouts, headers and errors.
+    target: urls[0], // required, and not used: the relay chooses among all upstreams
+    pathFilter: () => true,
+    // The default plugins would add their own handling of errors, logs and responses.
     ejectPlugins: true,
     plugins: [
       (proxy) => {
-        proxy.web = async (req) => relayOf(req).start(req.url ?? '');
-        proxy.on('error', () => {}); // it comes by `next` as well; without a listener it would be thrown
+        // Replaces the library's transport; docs/decisions/0009-what-the-chosen-libraries-do.md says why.
+        proxy.web = async (req) => relayOf(req).start();
+        proxy.on('error', () => {}); // `next` gets the error, too; without a listener the event would throw
       },
     ],
   });
@@ -100,8 +101,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     forward(req: IncomingMessage & { [RELAY]?: Relay }, res, request) {
       const relay = new Relay(req, res, request, context);
       req[RELAY] = relay;
-      // The middleware's path filter gives this to `new URL()`, which must never see the caller's text.
-      req.url = '/';
+      // The middleware parses `req.url` unless it is empty. It must not parse what the client sent.
+      req.url = '';
       const giveUp = (error: unknown) => relay.giveUp(error ?? new Error('the proxy middleware declined a request'));
       middleware(req, res, giveUp).catch(giveUp);
     },

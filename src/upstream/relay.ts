@@ -112,7 +112,6 @@ export class Relay implements Exchange, Taker, Timed {
   place: Taker['place'];
   share: Taker['share'];
   #phase: Phase = 'idle';
-  #path = '';
   #upstream: Upstream | undefined;
   #connection: UpstreamConnection | undefined;
   #begun = false;
@@ -139,18 +138,13 @@ export class Relay implements Exchange, Taker, Timed {
     return this.#request.customer;
   }
 
-  get approvedPath(): string {
-    return this.#request.path;
-  }
-
-  /** Sends the request for `path` as soon as there is a connection for it. */
-  start(path: string): void {
+  /** Sends the request as soon as a connection is free. */
+  start(): void {
     if (this.#phase !== 'idle') return;
     if (this.#req.socket.destroyed || this.#res.destroyed) {
       this.#settle({ kind: 'client_gone', ...this.#facts() });
       return;
     }
-    this.#path = path;
     this.#phase = 'waiting';
     this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
     this.#context.callers.watch(this.#req.socket, this);
@@ -178,10 +172,11 @@ export class Relay implements Exchange, Taker, Timed {
       return false;
     }
     const { method = 'GET' } = this.#req;
+    const { path, headers } = this.#request;
     const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
     try {
-      head = requestHead(method, basePath + this.#path, authority, this.#request.headers);
+      head = requestHead(method, basePath + path, authority, headers);
     } catch (error) {
       this.giveUp(error);
       return false;

@@ -60,7 +60,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       clock,
     },
   );
-  relay.start('/');
+  relay.start();
   const [connection] = begun;
   if (connection === undefined) throw new Error('no connection was begun');
   return {
