@@ -24,6 +24,10 @@ export interface RedisClusterServers {
   onMasters(...command: [string, ...(string | number)[]]): Promise<unknown[]>;
   /** Lets another master have the slot of this name, with what is in it, step by step. */
   moveSlot(name: string, steps?: MoveSteps): Promise<void>;
+  /** Starts a master without slots, which every node knows. */
+  addMaster(): Promise<RedisServer>;
+  /** Stops a master that has no slots any more, and makes the others forget it. */
+  removeMaster(master: RedisServer): Promise<void>;
   /** Resolves once nothing of a fault is left. */
   complete(): Promise<void>;
   stop(): Promise<void>;
@@ -46,13 +50,13 @@ export interface ClusterSettings {
 export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<RedisClusterServers> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)];
   if (tls !== undefined) settings.push('--tls-cluster', 'yes');
-  const start = () =>
+  const start = (more: readonly string[] = []) =>
     startRedis({
       highestPort: HIGHEST_PORT,
-      args: [...settings, '--repl-diskless-sync-delay', '0'],
+      args: [...settings, '--repl-diskless-sync-delay', '0', ...more],
       ...(tls !== undefined && { tls }),
     });
-  const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, start));
+  const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, () => start()));
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()));
   };
@@ -119,6 +123,22 @@ export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<
         });
       }
     },
+    async addMaster() {
+      // Otherwise it becomes a replica with the loss of its last slot.
+      const added = await start(['--cluster-allow-replica-migration', 'no']);
+      const known = await running();
+      nodes.push(added);
+      await added.command('CLUSTER', 'MEET', '127.0.0.1', known.port);
+      await eventually('every node knows the new master', () => allKnown(nodes));
+      await eventually('the new master knows the slots', () => isWell(added));
+      return added;
+    },
+    async removeMaster(master) {
+      const id = await idOf(master);
+      nodes.splice(nodes.indexOf(master), 1);
+      await master.stop();
+      for (const node of nodes) await node.command('CLUSTER', 'FORGET', id);
+    },
     complete: () => complete(nodes),
     stop,
   };
@@ -137,11 +157,7 @@ async function form(nodes: readonly RedisServer[]): Promise<void> {
     await node.command('CLUSTER', 'ADDSLOTS', ...slots);
   }
   for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', first.port);
-  for (const node of nodes) {
-    await eventually('each member knows all', async () => {
-      return (await infoField(node, 'CLUSTER', 'cluster_known_nodes')) === String(nodes.length);
-    });
-  }
+  await eventually('every node knows all others', () => allKnown(nodes));
   for (const [index, node] of nodes.entries()) {
     const master = nodes[index - MASTERS];
     if (master !== undefined) await replicate(node, master);
@@ -175,6 +191,11 @@ async function idOf(node: RedisServer): Promise<string> {
 async function isWell(node: RedisServer): Promise<boolean> {
   const state = await infoField(node, 'CLUSTER', 'cluster_state').catch(() => undefined);
   return state === 'ok';
+}
+
+async function allKnown(nodes: readonly RedisServer[]): Promise<boolean> {
+  const counts = await Promise.all(nodes.map((node) => infoField(node, 'CLUSTER', 'cluster_known_nodes')));
+  return counts.every((count) => count === String(nodes.length));
 }
 
 async function infoField(node: RedisServer, command: string, name: string): Promise<string | undefined> {
