@@ -49,7 +49,7 @@ test('the slots of a cluster are those of its masters, and a member without a ho
     '10.0.0.9:7001',
     '10.0.0.9:7001',
   ]);
-  expect([...map.members.keys()]).toEqual(['10.0.0.1:7000', '10.0.0.3:7002', '10.0.0.9:7001']);
+  expect([...map.nodes.keys()]).toEqual(['10.0.0.1:7000', '10.0.0.3:7002', '10.0.0.9:7001']);
 });
 
 test('a layout is the same however it is told, and another one when a slot is elsewhere', () => {

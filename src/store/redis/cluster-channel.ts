@@ -1,4 +1,4 @@
-/** One kind of connection to every master of a cluster, as one channel. */
+/** A channel over one connection to every master of a cluster, all with the same role. */
 import { type Clock, systemScheduler } from '../../clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../store.ts';
 import type { RedisChannel, WalkPlan } from './channel.ts';
@@ -7,20 +7,21 @@ import { digestOf, ownSlotsFrom, slotOf } from './cluster-slots.ts';
 import { describe, type RedisConnection, withoutArguments } from './connection.ts';
 import { RoutedClient, type Router } from './routed-client.ts';
 
-export interface ClusterMembers extends Router {
+/** The cluster as it is known now, and its connections of one role. */
+export interface ClusterConnections extends Router {
   /** Every slot has a master. */
-  readonly whole: boolean;
+  readonly isComplete: boolean;
+  /** A digest of which master holds which slots. */
   readonly layout: string;
-  /** In the order of their addresses. */
+  /** Sorted by address. */
   readonly masters: readonly RedisConnection[];
-  /** Why the cluster is not known, in words for operators. */
+  /** Why the slots could not be read, for operators. */
   readonly lossReason: string | undefined;
 }
 
 export interface ClusterChannelOptions {
-  /** Its connections of this kind. */
-  readonly members: ClusterMembers;
-  /** Operations that take longer reject; without it they end with the connections. */
+  readonly connections: ClusterConnections;
+  /** Operations that take longer reject. Without it, they reject only when a connection closes. */
   readonly commandTimeoutMs?: number;
   readonly clock: Clock;
   readonly observer: StoreObserver;
@@ -33,51 +34,52 @@ export class ClusterChannel implements RedisChannel {
 
   constructor(options: ClusterChannelOptions) {
     this.#options = options;
-    this.client = new RoutedClient(options.members);
+    this.client = new RoutedClient(options.connections);
   }
 
   get servers(): readonly RedisChannel[] {
-    return this.#options.members.masters;
+    return this.#options.connections.masters;
   }
 
   /**
-   * Each master is asked for its own slots: of those it is the first to know. The one that is giving a slot away comes
-   * first. That is an order for slots that move one after the other, as Redis' own tools move them, and none for two
-   * masters that give each other slots at the same time.
+   * Asks each master for its own slots, because it knows about those before the other nodes. Masters with a migrating slot
+   * come first. That order is right while slots move one after the other, as Redis' own tools move them. It does not cover
+   * two masters that send each other slots at the same time.
    */
   async planWalk(op: StoreOp): Promise<WalkPlan> {
-    const { masters } = this.#options.members;
-    const asked = masters.map(async (server) => {
+    const { masters } = this.#options.connections;
+    const asking = masters.map(async (server) => {
       const nodes = await server.run(op, (redis) => redis.cluster('NODES'));
       return { server, ...ownSlotsFrom(nodes) };
     });
-    const held = await Promise.all(asked);
-    if (held.length === 0) throw new StoreUnavailableError('not connected to Redis: no master is known');
+    const answers = await Promise.all(asking);
+    if (answers.length === 0) throw new StoreUnavailableError('not connected to Redis: no master is known');
     return {
-      servers: held.toSorted((a, b) => Number(b.givesAway) - Number(a.givesAway)).map(({ server }) => server),
-      layout: digestOf(held.map(({ slots }) => slots)),
+      servers: answers.toSorted((a, b) => Number(b.isMigrating) - Number(a.isMigrating)).map(({ server }) => server),
+      layout: digestOf(answers.map(({ slots }) => slots)),
     };
   }
 
   get sessions(): string | undefined {
-    const { whole, masters, layout } = this.#options.members;
-    if (!whole || !masters.every(({ connected }) => connected)) return undefined;
+    const { isComplete, masters, layout } = this.#options.connections;
+    if (!isComplete || !masters.every(({ connected }) => connected)) return undefined;
     return [layout, ...masters.map(({ session }) => session)].join();
   }
 
   isUsable(name?: string): boolean {
-    const { whole, masters } = this.#options.members;
-    return name === undefined ? whole && masters.every(({ usable }) => usable) : this.#holderOf(name)?.usable === true;
+    const { isComplete, masters } = this.#options.connections;
+    if (name !== undefined) return this.#connectionFor(name)?.usable === true;
+    return isComplete && masters.every(({ usable }) => usable);
   }
 
   sessionOf(name: string): number {
-    return this.#holderOf(name)?.session ?? Number.NaN;
+    return this.#connectionFor(name)?.session ?? Number.NaN;
   }
 
   async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
-    const { members, clock, observer } = this.#options;
-    if (members.masters.length === 0) {
-      throw new StoreUnavailableError(`not connected to Redis: ${members.lossReason ?? 'the cluster is being asked'}`);
+    const { connections, clock, observer } = this.#options;
+    if (connections.masters.length === 0) {
+      throw new StoreUnavailableError(`not connected to Redis: ${connections.lossReason ?? 'no slots were read yet'}`);
     }
     const startedMs = clock.monotonicMs();
     const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
@@ -86,7 +88,7 @@ export class ClusterChannel implements RedisChannel {
       observer.called(op, seconds(), false);
       return result;
     } catch (error) {
-      // What could not be sent at all is no call.
+      // A command that was not sent is not a call.
       if (error instanceof StoreUnavailableError) throw error;
       observer.called(op, seconds(), true);
       withoutArguments(error);
@@ -98,7 +100,7 @@ export class ClusterChannel implements RedisChannel {
     return this.#inTime(operation(this.client));
   }
 
-  /** Each command has a deadline of its own on its connection; an operation of several must not add them up. */
+  /** One deadline for the whole operation: each of its commands has its own deadline, and redirections add commands. */
   #inTime<T>(result: Promise<T>): Promise<T> {
     const { commandTimeoutMs } = this.#options;
     if (commandTimeoutMs === undefined) return result;
@@ -108,9 +110,9 @@ export class ClusterChannel implements RedisChannel {
     });
   }
 
-  #holderOf(name: string): RedisConnection | undefined {
+  #connectionFor(name: string): RedisConnection | undefined {
     try {
-      return this.#options.members.holderOf(slotOf(name));
+      return this.#options.connections.connectionFor(slotOf(name));
     } catch {
       return undefined;
     }

@@ -1,22 +1,23 @@
-/** How a Redis Cluster divides names: each hashes to a slot, and each slot has one master. */
+/** Redis Cluster slots: the slot that a name hashes to, and the master that holds each slot. */
 import { hash } from 'node:crypto';
 import type { HostAndPort } from '../../store-address.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 export const SLOTS = 16_384;
+/** Hexadecimal digits. */
 const LAYOUT_LENGTH = 8;
-/** Address, flags, master, ping, pong, epoch and link of a line of CLUSTER NODES, after its id. */
+/** Fields of a line of CLUSTER NODES between the id and the slots: address, flags, master, ping, pong, epoch, link. */
 const FIELDS_BEFORE_SLOTS = 7;
-const SLOTS_OF_A_PART = 256;
+const SLOTS_PER_PART = 256;
 
-/** CRC-16/XMODEM by byte. */
+/** CRC-16/XMODEM of each byte. */
 const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit += 1) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
   return crc & 0xffff;
 });
 
-/** Of what stands in the first pair of braces, where there is something, else of the whole name. */
+/** Returns a name's slot: by its hash tag (the text in the first pair of braces, unless empty), else by the whole name. */
 export function slotOf(name: string): number {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);
@@ -26,15 +27,15 @@ export function slotOf(name: string): number {
   return crc % SLOTS;
 }
 
-/** Slots in pieces so small that each master holds whole ones. */
+/** Returns the part that a slot is in. Parts are so small that every master holds whole ones. */
 export function partOf(slot: number): number {
-  return Math.floor(slot / SLOTS_OF_A_PART);
+  return Math.floor(slot / SLOTS_PER_PART);
 }
 
-/** For each part the first number that hashes into it, for names to be put there. */
+/** For each part, a hash tag that puts a name into it: the smallest number whose slot is in the part. */
 export const PART_TAGS: readonly string[] = (() => {
   const tags: string[] = [];
-  for (let number = 0, found = 0; found < SLOTS / SLOTS_OF_A_PART; number += 1) {
+  for (let number = 0, found = 0; found < SLOTS / SLOTS_PER_PART; number += 1) {
     const part = partOf(slotOf(String(number)));
     if (tags[part] !== undefined) continue;
     tags[part] = String(number);
@@ -43,44 +44,47 @@ export const PART_TAGS: readonly string[] = (() => {
   return tags;
 })();
 
-/** Which master holds each slot, as one member of the cluster sees it. */
+/** Which master holds each slot, as one node of the cluster reports it. */
 export interface SlotMap {
-  /** Addresses by slot; undefined where nobody holds it. */
+  /** Addresses by slot; undefined for a slot without a master. */
   readonly masters: readonly (string | undefined)[];
   /** Masters and replicas, by address. */
-  readonly members: ReadonlyMap<string, HostAndPort>;
+  readonly nodes: ReadonlyMap<string, HostAndPort>;
 }
 
 /**
- * The reply to CLUSTER SLOTS. `asked`: the host that gave it, which is meant where it names none.
+ * Parses the reply to CLUSTER SLOTS. `askedHost`: the host of the node that replied, for nodes whose host it leaves out.
  * @throws UnexpectedReplyError
  */
-export function slotMapFrom(reply: unknown, asked: string): SlotMap {
+export function slotMapFrom(reply: unknown, askedHost: string): SlotMap {
   if (!Array.isArray(reply)) throw new UnexpectedReplyError('CLUSTER SLOTS');
   const masters: (string | undefined)[] = new Array(SLOTS).fill(undefined);
-  const members = new Map<string, HostAndPort>();
+  const nodes = new Map<string, HostAndPort>();
   for (const range of reply) {
     if (!Array.isArray(range)) throw new UnexpectedReplyError('CLUSTER SLOTS');
     const [first, last, ...servers] = range;
     if (!isSlot(first) || !isSlot(last) || servers.length === 0) throw new UnexpectedReplyError('CLUSTER SLOTS');
-    const found = servers.map((server) => memberFrom(server, asked));
-    for (const member of found) members.set(addressOf(member), member);
+    const found = servers.map((server) => nodeFrom(server, askedHost));
+    for (const node of found) nodes.set(addressOf(node), node);
     const [master] = found;
     if (master !== undefined) masters.fill(addressOf(master), first, last + 1);
   }
-  return { masters, members };
+  return { masters, nodes };
 }
 
 export function addressOf({ host, port }: HostAndPort): string {
   return `${host}:${port}`;
 }
 
-/** Where another member sends us. The host is left out when it is the one that was asked. */
+/**
+ * Where a node redirects a command to, which it has not run. An empty host stands for the host of that node.
+ * `try again`: of several names in a migrating slot, some have moved already.
+ */
 export type Redirection =
   | { readonly kind: 'moved' | 'ask'; readonly host: string; readonly port: number }
   | { readonly kind: 'try again' };
 
-/** Undefined for every other error. What was redirected has not run. */
+/** Returns undefined for every other error. */
 export function redirectionFrom(error: unknown): Redirection | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error.message.startsWith('TRYAGAIN ')) return { kind: 'try again' };
@@ -88,7 +92,7 @@ export function redirectionFrom(error: unknown): Redirection | undefined {
   return kind === undefined ? undefined : { kind: kind === 'ASK' ? 'ask' : 'moved', host, port: Number(port) };
 }
 
-/** The same for the same masters with the same slots. */
+/** Returns a digest of which master holds which slots. */
 export function layoutOf({ masters }: SlotMap): string {
   const starts = masters.flatMap((master, slot) =>
     master === masters[slot - 1] && slot > 0 ? [] : [`${slot} ${master}`],
@@ -101,22 +105,22 @@ export function digestOf(parts: readonly string[]): string {
 }
 
 /**
- * What the member that gave this reply to CLUSTER NODES says of itself: its id and slots, those that it is giving away or
- * taking over included.
+ * Reads from the reply to CLUSTER NODES what the replying node says about itself. `slots`: its id and its slots, including
+ * migrating and importing ones.
  * @throws UnexpectedReplyError
  */
-export function ownSlotsFrom(reply: unknown): { readonly slots: string; readonly givesAway: boolean } {
+export function ownSlotsFrom(reply: unknown): { readonly slots: string; readonly isMigrating: boolean } {
   const [id, ...fields] = (typeof reply === 'string' && /^(.*\bmyself\b.*)$/m.exec(reply)?.[1]?.split(' ')) || [];
   if (id === undefined) throw new UnexpectedReplyError('CLUSTER NODES');
   const slots = fields.slice(FIELDS_BEFORE_SLOTS);
-  return { slots: [id, ...slots].join(' '), givesAway: slots.some((slot) => slot.includes('->-')) };
+  return { slots: [id, ...slots].join(' '), isMigrating: slots.some((slot) => slot.includes('->-')) };
 }
 
-function memberFrom(server: unknown, asked: string): HostAndPort {
+function nodeFrom(server: unknown, askedHost: string): HostAndPort {
   const [host, port]: unknown[] = Array.isArray(server) ? server : [];
   if (typeof port !== 'number') throw new UnexpectedReplyError('CLUSTER SLOTS');
-  // "?" stands for a host name that the member was told to give and does not know.
-  return { host: typeof host === 'string' && host !== '' && host !== '?' ? host : asked, port };
+  // A node that must announce a host name and has none announces "?".
+  return { host: typeof host === 'string' && host !== '' && host !== '?' ? host : askedHost, port };
 }
 
 function isSlot(value: unknown): value is number {

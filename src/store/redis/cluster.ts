@@ -1,11 +1,11 @@
 /**
- * A Redis Cluster: which masters there are and which slots each holds, and our connections to each of them.
+ * A Redis Cluster: its masters, the slots of each, and our connections to them.
  *
- * A member is asked for the slots every second, at once when another one says that a slot has moved, and more often while
- * a master is missing. Any member may know less than another, so while something is wrong each is asked in turn.
+ * The slots are read from one node every second, at once after MOVED, and every 200 ms while a master is unavailable. Nodes
+ * can have stale slots, so each read begins with another node.
  *
- * Each master has its own connections, its own push of changes and its own sessions, all as a single Redis has them. When
- * a slot moves, nobody has been told of what was changed in it meanwhile: that is an invalidation of everything.
+ * Each master has its own connections, push of changes and sessions, exactly as a single Redis has them. Changes made in a
+ * slot while it moves are not pushed, so a new assignment of slots invalidates everything.
  */
 import type { Clock } from '../../clock.ts';
 import type { HostAndPort } from '../../store-address.ts';
@@ -16,21 +16,21 @@ import { addressOf, layoutOf, type SlotMap, slotMapFrom } from './cluster-slots.
 import { describe, type RedisConnection } from './connection.ts';
 import type { InvalidationPush } from './invalidation-push.ts';
 
-const LOOK_MS = 1000;
-const LOOK_AGAIN_MS = 200;
+const REFRESH_MS = 1000;
+const UNHEALTHY_REFRESH_MS = 200;
 
-/** `members`: for asking who is there. */
+/** What a connection is for. `members`: short-lived, to read the slots while no master is connected. */
 export type Role = 'records' | 'windows' | 'push' | 'walks' | 'members';
 
 export interface RedisClusterOptions {
   readonly seeds: readonly HostAndPort[];
-  /** A connection that is not open yet. */
-  readonly connection: (role: Role, member: HostAndPort) => RedisConnection;
+  /** Creates a connection without opening it. */
+  readonly connection: (role: Role, node: HostAndPort) => RedisConnection;
   readonly push: (records: RedisConnection, subscriber: RedisConnection) => InvalidationPush;
   readonly timeoutsMs: { readonly records: number; readonly walks: number };
   readonly clock: Clock;
   readonly observer: StoreObserver;
-  /** Called whenever what can be reached may have changed, and with the reason whenever something failed. */
+  /** Called whenever the set of usable masters may have changed; with the reason after a failure. */
   readonly onChange: (failure?: string) => void;
 }
 
@@ -52,22 +52,23 @@ export class RedisCluster {
   readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
   readonly #options: RedisClusterOptions;
   readonly #listeners = new InvalidationListeners();
-  /** By address, in the order of the addresses. */
+  /** By address, sorted by address. */
   #masters: ReadonlyMap<string, Master> = new Map();
   #slots: (string | undefined)[] = [];
   /** Every slot has a master. */
-  #whole = false;
-  #members: readonly HostAndPort[];
+  #isComplete = false;
+  /** Seeds, masters and replicas. */
+  #nodes: readonly HostAndPort[];
   #layout = '';
   #lossReason: string | undefined;
-  #turn = 0;
-  #looking: Promise<void> | undefined;
-  #nextLook: NodeJS.Timeout | undefined;
+  #refreshes = 0;
+  #refreshing: Promise<void> | undefined;
+  #nextRefresh: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: RedisClusterOptions) {
     this.#options = options;
-    this.#members = options.seeds;
+    this.#nodes = options.seeds;
     const { timeoutsMs } = options;
     this.records = this.#channel('records', timeoutsMs.records);
     this.windows = this.#channel('windows');
@@ -75,16 +76,16 @@ export class RedisCluster {
     this.push = this.#pushOfAll();
   }
 
-  /** Settles with the first attempt, whatever came of it. */
+  /** Resolves after the first attempt to connect, successful or not. */
   async open(): Promise<void> {
-    await this.#look();
+    await this.#refresh();
     await Promise.all([...this.#masters.values()].map(({ opened }) => opened));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#nextLook);
-    await this.#looking;
+    clearTimeout(this.#nextRefresh);
+    await this.#refreshing;
     await Promise.all([...this.#masters.values()].map(closeMaster));
   }
 
@@ -99,9 +100,9 @@ export class RedisCluster {
       clock,
       observer,
       ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
-      members: {
-        get whole() {
-          return cluster.#whole;
+      connections: {
+        get isComplete() {
+          return cluster.#isComplete;
         },
         get layout() {
           return cluster.#layout;
@@ -112,9 +113,9 @@ export class RedisCluster {
         get masters() {
           return [...cluster.#masters.values()].map((master) => master[role]);
         },
-        holderOf: (slot) => this.#holderOf(slot)[role],
-        connectionTo: async (slot, host, port) => (await this.#masterAt(slot, host, port))[role],
-        moved: (slot, host, port) => this.#moved(slot, host, port),
+        connectionFor: (slot) => this.#masterOf(slot)[role],
+        connectionToImporter: async (slot, host, port) => (await this.#masterAt(slot, host, port))[role],
+        slotMoved: (slot, host, port) => this.#moved(slot, host, port),
       },
     });
   }
@@ -124,7 +125,7 @@ export class RedisCluster {
     const pushes = () => [...this.#masters.values()].map(({ push }) => push);
     return {
       get connected() {
-        return cluster.#whole && pushes().every(({ connected }) => connected);
+        return cluster.#isComplete && pushes().every(({ connected }) => connected);
       },
       subscribe: this.#listeners.subscribe,
       tend: () => {
@@ -139,7 +140,7 @@ export class RedisCluster {
     };
   }
 
-  #holderOf(slot: number): Master {
+  #masterOf(slot: number): Master {
     const address = this.#slots[slot];
     const master = address === undefined ? undefined : this.#masters.get(address);
     if (master === undefined) {
@@ -149,54 +150,57 @@ export class RedisCluster {
   }
 
   async #masterAt(slot: number, host: string, port: number): Promise<Master> {
-    const member = { host: host || this.#holderOf(slot).host, port };
-    if (!this.#masters.has(addressOf(member))) this.#addMasters([member]);
-    const master = this.#masters.get(addressOf(member));
-    if (master === undefined) throw new StoreUnavailableError('not connected to Redis: the cluster is being left');
+    const node = { host: host || this.#masterOf(slot).host, port };
+    if (!this.#masters.has(addressOf(node))) this.#addMasters([node]);
+    const master = this.#masters.get(addressOf(node));
+    if (master === undefined) throw new StoreUnavailableError('not connected to Redis: the store is being closed');
     await master.opened;
     return master;
   }
 
-  /** The others are told of the new holder by its first commands; this one knows, and asks for the rest. */
+  /** Assigns the slot without waiting for the refresh: other nodes may not know about the move yet. */
   async #moved(slot: number, host: string, port: number): Promise<void> {
-    const member = { host: host || this.#holderOf(slot).host, port };
-    await this.#masterAt(slot, member.host, port);
-    this.#slots[slot] = addressOf(member);
-    void this.#look();
+    const node = { host: host || this.#masterOf(slot).host, port };
+    await this.#masterAt(slot, node.host, port);
+    this.#slots[slot] = addressOf(node);
+    void this.#refresh();
   }
 
-  /** One at a time. Never rejects. */
-  #look(): Promise<void> {
+  /** Reads the slots and plans the next refresh; one at a time. Never rejects. */
+  #refresh(): Promise<void> {
     if (this.#closed) return Promise.resolve();
-    this.#looking ??= this.#ask().finally(() => {
-      this.#looking = undefined;
-      clearTimeout(this.#nextLook);
+    this.#refreshing ??= this.#readSlots().finally(() => {
+      this.#refreshing = undefined;
+      clearTimeout(this.#nextRefresh);
       if (this.#closed) return;
-      this.#nextLook = setTimeout(() => void this.#look(), this.#healthy ? LOOK_MS : LOOK_AGAIN_MS).unref();
+      this.#nextRefresh = setTimeout(
+        () => void this.#refresh(),
+        this.#healthy ? REFRESH_MS : UNHEALTHY_REFRESH_MS,
+      ).unref();
     });
-    return this.#looking;
+    return this.#refreshing;
   }
 
-  async #ask(): Promise<void> {
-    this.#turn += 1;
-    const masters = inTurn([...this.#masters.values()], this.#turn);
+  async #readSlots(): Promise<void> {
+    this.#refreshes += 1;
+    const masters = rotated([...this.#masters.values()], this.#refreshes);
     for (const { host, walks } of masters.filter(({ walks: connection }) => connection.usable)) {
-      if (await this.#askOn(walks, host)) return;
+      if (await this.#readSlotsFrom(walks, host)) return;
     }
-    for (const member of inTurn(this.#members, this.#turn)) {
+    for (const node of rotated(this.#nodes, this.#refreshes)) {
       if (this.#closed) return;
-      const connection = this.#options.connection('members', member);
+      const connection = this.#options.connection('members', node);
       await connection.open();
-      const answered = await this.#askOn(connection, member.host);
+      const wasRead = await this.#readSlotsFrom(connection, node.host);
       await connection.close();
-      if (answered) return;
+      if (wasRead) return;
     }
     this.#options.onChange(this.#lossReason);
   }
 
-  async #askOn(connection: RedisConnection, host: string): Promise<boolean> {
+  async #readSlotsFrom(connection: RedisConnection, host: string): Promise<boolean> {
     try {
-      this.#learn(slotMapFrom(await connection.attempt((redis) => redis.cluster('SLOTS')), host));
+      this.#apply(slotMapFrom(await connection.attempt((redis) => redis.cluster('SLOTS')), host));
       this.#lossReason = undefined;
       return true;
     } catch (error) {
@@ -205,54 +209,55 @@ export class RedisCluster {
     }
   }
 
-  #learn(map: SlotMap): void {
+  #apply(map: SlotMap): void {
     if (this.#closed) return;
     const layout = layoutOf(map);
     this.#slots = [...map.masters];
-    this.#whole = !map.masters.includes(undefined);
+    this.#isComplete = !map.masters.includes(undefined);
     if (layout === this.#layout) return;
     const isFirst = this.#layout === '';
     this.#layout = layout;
-    const holders = new Set(map.masters);
+    const holding = new Set(map.masters);
     const { seeds } = this.#options;
-    this.#members = [...new Map([...map.members, ...seeds.map((seed) => [addressOf(seed), seed] as const)]).values()];
-    this.#addMasters([...map.members].flatMap(([address, member]) => (holders.has(address) ? [member] : [])));
-    this.#dropMasters(holders);
+    this.#nodes = [...new Map([...map.nodes, ...seeds.map((seed) => [addressOf(seed), seed] as const)]).values()];
+    this.#addMasters([...map.nodes].flatMap(([address, node]) => (holding.has(address) ? [node] : [])));
+    this.#dropMastersExcept(holding);
     if (!isFirst) this.#listeners.emit({ kind: 'all' });
     this.#options.onChange();
   }
 
-  #addMasters(members: readonly HostAndPort[]): void {
+  #addMasters(nodes: readonly HostAndPort[]): void {
     if (this.#closed) return;
-    const added = members.filter((member) => !this.#masters.has(addressOf(member)));
-    const masters = [...this.#masters, ...added.map((member) => [addressOf(member), this.#connect(member)] as const)];
+    const added = nodes.filter((node) => !this.#masters.has(addressOf(node)));
+    const masters = [...this.#masters, ...added.map((node) => [addressOf(node), this.#connect(node)] as const)];
     this.#masters = new Map(masters.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  #dropMasters(holders: ReadonlySet<string | undefined>): void {
-    const gone = [...this.#masters].filter(([address]) => !holders.has(address));
-    this.#masters = new Map([...this.#masters].filter(([address]) => holders.has(address)));
+  #dropMastersExcept(holding: ReadonlySet<string | undefined>): void {
+    const gone = [...this.#masters].filter(([address]) => !holding.has(address));
+    this.#masters = new Map([...this.#masters].filter(([address]) => holding.has(address)));
     for (const [, master] of gone) void closeMaster(master);
   }
 
-  #connect(member: HostAndPort): Master {
+  #connect(node: HostAndPort): Master {
     const { connection, push: newPush } = this.#options;
-    const records = connection('records', member);
-    const windows = connection('windows', member);
-    const subscriber = connection('push', member);
-    const walks = connection('walks', member);
+    const records = connection('records', node);
+    const windows = connection('windows', node);
+    const subscriber = connection('push', node);
+    const walks = connection('walks', node);
     this.records.client.prepare(records.client);
     this.windows.client.prepare(windows.client);
     this.walks.client.prepare(walks.client);
     const push = newPush(records, subscriber);
     push.subscribe((invalidation) => this.#listeners.emit(invalidation));
     const opened = Promise.all([records, windows, subscriber, walks].map((each) => each.open()));
-    return { host: member.host, records, windows, walks, subscriber, push, opened };
+    return { host: node.host, records, windows, walks, subscriber, push, opened };
   }
 }
 
-function inTurn<Item>(items: readonly Item[], turn: number): readonly Item[] {
-  const first = items.length === 0 ? 0 : turn % items.length;
+/** Returns the items beginning with another one for each count. */
+function rotated<Item>(items: readonly Item[], count: number): readonly Item[] {
+  const first = items.length === 0 ? 0 : count % items.length;
   return [...items.slice(first), ...items.slice(0, first)];
 }
 

@@ -1,9 +1,8 @@
 /**
- * A client of a cluster: each command goes to the master that holds its first name, on that master's own connection.
+ * A client for a cluster: sends each command to the master that holds its first name, on our own connection to that master.
  *
- * ioredis has a cluster client, and it is not this one: it sends commands again after a connection was lost, which may
- * have run, and it does not say on which connection. Here a command is sent again only when a member answered that it did
- * not run it (MOVED, ASK, TRYAGAIN).
+ * A command is sent again only after a node replied that it did not run it (MOVED, ASK, TRYAGAIN). Why this is not ioredis's
+ * cluster client: docs/decisions/0011-routing-in-a-cluster-is-our-own.md.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command as RedisCommand } from 'ioredis';
@@ -11,18 +10,21 @@ import { type BatchReply, type Command, RedisClient } from './client.ts';
 import { type Redirection, redirectionFrom, slotOf } from './cluster-slots.ts';
 import type { RedisConnection } from './connection.ts';
 
-/** A name may be moved once more while it is looked for. */
+/** A slot can move again while a command is redirected. */
 const MAX_REDIRECTIONS = 5;
-/** Of several names in a slot that is being moved, some are here and some there; in a moment all are there. */
+/** Wait after TRYAGAIN: the names of a command are on two masters while their slot migrates. */
 const TRY_AGAIN_MS = 20;
 
 export interface Router {
-  /** @throws StoreUnavailableError when nobody is known to hold the slot. */
-  holderOf(slot: number): RedisConnection;
-  /** The connection to the member that takes the slot over, once it was tried. No host: that of the slot's holder. */
-  connectionTo(slot: number, host: string, port: number): Promise<RedisConnection>;
-  /** Resolves when it is known who holds the slot now. No host: that of the one that held it. */
-  moved(slot: number, host: string, port: number): Promise<void>;
+  /** Returns the connection to the slot's master. @throws StoreUnavailableError when no master is known. */
+  connectionFor(slot: number): RedisConnection;
+  /**
+   * Resolves to the connection to the node that imports the slot, after the first attempt to connect. An empty host stands
+   * for the host of the slot's master.
+   */
+  connectionToImporter(slot: number, host: string, port: number): Promise<RedisConnection>;
+  /** Assigns the slot to another master. Resolves after the first attempt to connect. Empty host: as above. */
+  slotMoved(slot: number, host: string, port: number): Promise<void>;
 }
 
 interface Script {
@@ -37,12 +39,12 @@ export class RoutedClient extends RedisClient {
   readonly #scripts = new Map<string, Script>();
 
   constructor(router: Router) {
-    // Never connected itself.
+    // This client only provides the methods; it never connects.
     super({ lazyConnect: true, protocol: 2, enableOfflineQueue: false });
     this.#router = router;
   }
 
-  /** Defines on the client of a connection what was defined here. */
+  /** Defines the scripts on the client of a new connection. */
   prepare(redis: RedisClient): void {
     for (const [name, script] of this.#scripts) redis.defineCommand(name, script);
   }
@@ -55,43 +57,44 @@ export class RoutedClient extends RedisClient {
       return this.#send(
         String(flat[0]),
         (redis) => defined(redis, name, flat),
-        // By its text: what loads a script that is not there would come without ASKING.
+        // EVAL, not EVALSHA: ioredis would retry a missing script without ASKING.
         (redis) => redis.eval(lua, numberOfKeys, ...flat),
       );
     };
     Object.defineProperty(this, name, { value: run });
   }
 
-  /** What every method of ioredis ends in. */
+  /** Every method of ioredis sends its command through this one. */
   override sendCommand(command: RedisCommand): Promise<unknown> {
     const [key] = command.getKeys();
-    if (key === undefined) return Promise.reject(new Error(`${command.name} has no name to be routed by`));
+    if (key === undefined)
+      return Promise.reject(new Error(`${command.name} has no name, so no master can be chosen for it`));
     const { name, args } = command;
     const call: Call<unknown> = async (redis) =>
       redis.sendCommand(new RedisCommand(name, [...args], { replyEncoding: 'utf8' }));
     return this.#send(String(key), call, call);
   }
 
-  /** In order for each member. A member that is away fails its own commands only. */
+  /** Keeps the order of commands per master. An unavailable master fails only its own commands. */
   override async batch(commands: readonly Command[]): Promise<readonly BatchReply[]> {
     const replies: BatchReply[] = new Array(commands.length);
     const groups = new Map<RedisConnection, number[]>();
     for (const [index, command] of commands.entries()) {
       try {
-        const holder = this.#router.holderOf(slotOf(nameOf(command)));
-        const group = groups.get(holder);
-        if (group === undefined) groups.set(holder, [index]);
+        const connection = this.#router.connectionFor(slotOf(nameOf(command)));
+        const group = groups.get(connection);
+        if (group === undefined) groups.set(connection, [index]);
         else group.push(index);
       } catch (error) {
         replies[index] = failed(error);
       }
     }
-    const send = async ([holder, indices]: [RedisConnection, number[]]) => {
+    const send = async ([connection, indices]: [RedisConnection, number[]]) => {
       const own = commands.filter((_, index) => indices.includes(index));
-      const answers = await holder
+      const ownReplies = await connection
         .attempt((redis) => redis.batch(own))
         .catch((error: unknown) => own.map(() => failed(error)));
-      for (const [i, index] of indices.entries()) replies[index] = answers[i] ?? failed(new Error('no reply'));
+      for (const [i, index] of indices.entries()) replies[index] = ownReplies[i] ?? failed(new Error('no reply'));
     };
     await Promise.all([...groups].map(send));
     const redirected = commands.map(async (command, index) => {
@@ -103,37 +106,38 @@ export class RoutedClient extends RedisClient {
     return replies;
   }
 
-  /** Sent in the turn of the call, so that whoever asks for the session in the same turn gets the right one. */
+  /** Sends synchronously, so that a session that is read in the same turn of the event loop is the one that was used. */
   async #send<T>(name: string, call: Call<T>, askingCall: Call<T>): Promise<T> {
     const slot = slotOf(name);
-    let send = () => this.#router.holderOf(slot).attempt(call);
+    let send = () => this.#router.connectionFor(slot).attempt(call);
     for (let redirections = 0; ; redirections += 1) {
       try {
         return await send();
       } catch (error) {
         const redirection = redirectionFrom(error);
         if (redirection === undefined || redirections === MAX_REDIRECTIONS) throw error;
-        send = await this.#follow(redirection, slot, call, askingCall);
+        send = await this.#redirected(redirection, slot, call, askingCall);
       }
     }
   }
 
-  async #follow<T>(redirection: Redirection, slot: number, call: Call<T>, askingCall: Call<T>) {
+  /** Resolves to how to send the command again. */
+  async #redirected<T>(redirection: Redirection, slot: number, call: Call<T>, askingCall: Call<T>) {
     if (redirection.kind === 'ask') {
-      const member = await this.#router.connectionTo(slot, redirection.host, redirection.port);
+      const importer = await this.#router.connectionToImporter(slot, redirection.host, redirection.port);
       return () =>
-        member.attempt(async (redis) => {
+        importer.attempt(async (redis) => {
           const [, reply] = await Promise.all([redis.asking(), askingCall(redis)]);
           return reply;
         });
     }
-    if (redirection.kind === 'moved') await this.#router.moved(slot, redirection.host, redirection.port);
+    if (redirection.kind === 'moved') await this.#router.slotMoved(slot, redirection.host, redirection.port);
     else await setTimeout(TRY_AGAIN_MS);
-    return () => this.#router.holderOf(slot).attempt(call);
+    return () => this.#router.connectionFor(slot).attempt(call);
   }
 }
 
-/** Every command that is sent in a batch has its name first. */
+/** The name is the first argument of every command that is sent in a batch. */
 function nameOf([, name]: Command): string {
   return String(name);
 }

@@ -47,13 +47,13 @@ async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: T
   for (const seed of address.seeds) {
     const server = { ...memberOptions(seed, address, options), anyRole: true };
     try {
-      const { masters, members } = slotMapFrom(
+      const { masters, nodes } = slotMapFrom(
         await withRedis(server, options, (redis) => redis.cluster('SLOTS')),
         seed.host,
       );
       const found = [...new Set(masters)].flatMap((name): HostAndPort[] => {
-        const member = name === undefined ? undefined : members.get(name);
-        return member ? [member] : [];
+        const node = name === undefined ? undefined : nodes.get(name);
+        return node ? [node] : [];
       });
       return { masters: found, isWhole: !masters.includes(undefined) };
     } catch (error) {
