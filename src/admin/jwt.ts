@@ -2,12 +2,12 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
 import { KeySetUnavailableError } from './remote-key-set.ts';
 
-/** What a JWT says of who presents it, or why it says nothing. */
+/** Who presents a JWT, or why the JWT does not prove it. */
 export type JwtVerdict =
   | { readonly outcome: 'valid'; readonly subject: string; readonly scopes: ReadonlySet<string> }
-  /** `reason` is for the log, `detail` for whoever presented it. */
+  /** `reason` is for the log, `detail` for the response. */
   | { readonly outcome: 'invalid'; readonly reason: string; readonly detail: string }
-  /** The issuer's keys are not known, so it can be neither. */
+  /** The issuer's keys are not available: the JWT may be valid or not. */
   | { readonly outcome: 'unverifiable' };
 
 export interface JwtVerifier {
@@ -18,11 +18,11 @@ export interface JwtVerifierOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Rejects with jose's errors, or with KeySetUnavailableError. */
+  /** Returns the key for a JWT. Rejects with jose's errors, or with KeySetUnavailableError. */
   readonly keyFor: JWTVerifyGetKey;
 }
 
-/** Public keys only (RFC 8725 §3.1): with HMAC among them a published key could be taken for a shared secret. */
+/** Asymmetric algorithms only (RFC 8725 §3.1): with HMAC, a published key could be used as the shared secret. */
 const ALGORITHMS = [
   'EdDSA',
   'Ed25519',
@@ -36,12 +36,12 @@ const ALGORITHMS = [
   'RS384',
   'RS512',
 ];
-/** For clocks that are kept, but not to the same second. */
+/** Synchronized clocks can still differ by seconds. */
 const CLOCK_TOLERANCE_SECONDS = 10;
-/** It becomes part of log lines and audit entries. */
+/** A subject is written to log lines and audit entries. */
 const SUBJECT = /^\P{Cc}{1,256}$/u;
 
-/** Claims are looked at after the signature only, so that what is said of them is said to the issuer's own clients. */
+/** Checks claims only after the signature, so that details about them reach only clients of the issuer. */
 export function createJwtVerifier({ issuer, audience, clock, keyFor }: JwtVerifierOptions): JwtVerifier {
   return {
     async verify(token) {
@@ -69,7 +69,7 @@ function invalid(reason: string, detail: string): JwtVerdict {
 }
 
 function claimDetail(claim: string): string {
-  return `The JWT's "${claim}" is missing, or not what is wanted.`;
+  return `The JWT's "${claim}" is missing or not accepted.`;
 }
 
 function explain(error: unknown): JwtVerdict {
@@ -88,11 +88,11 @@ function explain(error: unknown): JwtVerdict {
   if (error instanceof errors.JOSEAlgNotAllowed) {
     return invalid('algorithm', 'The JWT must be signed by an asymmetric algorithm.');
   }
-  // Besides malformed tokens: keys of the issuer that cannot be used, such as RSA of less than 2048 bits.
+  // Malformed tokens, and keys of the issuer that cannot be used, such as RSA keys of less than 2048 bits.
   return invalid('unusable', 'This is not a JWT that can be verified.');
 }
 
-/** `scope` is a list with spaces (RFC 8693 §4.2); others call it `scp`, or have an array in it. */
+/** `scope` is a space-separated list (RFC 8693 §4.2); some issuers name it `scp`, or put an array there. */
 function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<string> {
   const listed = [scope, scp].flat().filter((entry) => typeof entry === 'string');
   return new Set(listed.flatMap((entry) => entry.split(' ')));

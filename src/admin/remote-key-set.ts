@@ -1,11 +1,13 @@
 /**
- * The public keys of an issuer of JWTs, in memory and reloaded from its address (RFC 7517 §5).
+ * The public keys of a JWT issuer, in memory and reloaded from its URL (RFC 7517 §5).
  *
- * - They are loaded at start and again every REFRESH_MS, in the background, so that a key the issuer withdraws is gone by
- *   then, and after a failure every RETRY_MS.
- * - While the address is away the last good set goes on, until STALE_MS after it was asked for. Then nothing can be said
- *   about any token, which is not the same as refusing it.
- * - A token whose key is not in the set has it loaded anew, at most once every COOLDOWN_MS, whoever asks and however often.
+ * - The keys are loaded at start and then every REFRESH_MS in the background, so a withdrawn key is dropped by then; after a
+ *   failure every RETRY_MS.
+ * - While the URL is unavailable, the last key set stays in use until STALE_MS after its request. After that no token can be
+ *   verified, which is not a refusal of the token.
+ * - A token with an unknown key triggers a reload, at most one per COOLDOWN_MS for all tokens together.
+ *
+ * Why loading is not jose's: docs/decisions/0009-what-the-chosen-libraries-do.md.
  */
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
@@ -16,10 +18,10 @@ const RETRY_MS = 10_000;
 const STALE_MS = 3_600_000;
 const COOLDOWN_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** The largest sets in use, with certificate chains, have some tens of kilobytes. */
-const MOST_BYTES = 262_144;
+/** Key sets with certificate chains have some tens of kilobytes. */
+const MAX_BYTES = 262_144;
 
-/** Whether a token is good cannot be said: there are no keys, or they are too old, or may lack one. */
+/** A token cannot be verified: there are no keys, they are stale, or a new key may be missing. */
 export class KeySetUnavailableError extends Error {
   override readonly name = 'KeySetUnavailableError';
 }
@@ -36,9 +38,11 @@ type LocalKeySet = ReturnType<typeof createLocalJWKSet>;
 export class RemoteKeySet {
   readonly #options: RemoteKeySetOptions;
   readonly #closing = new AbortController();
-  #loaded: { readonly keys: LocalKeySet /** Monotonic, before the request. */; readonly atMs: number } | undefined;
-  #underWay: Promise<void> | undefined;
-  #askedAtMs = Number.NEGATIVE_INFINITY;
+  /** `requestedAtMs`: monotonic. */
+  #loaded: { readonly keys: LocalKeySet; readonly requestedAtMs: number } | undefined;
+  #loading: Promise<void> | undefined;
+  /** Of the last load, successful or not. Monotonic. */
+  #requestedAtMs = Number.NEGATIVE_INFINITY;
   #failing = false;
   #next: Scheduled | undefined;
 
@@ -46,24 +50,25 @@ export class RemoteKeySet {
     this.#options = options;
   }
 
-  /** Begins to load the keys, now and from time to time; does not wait for them. */
+  /** Starts loading the keys, now and periodically, without waiting for them. */
   start(): void {
     void this.#load();
   }
 
   /**
-   * The key for a token's header, as jose asks for it. Rejects with jose's JWKSNoMatchingKey when the issuer has none,
-   * with {@link KeySetUnavailableError} when that is not known.
+   * Returns the key for a token's header, as jose's verify functions take it. Rejects with jose's JWKSNoMatchingKey when
+   * the issuer has no such key, and with {@link KeySetUnavailableError} when that is unknown.
    */
   readonly keyFor: JWTVerifyGetKey<CryptoKey> = async (header, token) => {
-    if (this.#usable === undefined) await this.#loadUnlessJustDone();
+    if (this.#usable === undefined) await this.#loadUnlessCoolingDown();
     try {
       return await this.#require()(header, token);
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
     }
-    await this.#loadUnlessJustDone();
-    if (this.#failing) throw new KeySetUnavailableError('the key is not known, and may be a new one');
+    await this.#loadUnlessCoolingDown();
+    if (this.#failing)
+      throw new KeySetUnavailableError('the key is unknown, and the key set that may have it cannot be loaded');
     return await this.#require()(header, token);
   };
 
@@ -74,39 +79,39 @@ export class RemoteKeySet {
 
   get #usable(): LocalKeySet | undefined {
     const loaded = this.#loaded;
-    return loaded && this.#options.clock.monotonicMs() - loaded.atMs < STALE_MS ? loaded.keys : undefined;
+    return loaded && this.#options.clock.monotonicMs() - loaded.requestedAtMs < STALE_MS ? loaded.keys : undefined;
   }
 
   #require(): LocalKeySet {
-    if (this.#usable === undefined) throw new KeySetUnavailableError('the keys are not there, or too old');
+    if (this.#usable === undefined) throw new KeySetUnavailableError('no key set was loaded, or the last one is stale');
     return this.#usable;
   }
 
-  async #loadUnlessJustDone(): Promise<void> {
-    const isDue = this.#options.clock.monotonicMs() - this.#askedAtMs >= COOLDOWN_MS;
-    if (this.#underWay !== undefined || isDue) await this.#load();
+  async #loadUnlessCoolingDown(): Promise<void> {
+    const isDue = this.#options.clock.monotonicMs() - this.#requestedAtMs >= COOLDOWN_MS;
+    if (this.#loading !== undefined || isDue) await this.#load();
   }
 
-  /** Never rejects. */
+  /** One load at a time. Never rejects. */
   #load(): Promise<void> {
-    this.#underWay ??= this.#ask().finally(() => {
-      this.#underWay = undefined;
+    this.#loading ??= this.#loadOnce().finally(() => {
+      this.#loading = undefined;
     });
-    return this.#underWay;
+    return this.#loading;
   }
 
-  async #ask(): Promise<void> {
+  async #loadOnce(): Promise<void> {
     const { url, clock, logger, scheduler } = this.#options;
     const { signal } = this.#closing;
     this.#next?.cancel();
-    this.#askedAtMs = clock.monotonicMs();
+    this.#requestedAtMs = clock.monotonicMs();
     try {
       const keys = createLocalJWKSet(await fetchKeySet(url, signal));
-      this.#loaded = { keys, atMs: this.#askedAtMs };
+      this.#loaded = { keys, requestedAtMs: this.#requestedAtMs };
       if (this.#failing) logger.info('the keys of admin.jwt.jwks_url are loaded again');
       this.#failing = false;
     } catch (error) {
-      const facts = { err: error, accepted_for_seconds: this.#lastingSeconds() };
+      const facts = { err: error, accepted_for_seconds: this.#secondsUntilStale() };
       if (!this.#failing && !signal.aborted) logger.error(facts, 'the keys of admin.jwt.jwks_url cannot be loaded');
       this.#failing = true;
     }
@@ -114,9 +119,9 @@ export class RemoteKeySet {
     this.#next = scheduler.after(this.#failing ? RETRY_MS : REFRESH_MS, () => void this.#load());
   }
 
-  /** How long JWTs go on being accepted without another load. */
-  #lastingSeconds(): number {
-    const ageMs = this.#loaded ? this.#options.clock.monotonicMs() - this.#loaded.atMs : STALE_MS;
+  /** How long JWTs stay accepted if every further load fails. */
+  #secondsUntilStale(): number {
+    const ageMs = this.#loaded ? this.#options.clock.monotonicMs() - this.#loaded.requestedAtMs : STALE_MS;
     return Math.max(0, Math.floor((STALE_MS - ageMs) / 1000));
   }
 }
@@ -124,7 +129,7 @@ export class RemoteKeySet {
 async function fetchKeySet(url: string, closing: AbortSignal): Promise<JSONWebKeySet> {
   const response = await fetch(url, {
     headers: { Accept: 'application/jwk-set+json, application/json' },
-    // Only the configured address is known to be one that may say whom to trust.
+    // Only the configured URL is trusted to publish keys.
     redirect: 'error',
     signal: AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]),
   });
@@ -136,7 +141,7 @@ async function fetchKeySet(url: string, closing: AbortSignal): Promise<JSONWebKe
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new Error(`the answer has more than ${MOST_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new Error(`the answer has more than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
