@@ -14,48 +14,48 @@ import { type UpstreamObserver, Upstreams } from './upstreams.ts';
 export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
 export interface ForwarderOptions {
-  /** The upstreams' origins, each with an optional base path; none twice. */
+  /** Origins of the upstreams, each with an optional base path; without duplicates. */
   readonly urls: readonly [URL, ...URL[]];
   readonly balance: Balance;
   readonly healthCheck?: HealthCheckConfig | undefined;
   readonly connectTimeoutMs: number;
-  /** From the request's begin to the head of the answer. */
+  /** From the first byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
-  /** From the call to the answer's last byte in the caller's hands. */
+  /** From the call to the last byte of the response that the client has taken. */
   readonly totalTimeoutMs: number;
-  /** To each upstream; the same holds for the two below. */
+  /** Per upstream, like the next two. */
   readonly maxConnections: number;
-  /** What one customer has for sure, at most `maxConnections`. */
+  /** Connections that one customer may always use; at most `maxConnections`. */
   readonly maxConnectionsPerCustomer: number;
-  /** Requests of one customer that wait because it uses its share up. */
+  /** Requests of one customer that may wait once it uses all of its share. */
   readonly maxWaitingPerCustomer: number;
-  /** Of the upstream's header fields. */
+  /** Limit for the header fields of a response. */
   readonly maxHeaderBytes: number;
-  /** Fields of the answer, in lower case, that only the gateway gives: the upstream's own are dropped. */
+  /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
   readonly ownAnswerNames: ReadonlySet<string>;
-  /** As {@link createConnect} takes it. */
+  /** See {@link createConnect}. */
   readonly tls?: ConnectOptions['tls'];
   readonly observer: UpstreamObserver;
-  /** Left out: by the system. */
+  /** Default: the system's resolver. */
   readonly lookup?: Lookup;
-  /** For health checks, probes and lookups; left out: Node.js's timers. */
+  /** For health checks, probes and lookups. Default: Node.js's timers. */
   readonly scheduler?: Scheduler;
   readonly clock: Clock;
 }
 
 export interface Forwarder {
   /**
-   * Sends a GET or HEAD to the upstream and streams its answer into `res`; `request` hears of the end, which may come
-   * before this returns. `req.url` is overwritten.
+   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.settled` or `request.broken` once
+   * at the end, which can be before this returns. Clears `req.url`.
    */
   forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;
-  /** How each upstream is doing, in the order of the URLs. */
+  /** Returns the status of each upstream, in the order of the URLs. */
   status(): UpstreamStatus[];
-  /** Resolves when the exchanges under way are over and the connections are closed; later requests are refused. */
+  /** Resolves when all requests have ended and the connections are closed. Later requests fail. */
   close(): Promise<void>;
 }
 
-/** Where a request carries its relay through the middleware. */
+/** Property of a request that holds its relay: the middleware passes on only the request and the response. */
 const RELAY = Symbol('relay');
 
 export function createForwarder(options: ForwarderOptions): Forwarder {
@@ -78,7 +78,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
 
   function relayOf(req: IncomingMessage & { [RELAY]?: Relay }): Relay {
     const relay = req[RELAY];
-    if (relay === undefined) throw new Error('a request came without its relay');
+    if (relay === undefined) throw new Error('a request has no relay');
     return relay;
   }
 
