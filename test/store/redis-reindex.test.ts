@@ -112,6 +112,7 @@ test('an id stays with the key that has it, and a second key with it is named', 
 
 test.each<[string, (prefix: string) => Promise<unknown>, FaultCode, string?]>([
   ['without an id', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'customer', 'acme'), 'no_id'],
+  ['with other fields only', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'Id', 'k'), 'no_id'],
   ['without a customer', (p) => redis.command('HSET', `${p}:key:${sha256Of(1)}`, 'id', 'k'), 'no_customer'],
   ['that is a list', (p) => redis.command('RPUSH', `${p}:key:${sha256Of(1)}`, 'x'), 'wrong_type'],
   [

@@ -66,12 +66,16 @@ export class DamagedRecords {
     this.#report([wrongType(kind)], { kind, record });
   }
 
-  /** To be called when a customer has no record: perhaps it has one under a name without braces. */
+  /** To be called when a customer has no record: perhaps it has one under a name without braces. Never rejects. */
   async lookForUnbraced(redis: RedisClient, customer: string): Promise<void> {
     const { keyPrefix } = this.#options;
     const record = unbracedCustomerName(keyPrefix, customer);
-    // Nobody waits for it, and the next read of the customer looks again.
-    if ((await redis.exists(record).catch(() => 0)) === 0) return;
+    try {
+      if ((await redis.exists(record)) === 0) return;
+    } catch {
+      // Nobody waits for the result, and the next read of the customer looks again.
+      return;
+    }
     this.#report([unbracedName(customerRecordName(keyPrefix, customer))], { kind: 'customer', record, customer });
   }
 

@@ -33,8 +33,8 @@ import {
   keyRecordName,
   shownKeyRecordName,
 } from './key-names.ts';
-import { scanAll } from './name-scan.ts';
-import { named, pieces, pipelined } from './replies.ts';
+import { deletedOf, scanAll } from './name-scan.ts';
+import { isEmpty, named, pieces, pipelined } from './replies.ts';
 
 const OP = 'inspect';
 /** Some ten megabytes. */
@@ -72,7 +72,8 @@ export class Inspection {
   async #keys(names: readonly string[]): Promise<readonly InspectedKey[]> {
     const sha256s = names.flatMap((name) => KEY_RECORDS.parse(this.#prefix, name) ?? []);
     const found = await this.#index.readFields(OP, sha256s);
-    const gone = await this.#goneOf(sha256s.filter((_, i) => isEmpty(found[i])).map((each) => this.#keyName(each)));
+    const suspects = sha256s.filter((_, i) => isEmpty(found[i])).map((sha256) => keyRecordName(this.#prefix, sha256));
+    const deleted = await deletedOf(this.#connection, OP, suspects);
     const indexable = sha256s.flatMap((sha256, i): IndexableKey[] => {
       const { id, customer } = found[i] ?? {};
       const isIndexable = isSha256(sha256) && id && customer && isKeyId(id) && isCustomerId(customer);
@@ -81,7 +82,7 @@ export class Inspection {
     const indexFaults = await this.#indexFaults(indexable);
     const customers = await this.#existing(indexable.map(({ customer }) => customer));
     return sha256s.flatMap((sha256, i): InspectedKey[] => {
-      if (gone.has(this.#keyName(sha256))) return [];
+      if (deleted.has(keyRecordName(this.#prefix, sha256))) return [];
       const fields = found[i];
       return [
         {
@@ -124,9 +125,10 @@ export class Inspection {
   async #customers(names: readonly string[]): Promise<readonly InspectedCustomer[]> {
     const replies = await this.#ask(names.map((name) => ['hmget', name, ...CUSTOMER_FIELDS]));
     const found = replies.map((values) => (values === undefined ? undefined : named(CUSTOMER_FIELDS, values)));
-    const gone = await this.#goneOf(names.filter((_, i) => isEmpty(found[i])));
+    const suspects = names.filter((_, i) => isEmpty(found[i]));
+    const deleted = await deletedOf(this.#connection, OP, suspects);
     return names.flatMap((name, i): InspectedCustomer[] => {
-      if (gone.has(name)) return [];
+      if (deleted.has(name)) return [];
       const id = CUSTOMER_RECORDS.parse(this.#prefix, name);
       const fields = found[i];
       if (id === undefined) return [{ kind: 'customer', record: name, found: this.#unbraced(name) }];
@@ -146,12 +148,6 @@ export class Inspection {
     return new Map(distinct.map((id, i) => [id, replies[i] === 1]));
   }
 
-  /** Those of these names that were deleted since they were found. */
-  async #goneOf(names: readonly string[]): Promise<ReadonlySet<string>> {
-    const replies = await this.#ask(names.map((name) => ['exists', name]));
-    return new Set(names.filter((_, i) => replies[i] === 0));
-  }
-
   async #ask(commands: readonly Command[]): Promise<unknown[]> {
     const replies: unknown[] = [];
     for (const piece of pieces(commands)) {
@@ -159,18 +155,9 @@ export class Inspection {
     }
     return replies;
   }
-
-  #keyName(sha256: string): string {
-    return keyRecordName(this.#prefix, sha256);
-  }
 }
 
 /** Those of the fields that people read which hold what the hash was made of. */
 function fieldsWithKey(sha256: string, fields: KeyFields): readonly string[] {
   return (['id', 'name', 'prefix'] as const).filter((field) => hash('sha256', fields[field] ?? '') === sha256);
-}
-
-/** A hash without any field that is read, or no hash at all any more. */
-function isEmpty(fields: object | undefined): boolean {
-  return fields !== undefined && Object.values(fields).every((value) => value === null);
 }

@@ -15,6 +15,7 @@ import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../store.ts';
 import type { RedisChannel, WalkPlan } from './channel.ts';
 import type { RedisClient } from './client.ts';
+import { pieces, pipelined } from './replies.ts';
 
 /** Names that Redis may look at in one step, in which it does nothing else: below a millisecond. */
 const MAX_COUNT = 1000;
@@ -130,6 +131,25 @@ export async function* scanAll(
       } while (cursor !== START);
     }
   } while (walked !== (await connection.planWalk(op)).layout);
+}
+
+/** Those of these names, found by a walk, under which there is nothing any more. */
+export async function deletedOf(
+  connection: RedisChannel,
+  op: StoreOp,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const deleted = new Set<string>();
+  for (const piece of pieces(names)) {
+    const replies = await connection.run(op, (redis) =>
+      pipelined(
+        redis,
+        piece.map((name) => ['exists', name]),
+      ),
+    );
+    for (const [i, name] of piece.entries()) if (replies[i] === 0) deleted.add(name);
+  }
+  return deleted;
 }
 
 function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel {

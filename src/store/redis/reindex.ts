@@ -6,8 +6,8 @@ import {
   BAD_NAME,
   DAMAGED_INDEX,
   duplicateId,
-  enforcedKeyFaults,
   type FaultCode,
+  keyFaults,
   type RecordFault,
   wrongType,
 } from '../record-faults.ts';
@@ -23,12 +23,13 @@ import {
   KEY_IDS,
   KEY_RECORDS,
   keyIdName,
+  keyRecordName,
   keyUsesName,
   type NameFamily,
   shownKeyRecordName,
 } from './key-names.ts';
-import { scanAll } from './name-scan.ts';
-import { pipelined } from './replies.ts';
+import { deletedOf, scanAll } from './name-scan.ts';
+import { isEmpty, pipelined } from './replies.ts';
 
 const OP = 'reindex';
 const SCAN_COUNT = 1000;
@@ -73,14 +74,16 @@ export class Reindexing {
 
   async #addEntries(sha256s: readonly string[]): Promise<void> {
     const read = await this.#index.readFields(OP, sha256s);
+    const suspects = sha256s.filter((_, i) => isEmpty(read[i])).map((sha256) => keyRecordName(this.#prefix, sha256));
+    const deleted = await deletedOf(this.#connection, OP, suspects);
     const found: FoundKey[] = [];
     for (const [i, sha256] of sha256s.entries()) {
       const fields = read[i];
       const record = fields && keyRecordFrom(fields);
+      if (deleted.has(keyRecordName(this.#prefix, sha256))) continue;
       if (!isSha256(sha256)) this.#passOver(sha256, BAD_NAME);
       else if (fields === undefined) this.#passOver(sha256, wrongType('key'));
-      // Nothing to say of a record that was deleted meanwhile.
-      else if (record === undefined) this.#passOver(sha256, enforcedKeyFaults(fields)[0]);
+      else if (record === undefined) this.#passOver(sha256, keyFaults(fields)[0]);
       else found.push({ sha256, record });
     }
     await this.#addToCustomers(await this.#addIds(found));

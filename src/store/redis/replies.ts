@@ -25,6 +25,11 @@ export function isWrongTypeError(error: unknown): boolean {
   return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
 }
 
+/** None of the fields is there: a hash of others, or a record that was deleted since its name was found. */
+export function isEmpty(fields: object | undefined): boolean {
+  return fields !== undefined && Object.values(fields).every((value) => value === null);
+}
+
 /** In pieces that one pipeline may hold. */
 export function* pieces<Item>(items: readonly Item[]): Generator<readonly Item[]> {
   for (let start = 0; start < items.length; start += PIPELINE_COMMANDS) {
