@@ -106,9 +106,8 @@ const TEXT_REPORT: Report = {
   separator: '',
   line: ({ record, fault }) => `${printable(`${record} ${fault.text}`)}\n`,
   end: ({ keys, customers, faulty, faults }) => {
-    const read = `${keys} keys and ${customers} customers were read: `;
-    if (faulty === 0) return `${read}nothing is wrong.\n`;
-    return `${read}${faulty} of them have faults (${describeCounts(faults)}).\n`;
+    const result = faulty === 0 ? 'Nothing is wrong.' : `Records with faults: ${faulty} (${describeCounts(faults)}).`;
+    return `Keys read: ${keys}, customers read: ${customers}. ${result}\n`;
   },
 };
 

@@ -76,7 +76,7 @@ describe('records that are as they should be', () => {
     await redis.command('SET', 'tollgate:installed', 'init-x');
     expect(await check(redis.url)).toEqual({
       status: 0,
-      stdout: '2 keys and 4 customers were read: nothing is wrong.\n',
+      stdout: 'Keys read: 2, customers read: 4. Nothing is wrong.\n',
       stderr: '',
     });
     const { stdout } = await check(redis.url, '--json');
@@ -269,7 +269,7 @@ test('one line for each fault, with a summary, and nothing that moves the cursor
     [
       `${shown('a')} has no id, so the key is refused as invalid: write the field id (HSET)`,
       "tollgate:customer:\\u{1b}[2J is read by no gateway: the customer's id must be in braces. Rename it to tollgate:customer:{<customer>}",
-      '1 keys and 2 customers were read: 2 of them have faults (no_id 1, unbraced_name 1).',
+      'Keys read: 1, customers read: 2. Records with faults: 2 (no_id 1, unbraced_name 1).',
       '',
     ].join('\n'),
   );
@@ -292,7 +292,7 @@ test('nothing is written, and a user that may only read is enough', async () => 
   const before = await redis.command('DBSIZE');
   const { status, stdout, stderr } = await check(redis.url.replace('//', '//reader:some-password@'));
   expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
-  expect(stdout).toContain('1 keys and 1 customers were read');
+  expect(stdout).toContain('Keys read: 1, customers read: 1.');
   expect(await redis.command('DBSIZE')).toBe(before);
   expect(await redis.command('EXISTS', 'tollgate:installed')).toBe(0);
 });
