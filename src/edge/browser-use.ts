@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What becomes of a request that a browser sent with a good key. */
+/** How to treat a request with a valid API key that a browser sent (setting `auth.browser_keys`). */
 export type BrowserKeys = 'allow' | 'warn' | 'reject';
 
 /**
- * Whether a request has fields that browsers add by themselves and scripts cannot take away: Origin (Fetch §3.2) and
- * Sec-Fetch-Site (Fetch Metadata §2.3). Not Sec-Fetch-Mode: Node.js's own `fetch` sends that one.
+ * Returns whether a request has a header that browsers add and scripts cannot remove: Origin (Fetch §3.2) or
+ * Sec-Fetch-Site (Fetch Metadata §2.3). Sec-Fetch-Mode is no evidence: Node.js's own `fetch` sends it.
  */
 export function isSentByBrowser(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;

@@ -1,18 +1,18 @@
 import { BlockList, isIP } from 'node:net';
 import { unmapped } from '../address-block.ts';
 
-/** Who is at the other end, seen through the proxies that the configuration trusts. */
+/** The client of a request, identified through the configured trusted proxies. */
 export interface Caller {
-  /** The nearest hop that is not a trusted proxy. */
+  /** The nearest hop that is not a trusted proxy. Without one: the farthest hop before any invalid one. */
   readonly address: string;
   /** The value of X-Forwarded-For for the backend. */
   readonly forwardedFor: string;
   readonly proto: 'http' | 'https';
-  /** The host that the caller asked a trusted proxy for; undefined where the request's own Host says it. */
+  /** X-Forwarded-Host from a trusted proxy. Undefined if there is no valid one: the request's own host applies. */
   readonly host: string | undefined;
 }
 
-/** What a request says of its way here; header values as joined by Node.js. */
+/** A request's peer and its X-Forwarded-* headers. Node.js joins repeated headers with commas. */
 export interface Arrival {
   readonly peerAddress: string;
   readonly encrypted: boolean;
@@ -24,7 +24,7 @@ export interface Arrival {
 
 const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
 
-/** An address of X-Forwarded-For, where some proxies add the port, and brackets around IPv6. */
+/** Returns the address in one X-Forwarded-For hop. Some proxies add a port, and brackets around IPv6. */
 function addressOf(hop: string): string {
   const [, bracketed, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? [];
   return unmapped(bracketed ?? ipv4 ?? hop);
@@ -39,7 +39,7 @@ export class TrustedProxies {
   readonly #blocks = new BlockList();
   readonly #empty: boolean;
 
-  /** Addresses or CIDR blocks, validated by the configuration. */
+  /** `entries`: IP addresses or CIDR blocks, already validated with the config. */
   constructor(entries: readonly string[]) {
     this.#empty = entries.length === 0;
     for (const entry of entries) {
@@ -58,8 +58,8 @@ export class TrustedProxies {
 }
 
 /**
- * X-Forwarded-* is believed only when the peer itself is a trusted proxy; the chain is then read from its near end,
- * and the first address that is not trusted is the caller. Everything further away was written by the caller.
+ * Identifies the client. X-Forwarded-* headers count only if the peer is a trusted proxy. X-Forwarded-For is read from
+ * its end: the first untrusted address is the client's. The client may have forged every hop before it.
  */
 export function identifyCaller(arrival: Arrival, trusted: TrustedProxies): Caller {
   const peer = unmapped(arrival.peerAddress);

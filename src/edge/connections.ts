@@ -1,13 +1,13 @@
 /**
- * The connections of callers, and what they may cost.
+ * Tracks the client connections of a listener and limits what they cost.
  *
- * - In all: at the limit, a newcomer takes the place of a connection that does nothing, so that whoever opens connections
- *   and sends slowly or nothing keeps nobody out. First goes the oldest that has never sent a whole request in its time,
- *   or where such are most, then one without a request under way. Where all are busy, some more are let in to be told so,
- *   and the rest is cut.
- * - Each: so many requests are worked on at once; further ones that it pipelined wait, unread as far as possible, and are
- *   answered in their order.
- * - Callers that do not take their answers are cut: what waits for them is memory.
+ * - Total: at the limit, a new connection displaces an idle one, so slow or silent clients cannot lock others out.
+ *   First choice is the oldest connection without a complete request, if it is older than {@link FIRST_REQUEST_MS} or
+ *   if most connections are like it. Second choice is a connection without a request in progress. If none is found,
+ *   some extra connections are accepted only to answer 503, and the rest are closed.
+ * - Per connection: a limited number of requests is in progress at once. Further pipelined requests wait, unread where
+ *   possible, and are answered in order.
+ * - Connections that stop reading are closed, because unread responses are buffered in memory.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
@@ -20,9 +20,9 @@ import { endAndLinger } from './last-answer.ts';
 
 export interface ConnectionLimits {
   readonly connections: number;
-  /** Requests of one connection that are worked on at once. */
+  /** Maximum requests in progress on one connection; further ones wait. */
   readonly pipelined: number;
-  /** In which a caller takes at least something of an answer that waits for it. */
+  /** A connection is closed if the client reads none of its pending response bytes for this long. */
   readonly answerStallTimeoutMs: number;
 }
 
@@ -32,16 +32,16 @@ export interface ConnectionsOptions {
   readonly observer: Pick<Metrics, 'connection' | 'connectionCut'>;
 }
 
-/** A connection has so long for its first request before a newcomer may take its place. */
+/** Age from which a new connection can displace one without a complete request. */
 const FIRST_REQUEST_MS = 1000;
-/** Connections beyond the limit: of those who are told that the gateway is overloaded, and of those not closed yet. */
+/** Maximum connections above the limit: accepted only to answer 503, or displaced and not closed yet. */
 const MOST_SURPLUS = 512;
-/** So many are looked at to find one that does nothing; the next look begins behind them. */
+/** Connections checked per search for an idle one. The next search continues after them. */
 const LOOKED_AT = 64;
-/** How often stalled answers are looked for: the error of their timeout. */
+/** Interval of the check for stalled responses: the resolution of their timeout. */
 const SWEEP_MS = 1000;
 
-/** On the socket itself: a map would have to be asked for each request. */
+/** Socket property with the connection's state: a map would cost a lookup per request. */
 const CONNECTION = Symbol('connection');
 type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 
@@ -49,58 +49,72 @@ function of(socket: Socket): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }
 
+/** A pipelined request that is parsed but not started. */
 interface Held {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
 }
 
 interface Connection {
-  /** What was accepted; with TLS, below the one that carries the requests. */
+  /** The accepted TCP socket. With TLS, the one below the socket that carries the requests. */
   readonly accepted: Socket;
-  /** That carries requests; until TLS stands, the accepted one. */
+  /** The socket that carries requests. Until the TLS handshake is complete, the same as `accepted`. */
   socket: TrackedSocket;
   readonly openedAtMs: number;
+  /** Accepted above the limit, only to answer 503. */
   readonly isSurplus: boolean;
+  /** A request was received. */
   hasAsked: boolean;
   /** A response was completed. The client may not have read it yet. */
   hasAnswered: boolean;
   /** `bytesRead` of the socket at the last request: if it grew since, part of another request has arrived. */
   bytesReadWithRequests: number;
-  /** Requests whose answers the system has not taken yet. */
+  /** Requests in progress: the kernel has not accepted all of their responses. */
   underWay: number;
-  /** Of the last request that came, whether it is worked on already or not. */
+  /** Response to the last request received, started or waiting. Undefined once that response is closed. */
   newest: ServerResponse | undefined;
-  /** An answer ends the connection: what came after its request is not worked on (RFC 9112 §9.6). */
+  /** A response closes the connection. Requests received after its own are dropped (RFC 9112 §9.6). */
   isEnding: boolean;
-  /** Input behind the last request of the connection is read and discarded. */
+  /** Input after the connection's last request is read and discarded. */
   isDiscarding: boolean;
-  /** Monotonic ms: the last time at which the gateway is known not to have read from the connection. */
+  /** Monotonic ms: the last time at which reading from the connection was known to be paused. */
   unreadUntilMs: number;
-  /** Fires if the rest of a request head does not arrive after the gateway reads again. */
+  /** Fires if a request header is still incomplete some time after reading resumed. */
   lateHeadTimer: NodeJS.Timeout | undefined;
+  /**
+   * Requests that wait for others to complete (see {@link ConnectionLimits.pipelined}). Undefined if there are none.
+   */
   held: Held[] | undefined;
-  /** What the caller had not taken when it was looked at, and since when it has not taken more. */
+  /**
+   * Write progress, and since when (monotonic ms) it has not changed. `taken`: bytes of completed writes. `queued`:
+   * bytes of the current write that the kernel has not accepted.
+   */
   stall: { readonly taken: number; readonly queued: number; readonly sinceMs: number } | undefined;
 }
 
 export interface Connections {
-  /** Hands the requests of `server`, which does not listen yet, to `handle`. To be called once. */
+  /** Passes the requests of `server` to `handle`. Call it once, before the server listens. */
   serve(server: Server | TlsServer, handle: RequestListener): void;
-  /** It was let in beyond the limit, to be told that there is no room. */
+  /** Returns whether the connection was accepted above the limit, only to answer 503. */
   isSurplus(socket: Socket): boolean;
+  /** Closes a connection at once, and counts it with `reason` in the metrics. */
   cut(socket: Socket, reason: CutReason): void;
   /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
   breakOff(res: ServerResponse): void;
   /**
-   * Whether a request head is late because the gateway itself does not read (too many pipelined requests, or responses
-   * that the client does not take). If so, calls `late` when the head is not there `timeoutMs` after it reads again.
+   * Returns whether a request header is late because the gateway itself paused reading (too many pipelined requests, or
+   * responses that the client does not read). If so, calls `late` if the header is incomplete `timeoutMs` after reading
+   * resumed.
    */
   excusesLateHead(socket: Socket, timeoutMs: number, late: () => void): boolean;
-  /** It can carry requests: with TLS, not before that stands. */
+  /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */
   isOpen(socket: Socket): boolean;
-  /** From now on answers end their connections, those to requests under way included. */
+  /**
+   * Makes each connection close after the response to its newest request. If that response's headers are already sent,
+   * or no request is in progress, the connection closes after its next response.
+   */
   endAll(): void;
-  /** Closes the connections without a request, complete or partly received, and without unsent bytes. */
+  /** Closes the connections that have no request, complete or partly received, and no unsent bytes. */
   closeIdle(): void;
   /**
    * Closes every connection at once, including those in a TLS handshake, which Node.js's HTTP server doesn't track. A
@@ -111,9 +125,9 @@ export interface Connections {
 }
 
 export function createConnections({ limits, clock, observer }: ConnectionsOptions): Connections {
-  /** In the order of their arrival. */
+  /** Connections without a complete request yet, oldest first. */
   const unasked = new Set<Connection>();
-  /** Those that have sent a request, longest unlooked at first. */
+  /** Connections that have sent a request. Those checked by `findIdle` move to the end. */
   const asked = new Set<Connection>();
   let heldCount = 0;
   let areEnding = false;
@@ -172,7 +186,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     const [oldest] = unasked;
     if (oldest !== undefined) {
       const isLate = clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS;
-      // Where most have sent nothing yet, it is they who crowd: a kept connection would be taken from a good caller.
+      // If most connections never sent a request, they cause the shortage: displace one of them, not a good client's.
       const isOfCrowd = !oldest.isSurplus && unasked.size > asked.size;
       if (isLate || isOfCrowd) return oldest;
     }
@@ -189,7 +203,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   function cutConnection(connection: Connection, reason: CutReason): void {
     const { accepted, socket } = connection;
     forget(connection);
-    // A reset frees what the system still holds for one that does not take it; others may get the rest of their answer.
+    // A reset frees the kernel's send buffer, which a slow reader may never read. Other clients may still read theirs.
     if (reason === 'slow_reader' && accepted === socket) accepted.resetAndDestroy();
     socket.destroy();
     accepted.destroy();
@@ -230,7 +244,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (endsConnection(res)) connection.isEnding = true;
   }
 
-  /** One function for all answers: a closure for each would be made for each request. */
+  /** Listener shared by all responses: a closure would be one more allocation per request. */
   function answered(this: ServerResponse): void {
     const connection = of(this.req.socket);
     if (connection === undefined) return;
@@ -241,7 +255,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (connection.held !== undefined) startHeld(connection, connection.held);
   }
 
-  /** Starts as many held requests as the limit allows; drops all of them on an ending connection. */
+  /** Starts as many waiting requests as the limit allows. If the connection is closing, drops all of them. */
   function startHeld(connection: Connection, held: Held[]): void {
     while (!connection.isEnding && connection.underWay < limits.pipelined) {
       const next = held.shift();
@@ -256,9 +270,9 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     readAgain(connection.socket);
   }
 
-  /** What was read along with the requests before it is parsed already; from then on the connection is not read. */
+  /** Queues a request and pauses reading. More can follow, because input already read is parsed nevertheless. */
   function hold(connection: Connection, held: Held): void {
-    // As many in all as there may be connections: more than any number of sane callers brings.
+    // Over all connections, as many requests may wait as there may be connections: more than normal clients cause.
     if (heldCount >= limits.connections) {
       cutConnection(connection, 'pipelined');
       return;
@@ -304,7 +318,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (connection.socket.isPaused()) connection.unreadUntilMs = nowMs;
     const restMs = connection.unreadUntilMs + timeoutMs - nowMs;
     if (restMs <= 0) return false;
-    // Node.js reports a late head once, so the rest of the time is measured here.
+    // Node.js reports a late header only once, so the remaining time is measured here.
     connection.lateHeadTimer = setTimeout(() => {
       if (!excusesLateHead(connection, timeoutMs, late)) late();
     }, restMs);
@@ -316,11 +330,11 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   return {
     serve(server, handler) {
       handle = handler;
-      // Before Node.js's own listener, which may emit what needs the state.
+      // Must run before Node.js's own listeners: those may emit events whose handlers need the connection's state.
       server.prependListener('connection', opened);
       server.prependListener('secureConnection', secured);
       server.maxConnections = limits.connections + MOST_SURPLUS;
-      // Without listeners to the latter two, Node.js would invite the body, or answer 417, before anybody saw the request.
+      // Without listeners for the last two, Node.js would itself send 100 or 417 before the gateway sees the request.
       for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
       server.on('drop', () => observer.connectionCut('surplus'));
     },
@@ -337,8 +351,8 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
         connection.isEnding = true;
         if (connection.held !== undefined) startHeld(connection, connection.held);
       }
-      // A reset discards what the kernel still has to send, also of complete responses before this one. Where there are
-      // any, the framing of HTTP/1.1 must do: it shows the truncation to a client that checks it (RFC 9112 §8).
+      // A reset also discards unsent bytes of complete earlier responses. If there are any, close without a reset:
+      // HTTP/1.1 framing shows the truncation to a client that checks it (RFC 9112 §8).
       if (res.socket === null) res.once('socket', endAndLinger);
       else if (connection?.hasAnswered && res.req.httpVersion === '1.1') endAndLinger(res.socket);
       else resetSocket(res.socket);
@@ -349,7 +363,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     },
     endAll() {
       areEnding = true;
-      // An answer whose head is made has told its caller that the connection is kept: the next one ends it.
+      // A response whose headers are sent has promised keep-alive: the next response closes the connection.
       for (const { newest } of asked) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
     },
     closeIdle() {
@@ -357,7 +371,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     },
     destroyAll() {
       for (const { socket, accepted, newest } of [...unasked, ...asked]) {
-        // In HTTP/1.0 the end of the connection may be what ends the response: an orderly end would complete it.
+        // In HTTP/1.0 the close may end the response: a graceful one would make a truncated response look complete.
         if (newest?.req.httpVersion === '1.0') resetSocket(socket);
         socket.destroy();
         accepted.destroy();
@@ -367,24 +381,24 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   };
 }
 
-/** Whether Node.js ends the connection after this answer; once the head is made, it keeps that in a private field. */
+/** Returns whether Node.js closes the connection after this response. Once headers are built, only `_last` tells. */
 function endsConnection(res: ServerResponse): boolean {
   return !res.shouldKeepAlive || (res as ServerResponse & { readonly _last?: boolean })._last === true;
 }
 
-/** What a TLS connection was accepted as. Node.js tells it only in a private field. */
+/** Returns the TCP socket below a TLS socket, which only a private field of Node.js has; else the socket itself. */
 function belowTls(socket: Socket): Socket {
   return (socket as Socket & { readonly _parent?: Socket })._parent ?? socket;
 }
 
-/** What the system has not taken yet of what was written last; Node.js's own idle timeout looks at it as well. */
+/** Returns the bytes of the current write that the kernel has not accepted. Node.js's idle timeout reads it, too. */
 function queuedBytes(socket: Socket): number {
   return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
 }
 
 /**
- * Node.js resumes a connection whenever it begins or ends with a request, so a pause alone does not last. The tick lets
- * a resumption that is under way pass first.
+ * Stops reading from a socket. Disables `resume`, because Node.js resumes a socket at the start and end of each
+ * request. Pauses on the next tick, after any `resume` in progress.
  */
 function readNoMore(socket: Socket, isWanted: () => boolean): void {
   socket.resume = () => socket;
@@ -399,13 +413,13 @@ function readAgain(socket: Socket): void {
 }
 
 /**
- * Reads and discards the input of a connection whose last request was received. Not through Node.js's parser, which keeps
- * an object for each request. Input that is unread at the close, or comes after it, resets the connection and discards
- * the end of the last response; so the connection is closed in two steps (RFC 9112 §9.6), not at once as Node.js does.
+ * Reads and discards further input of a connection whose last request was received. Bypasses Node.js's parser, which
+ * keeps an object per request. Input that is unread at the close, or arrives later, would reset the connection and
+ * discard the end of the last response. So it is closed in two steps (RFC 9112 §9.6), not at once as by Node.js.
  */
 function discardInput(socket: Socket): void {
   socket.destroySoon = () => endAndLinger(socket);
-  // The parser is running: it emits the requests of one packet in one call.
+  // Deferred, because the parser is running: it emits all requests of one packet in one call.
   process.nextTick(() => {
     for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
     // Adding a listener makes Node.js detach its parser from the connection.

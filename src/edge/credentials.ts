@@ -31,7 +31,7 @@ function countAuthorizationFields(rawHeaders: readonly string[]): number {
   return count;
 }
 
-/** The key itself is not repeated. */
+/** Returns the refusal of an API key in the query. It does not repeat the key. */
 function keyInQuery(challenges: Challenges): Problem {
   return {
     code: 'key_in_query',
@@ -42,9 +42,9 @@ function keyInQuery(challenges: Challenges): Problem {
 }
 
 /**
- * The bearer token of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). `rawHeaders` are counted because
- * Node.js hands over the first of two Authorization headers, and the backend might take the second. `query` is looked at
- * only where there is none.
+ * Returns the bearer token of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). Counts Authorization headers
+ * in `rawHeaders`, because Node.js uses the first of two, and the backend might use the second. Searches `query` for a
+ * key only if there is no Authorization header.
  */
 export function readCredentials(
   authorization: string | undefined,

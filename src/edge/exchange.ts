@@ -4,11 +4,11 @@ import type { QuotaMode } from '../quota/admission.ts';
 import type { Caller } from './client-address.ts';
 import type { PublicSettings } from './settings.ts';
 
-/** One request on its way through the gateway: what became known of it, for its answer, its metrics and its log line. */
+/** The state of one request in the gateway: what its response, metrics and log line need. */
 export interface Exchange {
   readonly req: Request;
   readonly res: Response;
-  /** That held when the request came. */
+  /** The settings that were current when the request arrived. */
   readonly settings: PublicSettings;
   readonly requestId: string;
   /** Monotonic ms. */
@@ -16,19 +16,19 @@ export interface Exchange {
   readonly caller: Caller;
   /** The matched route's template, or `none`. */
   route: string;
-  /** A configured name; `none` before the customer is known, `unknown` when the configuration lacks its plan. */
+  /** A configured name. `none` before the customer is known, `unknown` if the config lacks the customer's plan. */
   plan: string;
   customer?: string;
   keyId?: string;
-  /** Set once its end is recorded and it no longer counts as in flight. */
+  /** Set when the end of the request is recorded: it no longer counts as in flight. */
   isOver?: true;
-  /** How the quota was decided, where it was. */
+  /** How the hourly quota was decided; undefined if it was not. */
   quota?: QuotaMode;
-  /** A shadow limit would have refused it. */
+  /** The plan's shadow limit, which is tried out but not enforced, would have refused the request. */
   shadow?: 'denied';
 }
 
-/** Writes a problem document as the whole answer (RFC 9457); a HEAD gets its header fields only. */
+/** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
 export function sendProblem(exchange: Exchange, problem: Problem): void {
   const { res, requestId, settings } = exchange;
   const body = problemBody(problem, requestId, settings.documentationUrl);
@@ -36,7 +36,7 @@ export function sendProblem(exchange: Exchange, problem: Problem): void {
   setImmediate(end, exchange, body);
 }
 
-/** Writes a document of the gateway's own as the whole answer: it is about the caller, so nobody may keep it. */
+/** Sends a JSON document as the complete response. It is about one customer, so caches must not store it. */
 export function sendJson(exchange: Exchange, document: object): void {
   const { res, requestId } = exchange;
   const body = JSON.stringify(document);
@@ -53,7 +53,7 @@ export function sendJson(exchange: Exchange, document: object): void {
   setImmediate(end, exchange, body);
 }
 
-/** At the end of the turn of the event loop, with all other answers of it: the fewer times callers are woken up, the better. */
+/** Called at the end of the event loop turn, for all responses of that turn: clients are woken up less often. */
 function end({ req, res }: Exchange, body: string): void {
   res.end(req.method === 'HEAD' ? undefined : body);
 }

@@ -1,13 +1,13 @@
 /**
- * The first look at a request: what is not one well-formed request without a body is refused here, before anything
- * else reads it. Node.js has parsed the framing strictly by then; this adds what a gateway must not leave to chance.
+ * The first check of a request, before routing and authentication: refuses everything but a well-formed request without
+ * a body. Node.js's strict parser has already checked the framing; the guard adds the checks that Node.js leaves out.
  */
 import { isIPv6 } from 'node:net';
 import type { Problem } from '../problems/document.ts';
 import { findPathFault } from './path.ts';
 
 export interface GuardLimits {
-  /** Names and values together, with the four bytes of `: ` and CRLF that go with each field. */
+  /** All header names and values, plus four bytes per header for `: ` and CRLF. */
   readonly headerBytes: number;
   readonly headerCount: number;
   readonly targetBytes: number;
@@ -15,7 +15,7 @@ export interface GuardLimits {
 
 /** The parts of an `IncomingMessage` that the guard reads. */
 export interface RawRequest {
-  /** The target as it was sent; Express and {@link hideTarget} keep it here. */
+  /** The request target as received. Set by {@link hideTarget}; Express leaves it as it is. */
   readonly originalUrl?: string | undefined;
   readonly httpVersion: string;
   readonly rawHeaders: readonly string[];
@@ -25,26 +25,26 @@ export type GuardVerdict =
   | {
       readonly passed: true;
       readonly path: string;
-      /** From the question mark on, as sent; empty without one. */
+      /** As received, including the question mark; empty if there is none. */
       readonly query: string;
-      /** The authority that the caller asked for; empty in HTTP/1.0 without Host. */
+      /** The requested authority, from the target or else from Host. Empty for HTTP/1.0 without either. */
       readonly host: string;
     }
   | { readonly passed: false; readonly problem: Problem };
 
-/** RFC 9112 §3.2.2: the form that a proxy's client sends. Only its path and query are used. */
+/** Absolute form of the target, which clients send to proxies (RFC 9112 §3.2.2). Groups: authority, path, query. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
-/** What may stand in a query: every visible ASCII character but `#`, which ends it for some parsers. */
+/** Allowed in a query: every visible ASCII character except `#`, which ends it for some parsers. */
 const QUERY = /^[\x21\x22\x24-\x7e]*$/;
 /**
- * A name or an address, and perhaps a port (RFC 9110 §7.2). RFC 3986 would let a name be percent-encoded or have a comma in
- * it; none has, and whoever reads X-Forwarded-Host must not find a list or an escape there.
+ * A host name or IP address with an optional port (RFC 9110 §7.2). RFC 3986 also allows percent-encoding and commas,
+ * which real names do not use. They are refused, so that the backend finds no list and no escape in X-Forwarded-Host.
  */
 const HOST =
   /^(?:[A-Za-z0-9._~-]+|\[([0-9A-Fa-f:.]+)\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 const EXPECTATION = /^(?:100-continue)?$/i;
 
-/** Of Host, Expect, Content-Length and Transfer-Encoding: other names need not be lower-cased. */
+/** Lengths of Host, Expect, Content-Length and Transfer-Encoding. Names of other lengths need no lower-casing. */
 const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 14, 17]);
 
 function refusal(code: Problem['code'], detail: string): GuardVerdict {
@@ -66,7 +66,7 @@ function splitTarget(target: string): { path: string; query: string; authority?:
   return absolute === undefined || authority === undefined ? undefined : { path, query, authority };
 }
 
-/** Size, framing and Host in one pass over the raw fields; Node.js would hand over joined or first values. */
+/** Checks size, framing, Expect and Host in one pass over the raw headers: `req.headers` joins or drops duplicates. */
 function inspectHeaders(
   { rawHeaders, httpVersion }: RawRequest,
   limits: GuardLimits,
@@ -85,7 +85,7 @@ function inspectHeaders(
         host = value;
         break;
       case 'expect':
-        // RFC 9110 §10.1.1 has no other; one that is not met must not be passed over.
+        // RFC 9110 §10.1.1 defines no other expectation. Refuse what cannot be met instead of ignoring it.
         if (!EXPECTATION.test(value)) {
           return { refused: refusal('bad_request', 'The only expectation that can be met is 100-continue.') };
         }
@@ -118,8 +118,8 @@ function bodyRefused(): GuardVerdict {
 }
 
 /**
- * To be called before Express: its router parses `url`, and a request whose target it cannot parse would never be answered.
- * So it never sees the caller's text.
+ * Moves the target from `url` to `originalUrl`. Call it before Express, whose router parses `url`: for a target that it
+ * cannot parse, it calls no handler, and with `optimizeEmptyRequests` sends no response.
  */
 export function hideTarget(request: { url?: string | undefined; originalUrl?: string | undefined }): void {
   request.originalUrl = request.url;

@@ -2,30 +2,30 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * How long the caller has to take an answer that ends its connection. To close at once would reset the connection while
- * bytes of the caller's are unread, and the answer could be lost with it (RFC 9112 §9.6).
+ * How long a client has to read the last response of its connection. An immediate close with unread input would reset
+ * the connection, and the response could be lost (RFC 9112 §9.6).
  */
 const LINGER_MS = 1000;
 
-/** On a connection that gets no answer more than the ones under way and the last. */
+/** Set on a socket that gets only one more response after those in progress. */
 const HAS_LAST = Symbol('has last answer');
 
 type EndingSocket = Socket & {
   [HAS_LAST]?: boolean;
-  /** Node.js keeps the answer under way in this private field; its own default handlers read it as well. */
+  /** Private field of Node.js with the response in progress. Its own default handlers read it, too. */
   _httpMessage?: ServerResponse | null;
 };
 
 /**
- * Ends a connection whose further bytes nobody understands: `answer` is written after those that are under way, for it
- * would be taken for a part of them, and the caller of a pipelined request has a right to its answer. Called again for the
- * same connection, it does nothing: bytes may go on coming.
- * @param answer - called when its turn has come; undefined ends the connection without one
+ * Closes a connection whose further input cannot be parsed as requests. `answer` is written after the responses in
+ * progress: written earlier, it would corrupt them, and pipelined requests are owed their responses. Further calls for
+ * the same connection do nothing, because more unparseable input may arrive.
+ * @param answer - returns the last response; called when it can be written. Undefined: close without one.
  */
 export function endWith(socket: EndingSocket, answer: (() => string) | undefined): void {
   if (socket[HAS_LAST]) return;
   socket[HAS_LAST] = true;
-  // Node.js takes its listeners from a connection that asked for a tunnel; an error without one would end the process.
+  // After CONNECT, Node.js removes its listeners from the socket. An unhandled `error` event would end the process.
   socket.on('error', () => {});
   socket.resume();
   afterAnswers(socket, () => {
@@ -34,18 +34,18 @@ export function endWith(socket: EndingSocket, answer: (() => string) | undefined
   });
 }
 
-/** Half-closes a connection behind the bytes written so far. Closes it once the client has, or after {@link LINGER_MS}. */
+/** Half-closes a connection after its pending writes. Closes it when the client does, or after {@link LINGER_MS}. */
 export function endAndLinger(socket: Socket): void {
   socket.end();
   const cut = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(cut));
 }
 
-/** Not at all if the connection is closed before. */
+/** Calls `then` after the responses in progress; never if the connection closes first. */
 function afterAnswers(socket: EndingSocket, then: () => void): void {
   if (socket.destroyed) return;
   const underWay = socket._httpMessage;
-  // Its `close` comes when the next one of the connection has taken its place.
+  // When `close` fires, the connection's next response is already in `_httpMessage`.
   if (underWay) underWay.once('close', () => afterAnswers(socket, then));
   else then();
 }

@@ -1,12 +1,13 @@
 /**
- * The syntax of a request path, decided on the raw bytes and without decoding anything (RFC 3986 §3.3, §6.2.2).
+ * Checks the syntax of a request path on its raw bytes (RFC 3986 §3.3, §6.2.2). Bytes beyond ASCII are decoded, but
+ * only to validate them.
  *
- * One resource must have one spelling here, or the gateway and the backend could disagree about which resource a path
- * names. So everything that some server somewhere normalises is refused instead: dot segments, percent-encoded
- * unreserved characters, encoded separators, encoded controls, and bytes that are not UTF-8 once decoded.
+ * Each resource must have exactly one spelling. Otherwise gateway and backend could disagree about which resource a
+ * path names. So everything that some server normalises is refused: dot segments, percent-encoded unreserved
+ * characters, encoded separators, encoded controls, and bytes that are not UTF-8 once decoded.
  */
 
-/** Why a path is refused, as the words of a sentence to the caller. */
+/** Why a path is refused. Completes the error message `The path …`. */
 export type PathFault =
   | 'has a character that does not belong into a path'
   | 'has a percent sign without two hexadecimal digits'
@@ -18,7 +19,7 @@ export type PathFault =
 const UNRESERVED = 1;
 const OTHER_PATH_CHARACTER = 2;
 
-/** Classes of the characters that may stand in a path as they are: pchar (RFC 3986 §3.3) and the slash. */
+/** Classes of the characters that a path may contain unencoded: pchar (RFC 3986 §3.3) and the slash. */
 const CLASSES = new Uint8Array(128);
 for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~') {
   CLASSES[character.charCodeAt(0)] = UNRESERVED;
@@ -37,13 +38,13 @@ function hexValue(code: number): number {
   return -1;
 }
 
-/** RFC 20 and ISO 6429: the controls beyond ASCII, as characters. */
+/** C1 control characters (ISO 6429), which are beyond ASCII (RFC 20). For decoded text. */
 const C1_CONTROL = /[\u0080-\u009f]/;
 
-/** The fault of bytes beyond ASCII, seen together. */
+/** Returns the fault of encoded bytes beyond ASCII. Decodes the path: several bytes can form one character. */
 function findEncodedTextFault(path: string): PathFault | undefined {
   try {
-    // Strict: refuses overlong forms, surrogates and cut sequences.
+    // Throws on overlong forms, surrogates and truncated sequences.
     const text = decodeURIComponent(path);
     return C1_CONTROL.test(text) ? 'percent-encodes a separator or a control character' : undefined;
   } catch {
@@ -57,7 +58,7 @@ function isDotSegment(path: string, start: number, end: number): boolean {
   return length === 2 && path.charCodeAt(start) === DOT && path.charCodeAt(start + 1) === DOT;
 }
 
-/** The first fault of `path` (which begins with a slash and has no query), or undefined when it may be matched. */
+/** Returns the first fault found in `path`, which begins with a slash and has no query; undefined if it is valid. */
 export function findPathFault(path: string): PathFault | undefined {
   let segmentStart = 1;
   let hasHighBytes = false;

@@ -1,6 +1,7 @@
 /**
- * The way of a public request, in order: syntax, path, method, key, use from a browser, suspension, quota, upstream.
- * Nothing before the quota costs the customer anything, and nothing that is refused reaches the backend.
+ * Serves the public API. Checks each request in this order: overload, syntax, path, method, key, browser use,
+ * suspension, quota. Then forwards it to the upstream. Only the quota check uses up quota, and a request that fails a
+ * check never reaches the backend.
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../clock.ts';
@@ -25,10 +26,10 @@ import { chooseRequestId } from './request-id.ts';
 import type { PublicSettings } from './settings.ts';
 
 export interface PublicAppParts {
-  /** Looked at once for each request. */
+  /** Read once per request. */
   readonly settings: { readonly current: PublicSettings };
   readonly authenticator: Authenticator;
-  /** Told of every request with a good key; must be cheap. */
+  /** `note` is called for every request with a valid key, so it must be cheap. */
   readonly keyUses: { note(keyId: string): void };
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
@@ -37,7 +38,7 @@ export interface PublicAppParts {
   readonly clock: Clock;
 }
 
-/** Fields of an answer that only the gateway gives, in lower case: the backend's own of these names are dropped. */
+/** Response headers that only the gateway sets, in lower case. The backend's headers of these names are dropped. */
 export const OWN_ANSWER_NAMES: ReadonlySet<string> = new Set([
   'x-request-id',
   'x-api-key-expires-at',
@@ -50,7 +51,7 @@ export const OWN_ANSWER_NAMES: ReadonlySet<string> = new Set([
 
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
 
-/** What a request is forwarded with, once every check has passed. */
+/** What forwarding needs of a request that passed every check. */
 interface Cleared {
   readonly path: string;
   readonly host: string;
@@ -81,7 +82,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       return refuse(exchange, credentials.problem);
     }
     try {
-      // Awaited only where memory has no answer: a promise a request would cost more than the answer.
+      // Await only on a cache miss: a promise per request would cost more than the lookup.
       const authenticating = authenticator.authenticate(credentials.token);
       const authentication = authenticating instanceof Promise ? await authenticating : authenticating;
       recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
@@ -99,7 +100,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       if (customer.suspended) return refuse(exchange, refusals.customerSuspended());
       if (match.route.purpose === 'usage') return await answerUsage(exchange, customer);
 
-      // Before the quota: an admission is good for a moment only, and what fails here must not be counted.
+      // Before the quota check: an admission soon expires, and a request that fails here must not be counted.
       const asserting = settings.assertions?.of(key.customer, exchange.plan, key.id);
       const assertion = asserting instanceof Promise ? await asserting : asserting;
 
@@ -149,7 +150,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function refuseKey(exchange: Exchange, { keyId, customer }: InvalidKey): void {
-    // For operators: the response is the same whatever is wrong with the key.
+    // For operators only: the response does not depend on what is wrong with the key.
     if (keyId !== undefined) exchange.keyId = keyId;
     if (customer !== undefined) exchange.customer = customer;
     const { failedKeys, challenges } = exchange.settings;
@@ -169,7 +170,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     else refuse(exchange, refusals.quotaExceeded(decision, clock.nowMs()));
   }
 
-  /** The caller's own quota, from what enforces it; read free of charge, and also when nothing is left. */
+  /** Sends the customer's usage as the quota check counts it. Not counted itself, and available with no quota left. */
   async function answerUsage(exchange: Exchange, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
@@ -227,13 +228,13 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return own;
   }
 
-  /** Of every answer to a request that was counted, the backend's own or a problem. */
+  /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
   function quotaHeaders({ admission, burst, limit }: Cleared['decision']): string[] {
     const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
     return rateLimitHeaders(hour, burst, clock.nowMs());
   }
 
-  /** A key near its end says so, in time to rotate it. */
+  /** Adds a header if the key expires soon, so that the customer can rotate it in time. */
   function addExpiry(headers: string[], { expiresAtMs }: KnownKey): void {
     if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return;
     headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
@@ -244,7 +245,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     recorder.refused(exchange, problem.code, outcome);
   }
 
-  /** A bug: the caller learns that it was one, the log learns which. */
+  /** Handles an unexpected error: details go only to the log. The client gets a 500, or a truncated response. */
   function answerBug(error: unknown, exchange: Exchange): void {
     recorder.bug(error, exchange);
     if (exchange.res.headersSent) connections.breakOff(exchange.res);

@@ -19,11 +19,11 @@ export interface PublicServerLimits {
   readonly keepAliveTimeoutMs: number;
 }
 
-/** How often Node.js looks for connections that exceed their timeouts: the error of those timeouts. */
+/** Interval at which Node.js checks connections for timeouts: the resolution of those timeouts. */
 const CONNECTIONS_CHECK_MS = 1000;
 /**
- * Room for the parser beyond the configured limits. Within it the guard measures and names what is too long, target
- * or headers; the parser's own bound knows only their sum.
+ * Bytes that the parser accepts above the configured limits. The parser limits only the sum of target and headers; up
+ * to this excess, the guard reports which of the two is too long.
  */
 const PARSER_SLACK_BYTES = 48 * 1024;
 
@@ -32,16 +32,16 @@ const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 /** What Node.js adds to a parse failure. */
 interface ParseFailure extends NodeJS.ErrnoException {
-  /** The bytes that were read last. */
+  /** The last bytes read. */
   readonly rawPacket?: Buffer;
-  /** How many of them were understood. */
+  /** How many of these bytes were parsed. */
   readonly bytesParsed?: number;
 }
 
-/** A request line that would be one, but for a method that Node.js's parser doesn't know (RFC 9110 §5.6.2, §9.1). */
+/** A request line with any method, even one that Node.js's parser doesn't know (RFC 9110 §5.6.2, §9.1). */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\/[\x21-\x7e]*) HTTP\/1\.[01]\r?\n/;
 
-/** The rest of the bytes from the begin of the line that was not understood; requests before it were. */
+/** Returns the input from the start of the line that failed to parse. Everything before that line was parsed. */
 function refusedLines({ rawPacket, bytesParsed = 0 }: ParseFailure): string {
   const start = (rawPacket?.subarray(0, bytesParsed).lastIndexOf('\n') ?? -1) + 1;
   return rawPacket?.toString('latin1', start) ?? '';
@@ -60,7 +60,7 @@ function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): P
   return { code: 'bad_request', detail: 'These bytes are not an HTTP/1.1 request.' };
 }
 
-/** The whole answer to what never became a request, as bytes. */
+/** Returns a complete HTTP response, from status line to body, for input that never became a request. */
 function parseFailureAnswer(problem: Problem, requestId: string, documentationUrl: string | undefined): string {
   const body = problemBody(problem, requestId, documentationUrl);
   const status = problemStatus(problem.code);
@@ -78,29 +78,32 @@ function parseFailureAnswer(problem: Problem, requestId: string, documentationUr
   return `${head}\r\n${body}`;
 }
 
-/** A connection that was opened and never used, by a browser or a health check, is owed no answer. */
+/** Returns whether a connection timed out unused, as browsers and health checks leave some: it needs no response. */
 function isSilent({ code }: ParseFailure, { bytesRead }: Socket): boolean {
   return code === LATE && bytesRead === 0;
 }
 
-/** The refusal of a method on a target (path and query), as the app would give it. */
+/** Returns the refusal of a method on a target (path and query), the same as the app's. */
 type RefuseMethod = (target: string) => Problem;
 
 export interface PublicServerParts {
   readonly app: Express;
-  /** Hands the requests to the app. */
+  /** Passes requests to the app, and enforces the connection limits. */
   readonly connections: Connections;
   readonly limits: PublicServerLimits;
-  /** Left out: the listener speaks HTTP without TLS. */
+  /** Undefined: the listener serves HTTP without TLS. */
   readonly tls?: TlsKeys | undefined;
   readonly refuseMethod: RefuseMethod;
   /** For problem documents. Called for each refusal, because a reload can change it. */
   documentationUrl(): string | undefined;
-  /** Told of each connection that sent something else than a request. */
+  /** Called for each refusal before the app gets a request: parse error, timeout or CONNECT. */
   onUnparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
 }
 
-/** The public listener: Node.js's parser, strict, with every default that would drop, delay or answer on its own replaced. */
+/**
+ * Creates the public listener. Uses Node.js's strict parser, and replaces each default that would drop input, delay
+ * output or respond without the app.
+ */
 export function createPublicServer(parts: PublicServerParts): Server | TlsServer {
   const { app, connections, limits, tls, refuseMethod, onUnparsed } = parts;
 
@@ -129,12 +132,12 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     : createServer(options);
   connections.serve(server, (req, res) => {
     hideTarget(req);
-    // Node.js drops what it read behind a request that asks for another protocol, and after an expectation nobody knows
-    // what comes: so that nothing is ever taken for what it is not, these are the last of their connection.
+    // Close after requests with Upgrade or Expect, so that what follows is never misparsed. Node.js drops bytes that it
+    // read along with an Upgrade request. After Expect, a body may follow or not.
     if (req.headers.upgrade !== undefined || req.headers.expect !== undefined) res.shouldKeepAlive = false;
     app(req, res);
   });
-  server.maxHeadersCount = 0; // Node.js drops the surplus in silence; the guard counts and refuses
+  server.maxHeadersCount = 0; // above a limit, Node.js drops headers silently; the guard refuses the request instead
   server.on('connect', (_req: IncomingMessage, socket: Socket) => {
     refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
   });

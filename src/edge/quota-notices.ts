@@ -1,6 +1,7 @@
 /**
- * What operators should hear of before customers do: one line for each customer and level within an hour, on each
- * instance. Asked only about requests that are near a limit, so that all others cost a comparison.
+ * Logs for operators that a customer is near or above a limit: one line per customer, level (80 %, 95 %, shadow limit)
+ * and hour on each instance. With more than {@link CUSTOMERS} such customers, lines may repeat early. Called only for
+ * requests near or above a limit, so that all others cost one comparison.
  */
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -13,7 +14,7 @@ type Admitted = Extract<QuotaDecision, { outcome: 'admitted' }>;
 const HOUR_MS = 3_600_000;
 const CUSTOMERS = 10_000;
 
-/** Whether 80 % of the limit are used, this request included. While the store is away nobody knows. */
+/** Returns whether 80 % of the limit is used, this request included. False without the store: usage is unknown then. */
 export function isNear({ admission, limit }: Admitted): boolean {
   return 5 * admission.remaining <= limit && admission.mode !== 'local';
 }
@@ -23,9 +24,9 @@ function isAlmostUsedUp({ admission, limit }: Admitted): boolean {
 }
 
 export interface QuotaNotices {
-  /** Of a request that {@link isNear}. */
+  /** Logs that 80 % or 95 % is used. Call it only for requests that pass {@link isNear}. */
   near(exchange: Exchange, decision: Admitted): void;
-  /** A shadow limit would have refused the request. */
+  /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
   shadowDenied(exchange: Exchange, decision: Admitted): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Quota header fields: draft-ietf-httpapi-ratelimit-headers-11 (`RateLimit-Policy` §3, `RateLimit` §4) and the
- * `X-RateLimit-*` fields that older clients read.
+ * Quota headers: draft-ietf-httpapi-ratelimit-headers-11 (`RateLimit-Policy` §3, `RateLimit` §4) and the
+ * `X-RateLimit-*` headers that older clients read.
  */
 
 import type { BurstState } from '../quota/customer-quota.ts';
@@ -8,20 +8,20 @@ import type { BurstState } from '../quota/customer-quota.ts';
 export const HOURLY_POLICY = 'hourly';
 export const BURST_POLICY = 'burst';
 const WINDOW_SECONDS = 3600;
-/** Of the burst policy: its window is over by then. */
+/** Reset time of the burst policy, whose window is one second. */
 const BURST_RESET_SECONDS = 1;
 
 export interface QuotaState {
   readonly limit: number;
-  /** As `remaining` of an admission in src/quota/admission.ts. */
+  /** See `Admitted.remaining` in src/quota/admission.ts. */
   readonly remaining: number;
   /** Seconds until more than `remaining` become available, at least 1. */
   readonly resetSeconds: number;
 }
 
 /**
- * Flat `[name, value, …]`. `burst`: where the plan has such a limit. `nowMs` is wall time; the epoch second of the reset
- * is rounded up. X-RateLimit-* describe the hourly policy.
+ * Returns headers as flat `[name, value, …]`. `burst` is undefined if the plan has no burst limit. `nowMs` is wall
+ * time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
  */
 export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string[] {
   const { limit, remaining, resetSeconds } = quota;
@@ -36,8 +36,8 @@ export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefine
 }
 
 /**
- * For a request refused by its burst limit. The hourly window was not asked, so `RateLimit` and `X-RateLimit-*` describe
- * the burst policy: the one that the client has to wait for.
+ * Returns the headers for a request refused by its burst limit. The hourly window was not checked, so `RateLimit` and
+ * `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
  */
 export function burstExceededHeaders(
   hourlyLimit: number,
@@ -54,7 +54,7 @@ export function burstExceededHeaders(
   ];
 }
 
-/** `X-RateLimit-*` have room for one policy. */
+/** Returns the `X-RateLimit-*` headers, which can describe only one policy. */
 function onePolicyHeaders({ limit, remaining, resetSeconds }: QuotaState, nowMs: number): string[] {
   return [
     'X-RateLimit-Limit',

@@ -14,45 +14,45 @@ import { createQuotaNotices, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 import { traceId } from './trace-context.ts';
 
-/** Counted and logged for a caller that left before there was a status; nginx made the number known. */
+/** Status in metrics and logs if the client disconnects before there is one; nginx introduced the number. */
 const CLIENT_CLOSED_REQUEST = 499;
 const REPEAT_AFTER_MS = 10_000;
-/** Of what is said about one key. */
+/** Minimum interval between log lines about the same key. */
 const REPEAT_FOR_KEY_AFTER_MS = 600_000;
 const KEYS_REMEMBERED = 10_000;
 const CUSTOMERS_REMEMBERED = 10_000;
 
-/** The one place that writes a request's metrics and its log line: once for each, when it is over. */
+/** Writes the metrics and log lines of requests. Records the end of each request once. */
 export interface Recorder {
-  /** Requests that are not over yet. */
+  /** Number of requests in progress. */
   readonly inFlight: number;
   opened(): void;
   authenticated(result: AuthResult): void;
-  /** A good key came from a browser; whoever runs this should know which. */
+  /** Counts a valid key that a browser sent, and logs its id. */
   sentByBrowser(exchange: Exchange, outcome: BrowserUseOutcome): void;
-  /** A field that would have told the backend who calls was dropped. */
+  /** Counts a dropped X-Tollgate-* request header: only the gateway may tell the backend who the customer is. */
   spoofed(): void;
   decided(exchange: Exchange, decision: QuotaDecision): void;
-  /** The store would have had to be asked, and gave no answer. */
+  /** Records that a request needed the store, and the store was unavailable or the record damaged. */
   undecided(exchange: Exchange, reason: StoreUnavailableError): void;
-  /** The gateway answered from what it knows. */
+  /** Records a successful response of the gateway itself. */
   answered(exchange: Exchange): void;
-  /** The gateway answered with a problem document; `outcome` where that was the upstream's fault. */
+  /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
   refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void;
-  /** The upstream's answer was relayed, wholly or until somebody hung up. */
+  /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
   forwarded(exchange: Exchange, outcome: ForwardOutcome): void;
-  /** Bytes that never became a request were refused. */
+  /** Records the refusal of input that never became a request. */
   unparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
-  /** A customer cannot be served because of how it is set up; operators must know. */
+  /** Logs a customer without a usable limit: an operator must correct its record or the plans. */
   limitMissing(exchange: Exchange, reason: string): void;
-  /** Logs the error, and records the end of the request that met it; undefined if there is none yet. */
+  /** Logs an unexpected error, and records the end of its request. `exchange` is undefined if none was opened yet. */
   bug(error: unknown, exchange: Exchange | undefined): void;
 }
 
 export interface RecorderParts {
   readonly metrics: Metrics;
   readonly accessLog: Pick<AccessLog, 'write'>;
-  /** Told of what known customers are refused; must be cheap. */
+  /** `note` is called for each refusal of a known customer, so it must be cheap. */
   readonly refusals: Pick<RecentRefusals, 'note'>;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -63,7 +63,7 @@ interface Finish {
   readonly source: AnswerSource;
   readonly problem?: ProblemCode;
   readonly outcome?: ForwardOutcome | undefined;
-  /** The client got the head of the response and not all of the rest. */
+  /** The client got the response headers, but not the complete body. */
   readonly isAborted?: boolean;
 }
 
@@ -71,7 +71,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   let inFlight = 0;
 
   function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
-    // A request may meet a bug after its end was recorded.
+    // An unexpected error can follow after the end of the request was recorded.
     if (exchange.isOver) return;
     exchange.isOver = true;
     const { req, requestId, route, plan } = exchange;
@@ -112,7 +112,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
   }
 
   function explainFailure(exchange: Exchange, outcome: ForwardOutcome): void {
-    // That none is in service was said when the last one went.
+    // Already logged when the last upstream went out of service.
     if (outcome.kind !== 'failed' || outcome.failure === 'none_available') return;
     if (outcome.failure === 'share_exceeded') {
       const { customer, keyId } = exchange;
@@ -127,7 +127,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
-  /** What a flood of requests would repeat is said once in a while: the metrics count it. */
+  /** Rate-limits a log line that a flood of requests would repeat. The metrics count each occurrence. */
   let silentUntil = Number.NEGATIVE_INFINITY;
   function sayNowAndThen(say: () => void): void {
     const nowMs = clock.monotonicMs();
@@ -188,7 +188,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       }
     },
     undecided({ requestId, customer, keyId, plan }, reason) {
-      // The store itself reports which record it is.
+      // The store itself logs and counts damaged records.
       if (reason instanceof DamagedRecordError) return metrics.auth('unusable');
       sayNowAndThen(() => {
         logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store gave no answer');

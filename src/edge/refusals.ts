@@ -1,4 +1,4 @@
-/** What callers are told when a request does not reach the backend, or the backend gives no answer. */
+/** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { failureProblem } from '../upstream/failures.ts';
@@ -14,7 +14,7 @@ export function methodNotAllowed(allow: string): Problem {
   return { code: 'method_not_allowed', detail: `This path can be read with ${allow}.`, headers: ['Allow', allow] };
 }
 
-/** For a method that Node.js's parser doesn't know, so that only the target is left to look at. */
+/** Refuses a method that Node.js's parser doesn't know. Only the target of such a request is available. */
 export function refuseMethod(target: string, routes: RouteTable): Problem {
   const [path = ''] = target.split('?', 1);
   const fault = findPathFault(path);
@@ -31,7 +31,7 @@ export function invalidKey(challenges: Challenges): Problem {
   };
 }
 
-/** For a key that is not valid either: a good one is never refused by it. */
+/** Refuses an invalid key from an address that sent many invalid keys. A valid key is never refused for that. */
 export function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
@@ -92,7 +92,7 @@ export function storeUnavailable(): Problem {
   };
 }
 
-/** `closes`: there is no room for the connection either. */
+/** `closes`: close the connection as well, because it is above the connection limit. */
 export function overloaded(closes: boolean): Problem {
   return {
     code: 'overloaded',
@@ -108,7 +108,7 @@ const UPSTREAM_DETAILS = {
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
 } as const;
 
-/** A request that never began upstream was not counted, so it says nothing about the quota. */
+/** A request that never began upstream was not counted, so its response has no quota headers. */
 export function upstreamFailed(
   { failure, begun }: Extract<ForwardOutcome, { kind: 'failed' }>,
   quotaHeaders: () => string[],
@@ -121,7 +121,7 @@ export function internalError(): Problem {
   return { code: 'internal_error', detail: 'The gateway failed. Please report the request_id.' };
 }
 
-/** The wait as a person reads it; `Retry-After` has the exact seconds. */
+/** Returns the wait in words, for people. `Retry-After` has the exact seconds. */
 function tryAgainIn(seconds: number): string {
   if (seconds === 1) return 'Try again in a second.';
   if (seconds < 120) return `Try again in ${seconds} seconds.`;

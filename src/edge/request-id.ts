@@ -4,8 +4,8 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:=@+/-]{0,127}$/;
 const SHORTEST_KEY_LENGTH = 8;
 
 /**
- * The caller's `X-Request-Id` when it is a plain token of at most 128 characters, else a new UUID. What could be a key,
- * or has one in it, is not taken over: this value is logged.
+ * Returns the client's `X-Request-Id` if it is a plain token of at most 128 characters, else a new UUID. A value that
+ * could contain a key, or a part of one, is not used, because request ids are logged.
  */
 export function chooseRequestId(fromCaller: string | string[] | undefined, authorization = ''): string {
   if (typeof fromCaller !== 'string' || !SANE_REQUEST_ID.test(fromCaller)) return randomUUID();

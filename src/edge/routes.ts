@@ -1,13 +1,13 @@
 /**
- * The table of what the public listener serves. Paths are compared as raw bytes, case-sensitively; an alias is a
- * second prefix of the same routes. Nothing is redirected: a near miss is a 404 that names the right form.
+ * The routes of the public listener. Paths are compared as raw bytes, case-sensitively. An alias is a second prefix of
+ * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
  */
 
-/** Who answers: the backend, or the gateway with the caller's own quota. */
+/** `forward`: the backend responds. `usage`: the gateway responds with the customer's quota usage. */
 export type RoutePurpose = 'forward' | 'usage';
 
 export interface RouteDefinition {
-  /** `/api/v1/conversations/{id}`: literal segments, or one `{name}` for a whole segment. */
+  /** Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. */
   readonly path: string;
   readonly methods: readonly string[];
   readonly purpose: RoutePurpose;
@@ -18,16 +18,16 @@ export interface Route {
   readonly template: string;
   readonly purpose: RoutePurpose;
   readonly methods: ReadonlySet<string>;
-  /** Ready value of the Allow header. */
+  /** Value of the Allow header. */
   readonly allow: string;
 }
 
 export type RouteMatch =
-  | { readonly found: true; readonly route: Route /** The path as the backend knows it. */; readonly path: string }
-  | { readonly found: false /** A sentence for the caller. */; readonly detail: string };
+  | { readonly found: true; readonly route: Route /** The canonical path, for the backend. */; readonly path: string }
+  | { readonly found: false /** A sentence for the client. */; readonly detail: string };
 
 export interface RouteTable {
-  /** `path` is free of faults (see path.ts) and has no query. */
+  /** Finds the route of `path`, which must be valid (see path.ts) and have no query. */
   match(path: string): RouteMatch;
 }
 
@@ -39,7 +39,7 @@ interface ParameterRoute {
   readonly route: Route;
 }
 
-/** `;` is left out of pchar: servers disagree on whether it begins a parameter or belongs to the segment. */
+/** A parameter excludes `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
 function toPattern(template: string): RegExp {
   const segments = template.split('/').map((segment) => {
     if (segment.startsWith('{')) return `[^/;]{1,${MAX_ID_BYTES}}`;
@@ -58,7 +58,7 @@ function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
-/** By hand: a regular expression would look at each run of slashes from each of its slashes. */
+/** A loop: a regular expression would scan each run of slashes once per slash, in quadratic time. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path[end - 1] === '/') end--;
@@ -100,7 +100,7 @@ export function createRouteTable(
 
   function explainMiss(path: string): string {
     const bare = withoutTrailingSlashes(path);
-    // By its template, not as sent: whatever stands in the path is not repeated, it could be a key.
+    // Name the template and never echo the path: it could contain a key.
     const meant = bare === path ? undefined : find(canonical(bare));
     if (meant) return `There is no trailing slash here: use ${meant.template} instead.`;
     const asked = versionedPrefix(path);

@@ -7,13 +7,13 @@ import type { GuardLimits } from './guard.ts';
 import type { RouteTable } from './routes.ts';
 
 /**
- * What a reload of the configuration changes of the public listener: replaced as a whole, never changed. Each request
- * goes by those that held when it came.
+ * Settings of the public listener that a config reload can change. A reload replaces the whole object and never
+ * modifies it. Each request uses the settings that were current when it arrived.
  */
 export interface PublicSettings {
   readonly routes: RouteTable;
   readonly guardLimits: GuardLimits;
-  /** Requests under way at once, at most. */
+  /** Maximum requests in progress at once. */
   readonly mostInFlight: number;
   readonly challenges: Challenges;
   readonly trustedProxies: TrustedProxies;
@@ -22,18 +22,18 @@ export interface PublicSettings {
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
   readonly upstreamHeaders: CredentialsPolicy;
-  /** Whether the backend is told who calls, by X-Tollgate-* headers. */
+  /** Whether the backend gets the X-Tollgate-* headers with customer, plan and key id. */
   readonly identityHeaders: boolean;
-  /** For problem documents; `{code}` stands for their code. */
+  /** For problem documents; `{code}` is replaced by the problem's code. */
   readonly documentationUrl?: string | undefined;
-  /** Left out: the backend gets no assertion of who calls. */
+  /** Undefined: the backend gets no signed assertion of the customer's identity. */
   readonly assertions?: Assertions | undefined;
 }
 
 export interface Assertions {
   /**
-   * A signed statement of who calls, for one header field. A promise only where it has to be made. What it throws or
-   * rejects with is taken for a bug: the request is not sent, and not counted.
+   * Returns a signed statement of customer, plan and key id, as a header value. A promise only if it must be signed
+   * first. If it throws or rejects, that is an internal error: the request is neither sent nor counted.
    */
   of(customer: string, plan: string, keyId: string): string | Promise<string>;
 }
