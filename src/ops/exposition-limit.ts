@@ -1,21 +1,22 @@
 import type { Clock, Scheduler } from '../clock.ts';
 
+/** Source of the current metrics. */
 export interface Exposition {
-  /** In Prometheus' text format, to be sent as `contentType`. */
+  /** Returns the metrics in Prometheus' text format, to be sent as `contentType`. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
-/** Expositions that may be made at once after a quiet while, such as for a pair of Prometheus servers and a script. */
+/** Expositions allowed in quick succession after an idle period: enough for two Prometheus servers and a script. */
 const BURST = 20;
 const INTERVAL_MS = 1000;
-/** Scrapes that wait at once. Well below the connections of the ops listener, so that scrapes keep no probe out. */
+/** Maximum waiting scrapes. Well below the ops listener's connection limit, so that scrapes do not lock probes out. */
 const MOST_WAITING = 64;
 
 /**
- * Limits what scrapes cost the process that serves requests: at most one exposition is under way, and beyond a burst one
- * begins per second. A scrape gets no older exposition than the one under way when it came: it shares that one, or
- * waits up to a second for the next one together with other scrapes. With too many of them waiting it gets the last one.
+ * Limits what scrapes cost the process that serves requests. Expositions are built one at a time; after a burst of
+ * {@link BURST}, one per second. A scrape shares the exposition in progress, or waits up to a second for the next one,
+ * together with other scrapes. While {@link MOST_WAITING} scrapes wait, a further one gets the previous exposition.
  */
 export function limitExpositions(
   exposition: Exposition,
@@ -25,7 +26,7 @@ export function limitExpositions(
   let shared: Promise<string> | undefined;
   let waiting = 0;
   let last: string | undefined;
-  /** When all of the burst is available again. */
+  /** Monotonic ms at which the whole burst is available again. */
   let fullAtMs = 0;
 
   async function make(): Promise<string> {

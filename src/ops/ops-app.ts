@@ -1,4 +1,4 @@
-/** The ops listener: for probes, Prometheus and the backend. It is open to whoever reaches it, so nothing here is secret or writes. */
+/** The ops listener for probes, Prometheus and the backend. It has no authentication, so: no secrets, no writes. */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
@@ -8,13 +8,13 @@ import type { Readiness } from './readiness.ts';
 export interface OpsAppParts {
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readiness(): Readiness;
-  /** The public keys that assertions can be verified with; none where none are made. */
+  /** Returns the public keys that verify assertions (JWK Set); empty if the gateway signs none. */
   publicKeys(): { readonly keys: readonly object[] };
   readonly logger: Logger;
 }
 
 const READ_METHODS = 'GET, HEAD';
-/** docs/identity.md tells operators to wait at least so long between the steps of a change of keys. */
+/** docs/identity.md tells operators to wait at least this long between the steps of a key rotation. */
 const KEYS_MAX_AGE_SECONDS = 300;
 
 export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppParts): Express {
@@ -25,7 +25,7 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
     .get(async (_req, res) => send(res, 200, metrics.contentType, await metrics.text()))
     .all(refuseMethod);
 
-  // The process only: a restart mends neither the store nor the backend.
+  // Covers only the process: a restart repairs neither the store nor the backend.
   app
     .route('/livez')
     .get((_req, res) => sendJson(res, 200, { status: 'live' }))
@@ -39,7 +39,7 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
     })
     .all(refuseMethod);
 
-  // Also without any key: that no key is good is an answer to the question, and the same address serves for life.
+  // Served even without keys: an empty set correctly says that no key is valid, and the URL always works.
   app
     .route('/.well-known/jwks.json')
     .get((_req, res) => {

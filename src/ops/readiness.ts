@@ -26,9 +26,9 @@ export interface Readiness {
 }
 
 /**
- * Whether traffic may be sent here. A store that was reached once and is lost makes the gateway degraded, not unready, and
- * so do upstreams: every instance would lose them at the same time, and taking all of them out of rotation would turn a
- * blip into an outage.
+ * Returns whether this instance should get traffic. Losing all upstreams, or a store that was reached before, makes it
+ * degraded, not unready. Every instance would lose them at the same time, and taking all instances out of rotation
+ * would turn a brief failure into an outage.
  */
 export function assessReadiness({ configLoaded, draining, store, upstreamUp }: ReadinessFacts): Readiness {
   const reasons: ReadinessReason[] = [];

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { type Problem, problemBody, problemHeaders, problemStatus } from './document.ts';
 
-/** Writes a problem document as the whole answer, a HEAD's without content; gives the request id that it names. */
+/** Sends a problem document as the complete response, without the body for HEAD. Returns the request id in it. */
 export function answerProblem(res: ServerResponse, problem: Problem, requestId: string = randomUUID()): string {
   const body = problemBody(problem, requestId);
   for (const name of res.getHeaderNames()) res.removeHeader(name);

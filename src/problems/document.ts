@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { PROBLEMS, type ProblemCode, problemType } from './table.ts';
 
-/** A refusal as an RFC 9457 document, with the header fields that belong to its code. */
+/** A refusal: the variable parts of its RFC 9457 document, and the response headers that belong to its code. */
 export interface Problem {
   readonly code: ProblemCode;
-  /** What happened this time and what to do, in a sentence or two for the caller; never an inner message. */
+  /** What happened this time and what to do, in a sentence or two for the client; never an internal message. */
   readonly detail: string;
   /** Flat `[name, value, …]`. */
   readonly headers?: readonly string[];
-  /** Members beyond the usual ones, such as `violated-policies`. */
+  /** Extension members, such as `violated-policies`. */
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
@@ -19,8 +19,8 @@ export function problemStatus(code: ProblemCode): number {
 }
 
 /**
- * Returns the body's text. `status` is always the real one (RFC 9457 §3.1.2). `documentationUrl` is a page for people, in
- * which `{code}` stands for the problem's code.
+ * Returns the response body. Its `status` always equals the response's (RFC 9457 §3.1.2). `documentationUrl` is a page
+ * for people; `{code}` in it is replaced by the problem's code.
  */
 export function problemBody(problem: Problem, requestId: string, documentationUrl?: string): string {
   return JSON.stringify({
@@ -36,7 +36,7 @@ export function problemBody(problem: Problem, requestId: string, documentationUr
   });
 }
 
-/** Header fields of every answer that carries a problem document, flat. RFC 9111 §5.2.2.5: never stored. */
+/** Returns the headers of a problem response, flat. Caches must not store it (RFC 9111 §5.2.2.5). */
 export function problemHeaders(problem: Problem, body: string): string[] {
   return [
     'Content-Type',

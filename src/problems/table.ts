@@ -1,17 +1,17 @@
 /**
- * The one table of the gateway's own refusals. docs/errors.md is generated from it; `code` is the stable name that
- * callers may switch on. Titles never change with the occurrence; what happened this time goes into `detail`.
+ * All problem types of the gateway, keyed by code. docs/errors.md is generated from this table. Codes are stable:
+ * clients may switch on them. A code's title is constant; what happened this time goes into `detail`.
  */
 
-/** RFC 9457 §4.2.1 registry entry of draft-ietf-httpapi-ratelimit-headers. */
+/** Type that draft-ietf-httpapi-ratelimit-headers adds to the registry of problem types (RFC 9457 §4.2). */
 export const QUOTA_EXCEEDED_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 interface ProblemEntry {
   readonly status: number;
   readonly title: string;
-  /** When it is answered: one sentence for docs/errors.md. */
+  /** When the gateway responds with it: one sentence for docs/errors.md. */
   readonly when: string;
-  /** What the reader of the answer can do about it, for docs/errors.md. */
+  /** What the recipient can do about it, for docs/errors.md. */
   readonly remedy: string;
   readonly type?: string;
 }
@@ -222,7 +222,7 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** The `type` member: the registered one where it exists, else one of our own for each code. */
+/** Returns the `type` member: the registered type if there is one, else a URN built from the code. */
 export function problemType(code: ProblemCode): string {
   const entry: ProblemEntry = PROBLEMS[code];
   return entry.type ?? `urn:tollgate:problem:${code.replaceAll('_', '-')}`;
