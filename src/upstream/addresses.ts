@@ -3,32 +3,32 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import type { Scheduled, Scheduler } from '../clock.ts';
 
-/** All addresses of a name, the preferred ones first. */
+/** Resolves to all addresses of a name, the preferred ones first. */
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** By the system's resolver, /etc/hosts included. */
+/** Uses the system's resolver, /etc/hosts included. */
 export const lookupAddresses: Lookup = (hostname) => systemLookup(hostname, { all: true });
 
 const LOOKUP_INTERVAL_MS = 5_000;
-/** Some name servers give a few of many addresses at a time: one that is left out once has not vanished. */
+/** Some name servers return a few of many addresses at a time, so an address that is missing once is not gone. */
 const LOOKUPS_TO_VANISH = 3;
 
 export interface AddressesOptions {
   readonly hostname: string;
   readonly lookup: Lookup;
   readonly scheduler: Pick<Scheduler, 'after'>;
-  /** Addresses are gone for good; `isKnown` tells which are not. */
+  /** Called when addresses are gone for good. `isKnown` returns whether an address remains. */
   vanished(isKnown: (address: string) => boolean): void;
 }
 
 /**
- * The addresses of one name, looked up now and then and not per connection. While lookups fail, the last addresses
- * hold: a name server that is away is no reason to lose an upstream that is there.
+ * The addresses of one name, looked up at intervals rather than per connection. While lookups fail, the last addresses
+ * stay in use: an unavailable name server is no reason to lose an available upstream.
  */
 export class Addresses {
   readonly #options: AddressesOptions;
   #current: readonly LookupAddress[] = [];
-  /** Every address that has not vanished, and how often in a row it was left out. */
+  /** Known addresses, and how many lookups in a row each has been missing from. */
   readonly #leftOut = new Map<string, number>();
   #underWay: Promise<void> | undefined;
   #turn = 0;
@@ -45,7 +45,10 @@ export class Addresses {
     this.#timer?.cancel();
   }
 
-  /** For `net.connect`, which has to be told to try several: connections are spread over all addresses. */
+  /**
+   * For `net.connect`, which accepts several addresses only with `autoSelectFamily`. Spreads connections over all of
+   * them.
+   */
   readonly lookup: LookupFunction = (_hostname, _options, callback) => {
     if (this.#current.length > 0) {
       process.nextTick(callback, null, this.#inTurn());
@@ -66,7 +69,7 @@ export class Addresses {
     });
   }
 
-  /** One lookup at a time, for whoever asks. */
+  /** Runs one lookup at a time; concurrent calls share it. */
   #refresh(): Promise<void> {
     this.#underWay ??= this.#options
       .lookup(this.#options.hostname)
@@ -92,7 +95,7 @@ export class Addresses {
     if (hasVanished && !this.#isClosed) this.#options.vanished((address) => this.#leftOut.has(address));
   }
 
-  /** Each time another one first, but of the family that the resolver prefers (RFC 6724). */
+  /** Returns all addresses, each time with another one first, of the family that the resolver prefers (RFC 6724). */
   #inTurn(): LookupAddress[] {
     const family = this.#current[0]?.family;
     const preferred = this.#current.filter((each) => each.family === family);

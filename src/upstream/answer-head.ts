@@ -1,14 +1,14 @@
 import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
-/** What may stand in a reason phrase besides obs-text (RFC 9112 §4); another one is left to Node.js's default. */
+/** A reason phrase (RFC 9112 §4) without obs-text. Any other is replaced by Node.js's default. */
 const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
 
-/** Whether the upstream's reason phrase can be passed on. */
+/** Returns whether the upstream's reason phrase can be passed on. */
 export function isCleanReason(reason: string): boolean {
   return CLEAN_REASON.test(reason);
 }
 
-/** RFC 9110 §15: the status codes of final answers. */
+/** Returns whether the status is that of a final response (RFC 9110 §15). */
 export function isFinalStatus(status: number): boolean {
   return status >= 200 && status <= 599;
 }
@@ -18,12 +18,12 @@ export function isInterimStatus(status: number): boolean {
 }
 
 /**
- * The header fields of the answer to the caller, flat: the upstream's as they came (names, order, repeats) without
- * those of the connection, and then the gateway's own.
- * @param received - the upstream's fields, flat; bytes are read as Latin-1, which Node.js writes back unchanged
+ * Returns the headers of the response to the client, flat (name, value, …): the upstream's as received (names, order,
+ * repeats), then the gateway's own. Drops hop-by-hop headers, headers that only the gateway sets, and repeated Dates.
+ * @param received - the upstream's headers, flat; bytes are decoded as Latin-1, which Node.js writes back unchanged
  * @param status - the final status: RFC 9110 §8.6 forbids Content-Length in a 204
- * @param ownNames - names in lower case that only the gateway gives
- * @param own - the gateway's fields, flat
+ * @param ownNames - lower-case names of headers that only the gateway sets
+ * @param own - the gateway's headers, flat
  */
 export function buildAnswerHeaders(
   received: readonly string[],

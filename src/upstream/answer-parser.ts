@@ -1,31 +1,31 @@
 /**
- * The answers of the upstream as they come off its connection: HTTP/1.1 (RFC 9112), read strictly. The upstream is not
- * trusted, so whatever could be read in two ways is refused, where a browser would guess: bare line feeds, folded
- * fields, a length beside a transfer coding, a second length, any coding but `chunked`.
+ * Parses the upstream's responses: HTTP/1.1 (RFC 9112), read strictly. The upstream is not trusted, so anything
+ * ambiguous is rejected, where a browser would guess: bare line feeds, folded headers, a length beside a transfer
+ * coding, a second length, any coding but `chunked`.
  */
 import { isInterimStatus } from './answer-head.ts';
 import { InvalidAnswerError } from './failures.ts';
 
-/** Told of one answer, in order: its head, then content until `ended`. What it throws reaches the caller of the parser. */
+/** Receives one response in order: its head, then its body until `ended`. Its exceptions reach the parser's caller. */
 export interface AnswerSink {
   /**
-   * The head of the final answer; interim ones are passed over. `fields`: flat, as received, bytes read as Latin-1.
-   * `ended`: there is no content.
+   * Called with the head of the final response; interim responses are skipped. `fields`: headers as received, flat
+   * (name, value, …), decoded as Latin-1. `ended`: there is no body.
    */
   onHead(status: number, reason: string, fields: string[], ended: boolean): void;
   /**
-   * The content is `bytes` from `start` to before `end`: a view that is valid during the call only. Called once for all
-   * chunks that came with one read.
+   * Called with body bytes: `bytes` from `start` to before `end`, valid only during the call. Called once for all
+   * chunks that arrive in one read.
    */
   onContent(bytes: Buffer, start: number, end: number, ended: boolean): void;
 }
 
 /**
- * - `idle`: no answer is expected
- * - `head`: before or inside of a head
- * - `length`: content of known length
- * - `close`: content until the connection ends
- * - `chunk-…`, `trailer…`: inside of chunked content (RFC 9112 §7.1)
+ * - `idle`: no response is expected
+ * - `head`: before or inside a head
+ * - `length`: body of known length
+ * - `close`: body until the connection closes
+ * - `chunk-…`, `trailer…`: inside a chunked body (RFC 9112 §7.1)
  */
 type State =
   | 'idle'
@@ -47,19 +47,19 @@ const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
 /**
- * A whole head but for the empty line after it: status line (RFC 9112 §4) and fields (§5) whose names are tokens and
- * whose values have no controls but tabs. A reason phrase may be anything: it is not passed on unless it is clean.
+ * A head without the empty line that ends it: status line (RFC 9112 §4) and headers (§5). Header names are tokens;
+ * values have no control characters but tabs. The reason phrase may be anything, because only a clean one is passed on.
  */
 const HEAD = new RegExp(`^HTTP/1\\.[01] [0-9]{3}(?: [^\\r\\n]*)?(?:\\r\\n${FIELD})*$`);
 const BARE_LF = /(?:^|[^\r])\n/;
 const FRAMING_FIELD = /^(?:content-length|transfer-encoding):/im;
-/** What may follow a chunk's size: RFC 9112 §7.1.1, without the white space that it calls bad. */
+/** Chunk extensions (RFC 9112 §7.1.1), without the "bad white space" of its grammar. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
 const TRAILER_FIELD = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD}$`, 'i');
 const STATUS_AT = 'HTTP/1.1 '.length;
 const LENGTH = /^[0-9]{1,15}$/;
 const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
-/** 256 TiB: far below where a number loses digits. */
+/** Up to 256 TiB: far below the largest exact integer, 2^53. */
 const MOST_CHUNK_SIZE_DIGITS = 12;
 const MOST_EXTENSION_BYTES = 4096;
 
@@ -74,51 +74,51 @@ export class AnswerParser {
   #sink: AnswerSink | undefined;
   #state: State = 'idle';
   #isHead = false;
-  /** A head that came in pieces, as far as it is there. */
+  /** The received part of an incomplete head. */
   #partialHead = '';
-  /** Of the content or of the chunk. */
+  /** Remaining bytes of the body or of the chunk. */
   #remaining = 0;
-  /** The chunk data that came with the bytes being received stands here in them, gathered. */
+  /** Range of the buffer in {@link receive} where chunk data is gathered. */
   #gatheredFrom = 0;
   #gatheredTo = 0;
   #digits = 0;
-  /** The chunk's extensions or the trailer's field, as far as it is there. */
+  /** The received part of the chunk's extensions or of a trailer line. */
   #line = '';
-  /** Of the trailer section, in the lines before. */
+  /** Size of the trailer lines before the current one. */
   #trailerBytes = 0;
   #mayPersist = true;
   #isContentWithheld = false;
   #keepAliveSeconds: number | undefined;
 
-  /** `mostHeaderBytes`: of a status line with its fields, and of a trailer section. */
+  /** `mostHeaderBytes`: limit for a status line with its headers, and for a trailer section. */
   constructor(mostHeaderBytes: number) {
     this.#mostHeaderBytes = mostHeaderBytes;
   }
 
-  /** Whether the connection can carry another exchange after the answer that has just ended (RFC 9112 §9.3). */
+  /** Whether the connection can carry another exchange after the response that has just ended (RFC 9112 §9.3). */
   get mayPersist(): boolean {
     return this.#mayPersist;
   }
 
   /**
-   * Whether the head of the response announced content that its method or status rules out (RFC 9112 §6.3). An upstream
-   * that sends the content all the same, and late, would have it taken for the next response: the connection may not persist.
+   * Whether the head of the response announced a body that its method or status rules out (RFC 9112 §6.3). The
+   * connection may not persist: if the upstream sends that body late, it would be taken for the next response.
    */
   get isContentWithheld(): boolean {
     return this.#isContentWithheld;
   }
 
-  /** Whether the answer has not ended yet. */
+  /** Whether the response has not ended yet. */
   get isReading(): boolean {
     return this.#state !== 'idle';
   }
 
-  /** How long the upstream says that it keeps the connection open. */
+  /** Seconds that the upstream keeps the connection open. Undefined: no Keep-Alive header; NaN: no timeout in it. */
   get keepAliveSeconds(): number | undefined {
     return this.#keepAliveSeconds;
   }
 
-  /** Expects one answer. `isHead`: to a HEAD, so that it has no content whatever its fields say. */
+  /** Expects one response. `isHead`: to a HEAD request, so it has no body whatever its headers say. */
   expect(sink: AnswerSink, isHead: boolean): void {
     this.#sink = sink;
     this.#isHead = isHead;
@@ -131,7 +131,7 @@ export class AnswerParser {
   }
 
   /**
-   * Reads the first `length` of `bytes`, and may overwrite them. Bytes after the end of the answer belong to nobody: the
+   * Parses the first `length` of `bytes`, and may overwrite them. If bytes follow the end of the response, the
    * connection may not persist.
    * @throws InvalidAnswerError
    */
@@ -149,7 +149,7 @@ export class AnswerParser {
     }
   }
 
-  /** The connection has ended. True if that ends the answer in good order. */
+  /** Handles the end of the connection. Returns true if that completes the response. */
   finish(): boolean {
     if (this.#state !== 'close') return false;
     this.#mayPersist = false;
@@ -157,7 +157,7 @@ export class AnswerParser {
     return true;
   }
 
-  /** Reads on from `at`; the result is where to go on. */
+  /** Parses on from `at`; returns where to continue. */
   #step(bytes: Buffer, at: number, length: number): number {
     switch (this.#state) {
       case 'head':
@@ -191,8 +191,8 @@ export class AnswerParser {
   }
 
   /**
-   * Moves the data of a chunk next to that of the chunks before it. Passed on one by one, thousands of chunks of one byte
-   * would be as many writes to the client, which cost a hundred times their length where it does not read.
+   * Moves the data of a chunk next to that of the chunks before it. Otherwise thousands of one-byte chunks would be as
+   * many writes to the client. If it does not read, each write costs a hundred times its length.
    */
   #gather(bytes: Buffer, start: number, end: number): void {
     if (this.#gatheredTo === this.#gatheredFrom) {
@@ -226,7 +226,7 @@ export class AnswerParser {
       throw new InvalidAnswerError(`a head of more than ${most} bytes`);
     }
     if (end < 0) {
-      // It could never end; waiting for the rest of it would take until the deadline.
+      // Such a head can never end: waiting for the rest would last until the deadline.
       if (BARE_LF.test(text)) throw new InvalidAnswerError('a bare line feed in a head');
       this.#partialHead = text;
       return length;
@@ -241,7 +241,7 @@ export class AnswerParser {
     const status = Number(text.slice(STATUS_AT, STATUS_AT + 3));
     if (isInterimStatus(status)) {
       if (status === 101) throw new InvalidAnswerError('an upgrade that nobody asked for');
-      // RFC 9110 §8.6, §15.2, RFC 9112 §6.1: there is no such answer, and where the next one begins would be a guess.
+      // RFC 9110 §8.6, §15.2 and RFC 9112 §6.1 rule this out, and where the next response begins would be a guess.
       if (text[7] === '0' || FRAMING_FIELD.test(text)) throw new InvalidAnswerError('an impossible interim answer');
       return;
     }
@@ -251,7 +251,7 @@ export class AnswerParser {
     const fields: string[] = [];
     let contentLength: string | undefined;
     let coding: string | undefined;
-    this.#mayPersist = text[7] === '1'; // HTTP/1.0 would have to say so, and then says it in several ways
+    this.#mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
     while (lineEnd < text.length) {
       const start = lineEnd + 2;
       lineEnd = text.indexOf('\r\n', start);
@@ -286,7 +286,7 @@ export class AnswerParser {
     this.#beginContent(status, reason, fields, contentLength, coding !== undefined);
   }
 
-  /** RFC 9112 §6.3: what follows the head. */
+  /** Determines what follows the head (RFC 9112 §6.3). */
   #beginContent(
     status: number,
     reason: string,
@@ -322,7 +322,7 @@ export class AnswerParser {
     this.#line = '';
   }
 
-  /** The byte at `at`, between the data of chunks (RFC 9112 §7.1). */
+  /** Parses the byte at `at`, which is not chunk data (RFC 9112 §7.1). */
   #readFraming(bytes: Buffer, at: number): void {
     const byte = bytes[at] ?? 0;
     switch (this.#state) {
@@ -385,7 +385,7 @@ export class AnswerParser {
     throw new InvalidAnswerError('broken chunks');
   }
 
-  /** A byte of a line that ends in `next`. */
+  /** Parses a byte of a line of at most `most` bytes. CR ends the line and leads to the state `next`. */
   #readLine(byte: number, most: number, next: State): void {
     if (byte === CR) this.#state = next;
     else if (byte < SPACE && byte !== TAB) throw new InvalidAnswerError('a control character between chunks');
@@ -396,7 +396,7 @@ export class AnswerParser {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Without the white space around it (RFC 9112 §5.1). */
+/** Returns the text from `start` to `end` without the white space around it (RFC 9112 §5.1). */
 function trimmed(text: string, start: number, end: number): string {
   let from = start;
   let to = end;

@@ -1,16 +1,16 @@
-/** What is balanced: read anew for each choice. */
+/** A candidate. Its properties are read again for each choice. */
 export interface Balanced {
   readonly isUp: boolean;
-  /** Exchanges under way and in the queue. */
+  /** Requests in progress and in the queue. */
   readonly load: number;
 }
 
 export type Balance = 'least_loaded' | 'round_robin';
 
-/** One that is up and not `except`; undefined if there is none. */
+/** Returns a member that is up and not `except`; undefined if there is none. */
 export type Choose<Member> = (except?: Member) => Member | undefined;
 
-/** Chooses among `members`, whose order doesn't matter. Called for every request: no allocation, one short loop. */
+/** Creates a function that chooses among `members`, in any order. Called for every request: no allocation, one loop. */
 export function createBalancer<Member extends Balanced>(balance: Balance, members: readonly Member[]): Choose<Member> {
   const [only] = members;
   if (members.length === 1 && only !== undefined) {
@@ -19,7 +19,7 @@ export function createBalancer<Member extends Balanced>(balance: Balance, member
   return balance === 'least_loaded' ? leastLoaded(members) : roundRobin(members);
 }
 
-/** Among equals it is each one's turn: they would all get the first one otherwise, as long as there is little to do. */
+/** Rotates among members with equal load. Otherwise, at low load, all requests would go to the first one. */
 function leastLoaded<Member extends Balanced>(members: readonly Member[]): Choose<Member> {
   let first = 0;
   return (except) => {

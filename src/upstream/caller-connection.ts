@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 
-/** Wants to know when its caller goes away. */
+/** Is notified when its client disconnects. */
 export interface CallerWatcher {
   onCallerGone(): void;
 }
 
 /**
- * Tells when callers go away. A response that waits behind another one on the same connection (pipelining) has no
- * socket yet and emits nothing when the connection closes, so the connection itself is watched, with one listener for
- * all its requests. An array and not a Set, for the reason that `Deadlines` has.
+ * Notifies watchers when a client disconnects. A response that waits behind another one on the same connection
+ * (pipelining) has no socket yet and emits nothing when the connection closes. So the connection itself is watched,
+ * with one listener for all its requests. Watchers are in an array, not a Set, for the reason given at `Deadlines`.
  */
 export class CallerWatch {
   /** Calls `watcher` when the connection closes, unless {@link unwatch} was called with the same arguments before. */
@@ -32,14 +32,14 @@ export class CallerWatch {
   }
 }
 
-/** On the connection itself: a WeakMap costs several times as much to ask, and the garbage collector work besides. */
+/** A property of the socket: a WeakMap takes several times as long to look up and burdens the garbage collector. */
 const WATCHERS = Symbol('watchers');
 
 type WatchedSocket = Socket & { [WATCHERS]?: CallerWatcher[] };
 
 /**
- * Closes a connection so that the other side can't take what it got for all of it: by a reset where TCP allows it. A TLS
- * connection is closed without the sign of an orderly end that TLS has.
+ * Closes a connection so that the other side cannot take a truncated message for a complete one. Resets a plain TCP
+ * connection; closes a TLS connection without close_notify, the TLS sign of an orderly end.
  */
 export function resetSocket(socket: Socket): void {
   const plainTcp = !('encrypted' in socket) && socket.remoteFamily !== undefined;

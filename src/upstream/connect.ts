@@ -4,33 +4,33 @@ import { systemScheduler } from '../clock.ts';
 import { ConnectTimeoutError } from './failures.ts';
 
 export interface ConnectionEvents {
-  /** The connection stands; with TLS, the other side has proven who it is. */
+  /** The connection is open; with TLS, the certificate of the other side is verified. */
   onConnected(): void;
-  /** The first `length` of `bytes` came; the call may overwrite them, and they are overwritten after it. */
+  /** The first `length` of `bytes` arrived. The callee may overwrite them; the buffer may be reused after the call. */
   onBytes(bytes: Buffer, length: number): void;
 }
 
-/** Without the brackets of an IPv6 address. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
 
-/** Begins a connection. When it fails, the socket emits `error` and `close`. */
+/** Starts a connection. If it fails, the socket emits `error` and `close`. */
 export type Connect = (events: ConnectionEvents) => Socket;
 
-/** Read at once from a connection, at most. */
+/** Size of the read buffer of a TCP connection. */
 const READ_BYTES = 64 * 1024;
 
 export interface ConnectOptions {
-  /** Gives all addresses of the host's name, which are tried in turn; left out, the system is asked for each connection. */
+  /** Returns all addresses of the host's name, which are tried in turn. Omitted: the system, for each connection. */
   readonly lookup?: LookupFunction | undefined;
-  /** PEM: who must have signed the other side's certificate (left out: the well-known ones), and what it is shown. */
+  /** PEM: CAs that may sign the other side's certificate (omitted: the well-known ones); client certificate and key. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined;
 }
 
 /**
- * Connections to the origin of `url`. `timeoutMs` has the lookup of the host's name and TLS in it. TLS expects the name
- * in the URL, never one that a request's Host field brings in, and speaks HTTP/1.1 only.
+ * Creates a function that connects to the origin of `url`. `timeoutMs` includes the lookup of the host's name and the
+ * TLS handshake. TLS expects the name in the URL, never that of a request's Host header, and offers HTTP/1.1 only.
  */
 export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: ConnectOptions = {}): Connect {
   const isTls = url.protocol === 'https:';
@@ -56,7 +56,7 @@ export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: Conn
   }
 
   function openTcp({ onBytes }: ConnectionEvents): Socket {
-    // Read into one buffer again and again: no allocation, and no stream between the socket and the parser.
+    // Reads into one reused buffer: no allocation, and no stream between socket and parser.
     const callback = (length: number, bytes: Uint8Array): boolean => {
       onBytes(bytes as Buffer, length);
       return true;

@@ -5,48 +5,48 @@ import { ConnectionEndedError, PoolClosedError, ShareExceededError } from './fai
 import { UpstreamConnection } from './upstream-connection.ts';
 import { WaitingLine } from './waiting-line.ts';
 
-/** Wants a connection for one exchange. */
+/** A request that needs a connection for one exchange. */
 export interface Taker extends Claimant<Taker> {
-  /** A connection stands and is free. False: it was not used. */
+  /** A connection is open and free. Returns false if it was not used. */
   onConnection(connection: UpstreamConnection): boolean;
-  /** There will be none. */
+  /** No connection will become available. */
   onNoConnection(error: Error): void;
 }
 
 export interface ConnectionPoolOptions extends CustomerSharesOptions {
   readonly connect: Connect;
-  /** Of the upstream's header fields. */
+  /** Limit for the head of a response, and for its trailer section. */
   readonly maxHeaderBytes: number;
   readonly clock: Clock;
-  /** A connection was made; or was not, because of `error`. Told before those who wait hear of it. */
+  /** Called when a connection was opened, or failed with `error`; before waiting requests are notified. */
   readonly onConnect?: (error: Error | undefined) => void;
 }
 
-/** A free connection is used again for so long where the upstream says nothing: servers close theirs after 5 s or more. */
+/** How long a free connection is reused if the upstream names no timeout: servers close theirs after 5 s or more. */
 const DEFAULT_KEEP_MS = 4_000;
-/** Before the end that the upstream names: a request must not meet the closing of its connection half way. */
+/** Reuse stops this long before the upstream's timeout, so that no request is sent just as the connection is closed. */
 const KEEP_MARGIN_MS = 2_000;
 const LONGEST_KEEP_MS = 600_000;
 const SWEEP_MS = 1_000;
 
-/** Made once: a flood of requests beyond a customer's share should cost little. */
+/** Created once: a flood of requests beyond a customer's share must cost little. */
 const SHARE_EXCEEDED = new ShareExceededError();
 
 /**
- * The connections to one upstream, and who waits for one, first come, first served once the customer's share allows it
- * (see {@link CustomerShares}). A waiter that gives up is gone at
- * once: while the upstream hangs, requests whose time is long over must not pile up before those that come after it has
- * recovered. The connection that was used last is used next, so that those beyond need grow old and close.
+ * The connections to one upstream, and the requests that wait for one. Requests are served in order of arrival, once
+ * the customer's share allows it (see {@link CustomerShares}). A request that stops waiting leaves the queue at once:
+ * while the upstream hangs, expired requests must not pile up in front of those that arrive after its recovery. The
+ * connection used last is used next, so that surplus connections expire and are closed.
  */
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
   readonly #free: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   readonly #waiting = new WaitingLine<Taker>();
-  /** Those that want a new connection; served before all others. */
+  /** Requests that need a new connection; served before all others. */
   readonly #wantingNew = new WaitingLine<Taker>();
   readonly #shares: CustomerShares<Taker>;
-  /** Being made, for takers who have not got theirs yet. */
+  /** Connections being opened, probes included. */
   #connecting = 0;
   readonly #sweep: NodeJS.Timeout;
   #isClosed = false;
@@ -58,19 +58,20 @@ export class ConnectionPool {
     this.#sweep = setInterval(() => this.#closeUnused(), SWEEP_MS).unref();
   }
 
-  /** Exchanges under way and those who wait. */
+  /** Requests in progress and waiting. */
   get load(): number {
     return this.#all.size - this.#connecting - this.#free.length + this.#waitingCount + this.#shares.waitingCount;
   }
 
-  /** Connections that stand. */
+  /** Number of open connections. */
   get standing(): number {
     return this.#all.size - this.#connecting;
   }
 
   /**
-   * Finds `taker` a connection: now, or when one is made or becomes free. `mustBeNew`: one that has carried no request,
-   * because the upstream closed a kept one and may be closing the others; a free one is closed where there is no room.
+   * Finds `taker` a connection: at once, or when one is opened or becomes free. `mustBeNew`: the connection must not
+   * have carried a request, because the upstream closed a kept one and may be closing the others. If the pool is full,
+   * a free connection is closed to make room.
    */
   take(taker: Taker, mustBeNew = false): void {
     if (this.#isClosed) {
@@ -95,12 +96,12 @@ export class ConnectionPool {
     }
   }
 
-  /** Whether the request waits because its customer uses its share up. */
+  /** Returns whether the request waits because its customer's share is used up. */
   isBeyondShare(taker: Taker): boolean {
     return this.#shares.isWaiting(taker);
   }
 
-  /** Stops waiting. Does nothing for one that has got its answer. */
+  /** Removes a request from its queue. Does nothing if it no longer waits. */
   withdraw(taker: Taker): void {
     if (this.#shares.isWaiting(taker)) {
       this.#shares.withdraw(taker);
@@ -111,12 +112,12 @@ export class ConnectionPool {
     this.#tellIfIdle();
   }
 
-  /** Begins a connection for nobody, to learn whether it can be made. */
+  /** Opens a connection that no request waits for, to test whether the upstream is reachable. */
   probe(): void {
     if (!this.#isClosed) this.#connect();
   }
 
-  /** Closes the connections to addresses that are not `isKnown` any more, once they are free. */
+  /** Closes the connections to addresses that are no longer known (`isKnown`), once they are free. */
   retire(isKnown: (address: string) => boolean): void {
     for (const connection of [...this.#all]) {
       const { remoteAddress } = connection;
@@ -126,7 +127,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Resolves when nobody waits and all connections have come back; takers that come later get none. */
+  /** Closes the pool once no request waits and all connections are free. Until then, requests are still served. */
   async close(): Promise<void> {
     if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     this.#isClosed = true;
@@ -138,7 +139,7 @@ export class ConnectionPool {
     return this.#waiting.length + this.#wantingNew.length;
   }
 
-  /** Whether fewer connections are being made than new ones are wanted. */
+  /** Whether fewer connections are being opened than new ones are needed. */
   get #isShortOfNew(): boolean {
     return this.#connecting < this.#wantingNew.length;
   }
@@ -152,7 +153,7 @@ export class ConnectionPool {
     }
   }
 
-  /** One connection in the making for each who waits, as far as there may be more. */
+  /** Opens a connection for each waiting request, up to the maximum. */
   #connectIfNeeded(): void {
     while (this.#connecting < this.#waitingCount && this.#all.size < this.#options.maxConnections) this.#connect();
   }
@@ -197,7 +198,7 @@ export class ConnectionPool {
     this.#all.add(connection);
   }
 
-  /** A connection could not be made: the first in line hears of it, unless there is one in the making for all. */
+  /** A connection failed: notifies the first waiting request, unless a connection is being opened for each of them. */
   #disappoint(error: Error): void {
     if (this.#connecting >= this.#waitingCount) return;
     const taker = this.#wantingNew.next() ?? this.#waiting.next();
@@ -221,7 +222,7 @@ export class ConnectionPool {
     connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
   }
 
-  /** To `first`, else to the next in line who has a use for it. */
+  /** Gives the connection to `first`, else to the next waiting request that can use it. */
   #offer(connection: UpstreamConnection, first: Taker | undefined): void {
     for (let taker = first; taker !== undefined; taker = this.#waiting.next()) {
       connection.share = taker.share;
@@ -232,7 +233,7 @@ export class ConnectionPool {
     this.#put(connection);
   }
 
-  /** Gives up the claim of a waiting request, or of the one on a connection. The request that gets it waits in line. */
+  /** Releases the claim of a waiting request or of a connection. The request that gets a claim joins the queue. */
   #release(holder: { share?: Share<Taker> | undefined }): void {
     const { share } = holder;
     if (share === undefined) return;
@@ -241,7 +242,7 @@ export class ConnectionPool {
     if (next !== undefined) this.#waiting.join(next);
   }
 
-  /** Finds connections for those who wait, after one was lost or a claim was given up. */
+  /** Finds connections for waiting requests after a connection was lost or a claim was released. */
   #serve(): void {
     while (this.#waiting.length > 0) {
       const connection = this.#takeFree();

@@ -1,14 +1,14 @@
 import { type Linked, LinkedList } from '../linked-list.ts';
 import { type InLine, WaitingLine } from './waiting-line.ts';
 
-/** A request that wants a connection. */
+/** A request that needs a connection. */
 export interface Claimant<Member extends InLine<Member>> extends InLine<Member> {
   readonly customer: string;
-  /** Kept by {@link CustomerShares}: set while the request holds a claim. */
+  /** Set by {@link CustomerShares} while the request holds a claim. */
   share?: Share<Member> | undefined;
 }
 
-/** What one customer has of the connections. Its links are used while requests of it wait for a claim. */
+/** The claims of one customer. Its links are used while requests of the customer wait for a claim. */
 export interface Share<Member extends InLine<Member>> extends Linked<Share<Member>> {
   claims: number;
   readonly waiting: WaitingLine<Member>;
@@ -16,20 +16,23 @@ export interface Share<Member extends InLine<Member>> extends Linked<Share<Membe
 
 export interface CustomerSharesOptions {
   readonly maxConnections: number;
-  /** A customer's share of them, at least 1. All of them: there are no shares. */
+  /** A customer's share of the connections, at least 1. No limit if it is `maxConnections` or more. */
   readonly maxConnectionsPerCustomer: number;
-  /** Requests of one customer that wait for a claim, at most. */
+  /** Most requests of one customer that may wait for a claim. */
   readonly maxWaitingPerCustomer: number;
 }
 
 /**
- * Divides the connections to one upstream among customers, so that none can take all of them, for example with clients
- * that do not read their responses. A request claims a connection for the time in which it waits for one and uses it.
- * A customer within its share claims at once, and so does one beyond it while fewer than half of the connections are
- * claimed. Otherwise its request waits for a claim, in which customers take turns; requests beyond a bound are refused.
+ * Divides the connections to one upstream among customers, so that no customer can take all of them, for example with
+ * clients that do not read their responses. A request holds a claim while it waits for a connection and while it uses
+ * one.
  *
- * Invariant: while a request of a customer waits, the customer has all of its share, and half of the connections are
- * claimed. A claim that is given up therefore lets at most one request through.
+ * A customer below its share gets a claim at once, and so does any customer while fewer than half of the connections
+ * are claimed. Otherwise the request waits for a claim, and customers get claims in turn. Above
+ * `maxWaitingPerCustomer`, requests are refused.
+ *
+ * Invariant: while a request of a customer waits, the customer has used up its share, and at least half of the
+ * connections are claimed. One released claim therefore admits at most one request.
  */
 export class CustomerShares<Member extends Claimant<Member>> {
   readonly #maxPerCustomer: number;
@@ -52,7 +55,7 @@ export class CustomerShares<Member extends Claimant<Member>> {
     return this.#waitingCount;
   }
 
-  /** `isForced`: claims whatever the customer has. */
+  /** Claims a connection, or queues the request for a claim. `isForced`: claims even above the customer's share. */
   claim(member: Member, isForced: boolean): 'claimed' | 'waiting' | 'refused' {
     const share = this.#shareOf(member.customer);
     if (isForced || this.#isWithinShare(share) || this.#claims < this.#freeForAll) {
@@ -67,7 +70,7 @@ export class CustomerShares<Member extends Claimant<Member>> {
     return 'waiting';
   }
 
-  /** Gives a claim up; returns the request that gets it, if one waited. */
+  /** Releases one claim. Returns the waiting request that gets a claim now, if there is one. */
   release(share: Share<Member>): Member | undefined {
     share.claims--;
     this.#claims--;
@@ -85,12 +88,12 @@ export class CustomerShares<Member extends Claimant<Member>> {
     return member;
   }
 
-  /** Whether the request waits for a claim. */
+  /** Returns whether the request waits for a claim. */
   isWaiting(member: Member): boolean {
     return member.place !== undefined && member.share === undefined;
   }
 
-  /** Ends the wait for a claim. */
+  /** Removes a waiting request from the queue for claims. */
   withdraw(member: Member): void {
     const share = this.#shareOf(member.customer);
     share.waiting.leave(member);
@@ -99,8 +102,8 @@ export class CustomerShares<Member extends Claimant<Member>> {
   }
 
   /**
-   * Forgets customers without requests. To be called now and then: a Map that is added to and deleted from with every
-   * request costs the garbage collector (see `Deadlines`).
+   * Removes customers without requests. Call it periodically: a Map with an insertion and a deletion per request is
+   * costly for the garbage collector (see `Deadlines`).
    */
   sweep(): void {
     for (const [customer, { claims, waiting }] of this.#shares) {

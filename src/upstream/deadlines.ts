@@ -1,28 +1,29 @@
 import type { Clock } from '../clock.ts';
 
-/** Something that must be over by a time, which may move. */
+/** Has a deadline, which may change. */
 export interface Timed {
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly deadlineMs: number;
-  /** Where it stands among those that are watched; undefined while it is not. Kept by {@link Deadlines}. */
+  /** Index in the array of watched objects; undefined while not watched. Set by {@link Deadlines}. */
   watchedAt: number | undefined;
-  /** Called once, not before the deadline and at most a look later; it is not watched any more then. */
+  /** Called once, at the first check after the deadline. The object is no longer watched by then. */
   onDeadline(): void;
 }
 
-/** How late a deadline may be noticed. */
+/** The interval between checks, and so how late a deadline may be noticed. */
 const LOOK_MS = 10;
 
 /**
- * The deadlines of many exchanges with one timer: they are looked through now and then, instead of each setting and
- * clearing a timer of its own, which costs more than all else that a fast exchange does with its deadlines.
+ * Watches the deadlines of many requests with one timer, which checks all of them periodically. A timer per request
+ * would cost more than everything else that a fast request does with its deadlines.
  *
- * What has arrived is read before the look: a busy process may find the time over and the answer in its socket at the
- * same moment, and must not take its own delay for the other side's.
+ * Sockets are read before each check. In a busy process, the deadline may have passed while the response is already in
+ * the socket. The gateway's own delay must not be taken for the upstream's.
  *
- * They stand in an array, each knowing where. A Set that is added to and deleted from all the time leaves outgrown tables
- * behind, each with a reference to the next. Once one of them is in the old generation, all that follow keep what was
- * under way in their time, until a full collection: half of all requests were copied there, a fifth of all CPU time.
+ * The watched objects are in an array, and each knows its index. A Set with constant insertions and deletions leaves
+ * replaced hash tables behind, each with a reference to the next. Once one of these tables is in the old generation,
+ * all later ones keep the requests of their time alive until a full collection. With a Set, half of all requests were
+ * copied to the old generation, which took a fifth of all CPU time.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -60,7 +61,7 @@ export class Deadlines {
 
   readonly #look = (): void => {
     const nowMs = this.#clock.monotonicMs();
-    // From the end: what takes the place of one that goes has been looked at.
+    // Backwards: `unwatch` moves the last element, which is already checked, to the freed index.
     for (let at = this.#watched.length - 1; at >= 0; at -= 1) {
       const timed = this.#watched[at];
       if (timed === undefined || nowMs < timed.deadlineMs) continue;

@@ -1,13 +1,16 @@
 /**
- * Passive health of one upstream: judged by what becomes of requests and connections.
+ * Passive health of one upstream, judged by the outcome of its requests and connections.
  *
- * - `unreachable`: three connections in a row could not be made, and none stands. Nothing could be sent, so nothing is
- *   lost by not trying: this may take the last upstream out of service (which makes a circuit breaker of it).
- * - `failing`: five requests in a row got no usable answer (late, reset, not HTTP, 502, 503 or 504), or connections
- *   fail while others stand. Such an upstream may still be of use, so it goes only while the others can do without it.
+ * - `unreachable`: three connections in a row failed, and none is open. Nothing could be sent, so ejection loses
+ *   nothing. It may eject even the last upstream in service, and then acts as a circuit breaker.
+ * - `failing`: five requests in a row got no usable response (late, reset, not HTTP, 502, 503 or 504), or three
+ *   connections in a row failed while others are open. The upstream may still be of use, so it is ejected only while
+ *   the other upstreams can do without it.
  *
- * Its time over, it is probed by a connection, which costs no caller anything. If that stands, it is back on probation:
- * the next failure takes it out again, for twice the time. Five good answers in a row end the probation.
+ * After a delay, the gateway probes the upstream by opening a connection, which costs no client anything. If that
+ * succeeds, the upstream is back in service, on probation. A failure before its first success then ejects it again.
+ * During probation, each ejection for the same reason lasts twice as long as the last one, up to a maximum. Five
+ * successful responses in a row end the probation.
  */
 import type { Scheduled, Scheduler } from '../clock.ts';
 
@@ -21,13 +24,13 @@ const LONGEST_MS = { unreachable: 5_000, failing: 300_000 } as const satisfies R
 
 export interface EjectionOptions {
   readonly scheduler: Pick<Scheduler, 'after'>;
-  /** Whether the others can do without it. */
+  /** Returns whether the other upstreams can do without this one. */
   canBeSpared(): boolean;
-  /** Whether no connection to it stands. */
+  /** Returns whether no connection to the upstream is open. */
   isCutOff(): boolean;
-  /** Begins a connection, whose fate is told by {@link Ejection.connected} or {@link Ejection.connectFailed}. */
+  /** Starts a connection. Its outcome is passed to {@link Ejection.connected} or {@link Ejection.connectFailed}. */
   probe(): void;
-  /** {@link Ejection.reason} has changed. */
+  /** Called when {@link Ejection.reason} has changed. */
   changed(): void;
 }
 
@@ -35,13 +38,13 @@ export class Ejection {
   readonly #options: EjectionOptions;
   #reason: EjectionReason | undefined;
   #lastReason: EjectionReason | undefined;
-  /** In a row, all three. */
+  /** All three count consecutive events. */
   #failedRequests = 0;
   #failedConnections = 0;
   #successes = 0;
-  /** Times that it was ejected or probed in vain since it was last trusted. */
+  /** Ejections and failed probes since the last probation ended or the reason changed. */
   #times = 0;
-  /** Nothing is held against it: what most requests look at only. */
+  /** No failure is recorded: the only check that most requests make. */
   #isSpotless = true;
   #timer: Scheduled | undefined;
   #isProbed = false;
@@ -50,12 +53,12 @@ export class Ejection {
     this.#options = options;
   }
 
-  /** Why it is out of service; undefined while it is not. */
+  /** Why the upstream is ejected; undefined if it is not. */
   get reason(): EjectionReason | undefined {
     return this.#reason;
   }
 
-  /** A request got a whole answer. Called for each. */
+  /** Records a complete, usable response. Called for each one. */
   succeeded(): void {
     if (this.#isSpotless || this.#reason !== undefined) return;
     this.#failedRequests = 0;
@@ -65,7 +68,7 @@ export class Ejection {
     this.#isSpotless = true;
   }
 
-  /** A request got no usable answer. */
+  /** Records that a request got no usable response. */
   failed(): void {
     if (this.#reason !== undefined) return;
     this.#blemish();
@@ -88,7 +91,7 @@ export class Ejection {
     else if (this.#options.canBeSpared()) this.#eject('failing');
   }
 
-  /** Puts it back into service, on probation. */
+  /** Puts the upstream back into service, on probation. */
   readmit(): void {
     if (this.#reason === undefined) return;
     this.close();
@@ -98,7 +101,7 @@ export class Ejection {
     this.#options.changed();
   }
 
-  /** Ends the wait for the next probe. */
+  /** Cancels the next probe. */
   close(): void {
     this.#timer?.cancel();
     this.#isProbed = false;

@@ -1,30 +1,30 @@
 import type { ProblemCode } from '../problems/table.ts';
 
-/** Why a request got no complete answer from the upstream. */
+/** Why a request got no complete response from the upstream. */
 export type UpstreamFailure =
-  /** None of the upstreams is in service; nothing was tried. */
+  /** No upstream is in service; nothing was sent. */
   | 'none_available'
   /** No connection could be made: refused, unreachable, unknown host, TLS. */
   | 'refused'
   | 'connect_timeout'
-  /** The customer uses its share of the connections up; nothing was sent. */
+  /** The customer's share of the connections is used up; nothing was sent. */
   | 'share_exceeded'
-  /** The time to begin passed while the request waited for a connection; nothing was sent. */
+  /** The deadline for sending the request passed first; nothing was sent. */
   | 'dispatch_timeout'
-  /** Begun, but no head of an answer in time. */
+  /** The request was sent, but no response head arrived in time. */
   | 'response_timeout'
   | 'total_timeout'
-  /** The connection ended before the answer did. */
+  /** The connection closed before the response was complete. */
   | 'reset'
-  /** What came is not an HTTP/1.1 answer. */
+  /** The upstream sent something other than a valid HTTP/1.1 response. */
   | 'invalid_answer';
 
-/** The upstream sent what is not an answer, or one that a caller must not get. */
+/** The upstream's response is invalid, or must not be passed to a client. */
 export class InvalidAnswerError extends Error {
   override readonly name = 'InvalidAnswerError';
 }
 
-/** The upstream closed the connection before the answer was complete. */
+/** The upstream closed the connection before the response was complete. */
 export class ConnectionEndedError extends Error {
   override readonly name = 'ConnectionEndedError';
   readonly code = 'ECONNRESET';
@@ -34,7 +34,7 @@ export class ConnectionEndedError extends Error {
   }
 }
 
-/** There is no upstream to try: all are out of service. */
+/** No upstream is in service. */
 export class NoneAvailableError extends Error {
   override readonly name = 'NoneAvailableError';
 
@@ -43,7 +43,7 @@ export class NoneAvailableError extends Error {
   }
 }
 
-/** A customer has as many requests as it may, waiting for its share of the connections included. */
+/** The customer's share of the connections is used up: its queue is full, or the request waited until its deadline. */
 export class ShareExceededError extends Error {
   override readonly name = 'ShareExceededError';
 
@@ -57,7 +57,7 @@ export class ConnectTimeoutError extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-/** The gateway is closing: no connection is made any more. */
+/** The gateway is closing: no connection is opened any more. */
 export class PoolClosedError extends Error {
   override readonly name = 'PoolClosedError';
   readonly code = 'ECONNREFUSED';
@@ -79,14 +79,14 @@ const PROBLEMS_OF_FAILURES = {
   invalid_answer: 'bad_gateway',
 } as const satisfies Record<UpstreamFailure, ProblemCode>;
 
-/** What the caller is told of a failure. */
+/** Returns the problem code that the client gets for a failure. */
 export function failureProblem(failure: UpstreamFailure): (typeof PROBLEMS_OF_FAILURES)[UpstreamFailure] {
   return PROBLEMS_OF_FAILURES[failure];
 }
 
 /**
- * The failure behind an error of a connection or of the system; undefined when the error is a bug of the gateway.
- * `begun`: the request had been given to a connection.
+ * Returns the failure behind an error of a connection or of the system; undefined if the error is a bug of the gateway.
+ * `begun`: the request had been handed to a connection.
  */
 export function classifyError(error: unknown, begun: boolean): UpstreamFailure | undefined {
   if (error instanceof InvalidAnswerError) return 'invalid_answer';
@@ -97,5 +97,5 @@ export function classifyError(error: unknown, begun: boolean): UpstreamFailure |
   return error.code === 'ETIMEDOUT' ? 'connect_timeout' : 'refused';
 }
 
-/** Node.js's codes for our own mistakes; those of TLS and certificates are the other side's. */
+/** Node.js error codes that mean a bug of the gateway. Codes of TLS, sockets and streams mean a connection failure. */
 const BUG_CODE = /^ERR_(?!TLS_|SSL_|SOCKET_|STREAM_)/;

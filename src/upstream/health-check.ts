@@ -10,19 +10,19 @@ export function healthCheckTimeoutMs(intervalMs: number): number {
 }
 
 export interface HealthCheckRequest {
-  /** Origin-form, complete: the base path of the upstream is not put before it. */
+  /** Complete path in origin form: the upstream's base path is not put in front of it. */
   readonly path: string;
   readonly connect: Connect;
   readonly authority: string;
   readonly maxHeaderBytes: number;
-  /** For connection and response together. */
+  /** Timeout for connection and response together. */
   readonly timeoutMs: number;
   readonly scheduler: Pick<Scheduler, 'deadline'>;
 }
 
 /**
- * Sends one GET on a new connection, and calls `done` once: without a fault if the response is any 2xx in time. Returns
- * how to cancel it; `done` is not called after that.
+ * Sends one GET on a new connection and calls `done` once. `fault` is undefined if a 2xx response arrives in time.
+ * Returns a function that cancels the check; `done` is not called after that.
  */
 export function sendHealthCheck(request: HealthCheckRequest, done: (fault: string | undefined) => void): () => void {
   const { path, connect, authority, maxHeaderBytes, timeoutMs, scheduler } = request;
@@ -63,13 +63,13 @@ export function sendHealthCheck(request: HealthCheckRequest, done: (fault: strin
   const connection = new UpstreamConnection(socket, maxHeaderBytes, {
     onFree() {},
     onGone() {
-      if (!isSent) end(reason); // afterwards the exchange is told, and knows more
+      if (!isSent) end(reason); // once sent, `exchange.onError` is called with the precise error
     },
   });
   return cancel;
 }
 
-/** Returns the message of an error; of one that has none because each address of a name failed, their messages. */
+/** Returns the message of an error, or all messages of an AggregateError (every address of a name failed). */
 export function connectionFault(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(connectionFault).join('; ');
   return error instanceof Error ? error.message : String(error);

@@ -2,14 +2,14 @@ import type { Scheduled, Scheduler } from '../clock.ts';
 import type { Connect } from './connect.ts';
 import { healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
 
-/** Of the configuration's `upstream.health_check`. */
+/** The setting `upstream.health_check`. */
 export interface HealthCheckConfig {
-  /** Origin-form, complete: the base path of the upstream is not put before it. */
+  /** Complete path in origin form: the upstream's base path is not put in front of it. */
   readonly path: string;
   readonly intervalMs: number;
 }
 
-/** In a row, until the upstream is out of service, and until it is back. */
+/** Consecutive checks that take the upstream out of service, and that put it back. */
 const FAILURES = 3;
 const SUCCESSES = 2;
 
@@ -18,19 +18,19 @@ export interface HealthChecksOptions extends HealthCheckConfig {
   readonly authority: string;
   readonly maxHeaderBytes: number;
   readonly scheduler: Scheduler;
-  /** {@link HealthChecks.isFailing} has changed. */
+  /** Called when {@link HealthChecks.isFailing} has changed. */
   changed(): void;
 }
 
 /**
- * Active health of one upstream: a GET now and then, on a connection of its own each time, so that it also tells
- * whether connections are accepted. Any 2xx within the time is good. Until it is known better, the upstream is healthy.
+ * Active health checks of one upstream: a GET at intervals, each on a new connection, so that it also tests whether
+ * connections are accepted. Any 2xx in time is a success. Until checks fail, the upstream counts as healthy.
  */
 export class HealthChecks {
   readonly #options: HealthChecksOptions;
   #isFailing = false;
   #fault: string | undefined;
-  /** In a row, of checks that say otherwise than `#isFailing`. */
+  /** Consecutive checks whose result contradicts `#isFailing`. */
   #contrary = 0;
   #timer: Scheduled | undefined;
   #endCheck: (() => void) | undefined;
@@ -44,7 +44,7 @@ export class HealthChecks {
     return this.#isFailing;
   }
 
-  /** What was wrong with the last bad one. */
+  /** What was wrong with the last failed check. */
   get fault(): string | undefined {
     return this.#fault;
   }

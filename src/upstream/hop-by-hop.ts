@@ -1,7 +1,7 @@
 /**
- * Fields that belong to one connection and never pass a gateway, in either direction (RFC 9110 §7.6.1). The two
- * proxy credentials and `Proxy-Authenticate` address the next hop (§11.7): this gateway is the last one that could
- * mean, so they end here. `HTTP2-Settings` belongs to the h2c upgrade (RFC 7540 §3.2.1), which is never made.
+ * Headers that concern one connection only and that a gateway never forwards, in either direction (RFC 9110 §7.6.1).
+ * `Proxy-Authenticate`, `Proxy-Authentication-Info` and `Proxy-Authorization` concern one hop only (§11.7), so they end
+ * here. `HTTP2-Settings` belongs to the h2c upgrade (RFC 7540 §3.2.1), which the gateway never makes.
  */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
@@ -18,8 +18,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The further field names that the `Connection` fields among `rawHeaders` (flat) name, in lower case; undefined when
- * there are none, which is the rule.
+ * Returns the further header names, in lower case, that the `Connection` headers in `rawHeaders` (flat) list; undefined
+ * if there are none, which is usual.
  */
 export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
   let named: Set<string> | undefined;

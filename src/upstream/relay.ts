@@ -17,90 +17,99 @@ import type { Exchange, UpstreamConnection } from './upstream-connection.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardRequest {
-  /** Who shares the connections with other customers. */
+  /** The customer whose share of the connections the request uses. */
   readonly customer: string;
-  /** Origin-form path and query, approved by the guard; sent as it is, behind the base path of the upstream. */
+  /** Path and query in origin form, validated by the guard. Sent unchanged after the base path of the upstream. */
   readonly path: string;
-  /** Flat, in order, and complete: only Host is added, unless it is the first of them. */
+  /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
   readonly headers: readonly string[];
-  /** Monotonic ms after which the request must not begin upstream any more. */
+  /** Monotonic ms from which on the request must not be sent upstream. */
   readonly beginBefore: number;
-  /** The same by the wall clock: a machine that was suspended may have stopped the other one. */
+  /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */
   readonly beginBeforeWallMs: number;
   /**
-   * The gateway's fields of the answer, flat; called when the answer's head is there. Their names must be among the
-   * forwarder's `ownAnswerNames`, so that none of them comes twice.
+   * Returns the gateway's response headers, flat; called when the head of the response has arrived. Their names must be
+   * in the forwarder's `ownAnswerNames`, so that none of them occurs twice.
    */
   answerHeaders(): string[];
   /**
-   * Called once, at the end of the exchange. With `failed` the receiver must answer the client, or, with `headSent`, close
-   * its connection so that the client notices the truncation.
+   * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
+   * `headSent`, close its connection so that the client notices the truncation.
    */
   settled(outcome: ForwardOutcome): void;
-  /** Called once instead, on a bug. The receiver must answer the client, or close its connection if the head was sent. */
+  /**
+   * Called once on a bug: instead of `settled`, or after `settled` threw. The receiver must respond to the client, or
+   * close its connection if the head was sent.
+   */
   broken(error: unknown): void;
 }
 
 interface ForwardFacts {
   /**
-   * The first byte of the request may have reached the upstream. When false, nothing was sent, and the unit of quota
-   * may go back.
+   * Whether the first byte of the request may have reached the upstream. If false, nothing was sent, and the quota unit
+   * may be refunded.
    */
   readonly begun: boolean;
-  /** Of the upstream's answer; undefined when its head never came. */
+  /** Status of the upstream's response; undefined if no valid head arrived. */
   readonly status: number | undefined;
-  /** From the request's begin to the answer's last byte, or to the end of the exchange; 0 when it never began. */
+  /**
+   * From the first time the request was sent to the last byte of the response, or to the end of the exchange; 0 if it
+   * was never sent.
+   */
   readonly upstreamMs: number;
-  /** Authority and base path of the upstream that was asked last, or would have been; undefined when none was in service. */
+  /** Authority and base path of the upstream that was chosen last; undefined if none was. */
   readonly upstream: string | undefined;
-  /** Content of the answer that was taken from the upstream. */
+  /** Body bytes received from the upstream. */
   readonly contentBytes: number;
 }
 
 export type ForwardOutcome =
-  /** Relayed to its end. */
+  /** The response was relayed completely. */
   | (ForwardFacts & { readonly kind: 'answered'; readonly status: number })
-  /** The caller closed its connection first; the upstream exchange was ended. */
+  /** The client closed its connection first; the upstream request was aborted. */
   | (ForwardFacts & { readonly kind: 'client_gone' })
   | (ForwardFacts & {
       readonly kind: 'failed';
       readonly failure: UpstreamFailure;
       /** False: nothing was written to the client. True: its response is truncated. */
       readonly headSent: boolean;
-      /** The inner error, for the log only. */
+      /** The underlying error, for the log only. */
       readonly cause: Error;
     });
 
-/** What all exchanges of one forwarder share. */
+/** What all requests of one forwarder share. */
 export interface RelayContext {
   readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly callers: Pick<CallerWatch, 'watch' | 'unwatch'>;
   readonly ownAnswerNames: ReadonlySet<string>;
-  /** From the request's begin to the answer's head. */
+  /** For each attempt, from sending the request to the head of the response. */
   readonly responseTimeoutMs: number;
-  /** For everything, the wait for a connection and a slow caller included. */
+  /** For the whole request, including the wait for a connection and a slow client. */
   readonly totalTimeoutMs: number;
   readonly clock: Clock;
 }
 
 /**
- * - `idle`: not started yet
+ * - `idle`: not started
  * - `waiting`: for a connection
- * - `begun`: the request goes out, no final head yet
- * - `relaying`: the head was written, content flows
- * - `received`: the upstream is done, the caller still takes the rest
+ * - `begun`: handed to a connection, no final response head yet
+ * - `relaying`: the response head was written to the client, the body follows
+ * - `received`: the upstream's response is complete, the client has not received all of it
  * - `over`: the outcome is known
  */
 type Phase = 'idle' | 'waiting' | 'begun' | 'relaying' | 'received' | 'over';
 
-/** Made once: a flood of requests that nobody can take should cost little. */
+/** Created once: a flood of requests while no upstream is in service must cost little. */
 const NONE_AVAILABLE = new NoneAvailableError();
 
-/** Content up to here that came whole with its head is sent as text, in one write with it; beyond, text costs more. */
+/**
+ * A response body up to this size that arrives in one read is written as a string, which Node.js sends in one write
+ * with the head. For larger bodies a string costs more than a buffer.
+ */
 const MOST_TEXT_BYTES = 16 * 1024;
 
-/** One request on its way to the upstream and its answer on the way back. */
+/** Sends one request to the upstream and relays its response to the client. */
 export class Relay implements Exchange, Taker, Timed {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
@@ -116,9 +125,9 @@ export class Relay implements Exchange, Taker, Timed {
   #connection: UpstreamConnection | undefined;
   #begun = false;
   #isRetry = false;
-  /** Whether the request was written to the current connection, or the last one. */
+  /** Whether the request was written to the current connection, or to the last one. */
   #hasLeft = false;
-  /** Of a first attempt that had begun. */
+  /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
   #begunAtMs = 0;
   #upstreamMs: number | undefined;
@@ -155,7 +164,7 @@ export class Relay implements Exchange, Taker, Timed {
     else this.#seek(upstream, false);
   }
 
-  /** Ends the exchange because of a bug, and leaves neither side hanging. */
+  /** Aborts the exchange because of a bug, and leaves neither side hanging. */
   giveUp(error: unknown): void {
     if (this.#phase === 'over') return;
     this.#close();
@@ -193,7 +202,7 @@ export class Relay implements Exchange, Taker, Timed {
     this.onError(error);
   }
 
-  /** Looked at once more: a turn may be long, and a machine may have been suspended in it. */
+  /** Checks the deadlines again: a turn of the event loop may be long, and the machine may be suspended in it. */
   onLeaving(): boolean {
     const nowMs = this.#context.clock.monotonicMs();
     if (this.#mayBegin(nowMs)) {
@@ -236,9 +245,9 @@ export class Relay implements Exchange, Taker, Timed {
     }
   }
 
-  /** Content that came along with the head goes out in one write with it; a head that came alone does not wait. */
+  /** Body bytes that arrive with the head are sent in one write with it. A head that arrives alone is sent at once. */
   onPause(): void {
-    // Not flushHeaders(): it writes the head as UTF-8, and bytes beyond ASCII in it as two.
+    // Not flushHeaders(): it writes the head as UTF-8, which turns each non-ASCII byte into two.
     if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.write('', 'latin1');
   }
 
@@ -251,7 +260,7 @@ export class Relay implements Exchange, Taker, Timed {
       this.giveUp(error);
       return;
     }
-    // An upstream may close a kept connection at any time (RFC 9112 §9.5): that is no fault of it.
+    // Not the upstream's failure: it may close a kept connection at any time (RFC 9112 §9.5).
     const wasStale = failure === 'reset' && connection?.isReused === true && !connection.hasAnswered;
     if (connection !== undefined && !wasStale) this.#upstream?.failed(error.message);
     if (!this.#retry(failure, error, connection, wasStale)) this.#fail(failure, error);
@@ -284,7 +293,7 @@ export class Relay implements Exchange, Taker, Timed {
     }
   }
 
-  /** The upstream is done; `rest` is what of its content was not written yet, each character a byte. */
+  /** The upstream's response is complete. `rest`: the part of its body that is not written yet, as Latin-1. */
   #received(rest: string | undefined): void {
     this.#connection = undefined;
     this.#phase = 'received';
@@ -293,13 +302,13 @@ export class Relay implements Exchange, Taker, Timed {
     setImmediate(Relay.#endAnswer, this, rest);
   }
 
-  /** At the end of the turn, with all other answers of it, for the reason that {@link UpstreamConnection} has. */
+  /** Runs at the end of the turn of the event loop, for the reason given at {@link UpstreamConnection}. */
   static #endAnswer(relay: Relay, rest: string | undefined): void {
     if (relay.#phase !== 'received') return;
     const res = relay.#res;
     if (rest === undefined) res.end();
     else res.end(rest, 'latin1');
-    // Mostly the kernel has taken all of it by now, and the listener is not needed.
+    // Usually the kernel has taken everything by now, and the listener is not needed.
     if (res.socket !== null && res.writableLength === 0) relay.#finished();
     else res.once('finish', () => relay.#finished());
   }
@@ -322,7 +331,7 @@ export class Relay implements Exchange, Taker, Timed {
   #fail(failure: UpstreamFailure, cause: Error): void {
     const headSent = this.#res.headersSent;
     this.#dropConnection();
-    // That a second attempt never began is not what became of the request: the first one did, and was counted.
+    // If the retry never started, report the first attempt's failure: that one was sent and counted.
     const told = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
     this.#settle({ kind: 'failed', ...told, headSent, ...this.#facts() });
   }
@@ -333,17 +342,18 @@ export class Relay implements Exchange, Taker, Timed {
     upstream.take(this, mustBeNew);
   }
 
-  /** Whether the backend may still see the request: it has been counted for a moment that must not be over. */
+  /** Returns whether the request may still be sent: its quota unit is valid only until `beginBefore`. */
   #mayBegin(nowMs: number): boolean {
     const { beginBefore, beginBeforeWallMs } = this.#request;
     return nowMs < beginBefore && nowMs < this.#totalDeadlineMs && this.#context.clock.nowMs() < beginBeforeWallMs;
   }
 
   /**
-   * Sends the request once more, if no byte of a response has come: it is a GET or HEAD, which may be repeated (RFC 9110
-   * §9.2.2). The retry goes to another upstream if there is one; to the same one only after that closed a connection.
-   * It uses a new connection, because an upstream that closes one kept connection may be closing the others as well.
-   * A request that had not left when its kept connection closed was not sent once yet. Returns false for no retry.
+   * Sends the request once more if no byte of a response has arrived. It is a GET or HEAD, which may be repeated (RFC
+   * 9110 §9.2.2). The retry goes to another upstream if one is in service, and to the same one only if that closed a
+   * connection. It uses a new connection, because an upstream that closes one kept connection may be closing the others
+   * as well. If the kept connection closed before the request was written, sending it is not counted as a retry.
+   * Returns false if the request is not sent again.
    */
   #retry(
     failure: UpstreamFailure,
@@ -387,7 +397,7 @@ export class Relay implements Exchange, Taker, Timed {
     if (this.#listensForDrain) this.#res.off('drain', this.#onDrain);
   }
 
-  /** Nothing of an answer that nobody waits for is read; the connection is lost with it. */
+  /** Closes the connection: the rest of its response is not read, so it cannot carry another request. */
   #dropConnection(): void {
     const connection = this.#connection;
     this.#connection = undefined;

@@ -4,9 +4,9 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * A request without content as it goes to the upstream (RFC 9112 §3), in Latin-1. `headers`: flat; Host is put before
- * them unless it is the first of them. `method` and `path` have been approved.
- * @throws TypeError for a field that would be read as something else: nothing that was not looked at is ever written.
+ * Returns the head of a request without a body, as sent to the upstream (RFC 9112 §3) in Latin-1. `headers`: flat
+ * (name, value, …). Host is put in front of them unless it is the first. The caller has validated `method` and `path`.
+ * @throws TypeError if a header name or value has a forbidden character: no unchecked header is ever written.
  */
 export function requestHead(method: string, path: string, authority: string, headers: readonly string[]): string {
   let head = `${method} ${path} HTTP/1.1\r\n`;

@@ -1,37 +1,37 @@
 import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
-/** What the upstream gets of the caller's credentials and Host. */
+/** Which credentials and which Host the upstream gets. */
 export interface CredentialsPolicy {
-  /** `strip`: no Authorization; `forward`: the caller's own; `replace`: `authorization` below. */
+  /** `strip`: no Authorization header; `forward`: the client's; `replace`: `authorization` below. */
   readonly credentials: 'strip' | 'forward' | 'replace';
-  /** The whole value of the upstream's Authorization field, for `replace`. */
+  /** The complete value of the upstream's Authorization header, for `replace`. */
   readonly authorization?: string | undefined;
-  /** Whether the upstream sees the caller's Host instead of its own authority. */
+  /** Whether the upstream gets the client's Host instead of its own authority. */
   readonly preserveHost: boolean;
 }
 
 export interface RequestHeadersOptions extends CredentialsPolicy {
-  /** The gateway's own fields (X-Tollgate-*, X-Request-Id, X-Forwarded-*), flat. */
+  /** The gateway's own headers (X-Tollgate-*, X-Request-Id, X-Forwarded-*), flat (name, value, …). */
   readonly own: readonly string[];
   /**
-   * The authority that the caller asked for, empty if unknown. Not read from the Host field: in absolute form the
-   * target has it, and Host is to be ignored (RFC 9112 §3.2.2).
+   * The authority that the client requested; empty if unknown. Not read from the Host header: a target in absolute form
+   * contains it, and Host must then be ignored (RFC 9112 §3.2.2).
    */
   readonly host: string;
-  /** Of the received request, such as `1.1`. */
+  /** HTTP version of the received request, such as `1.1`. */
   readonly httpVersion: string;
-  /** Called for each field that was dropped because it claims to tell who calls, as only the gateway does. */
+  /** Called for each dropped X-Tollgate-* header: these identify the client, so only the gateway may set them. */
   spoofed?(): void;
 }
 
-/** Names that only the gateway may give to the upstream, that it decides about, or that it has dealt with itself. */
+/** Names of client headers that are not forwarded: the gateway sets them, decides about them or has handled them. */
 const NEVER_PASSED: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
-  'content-length', // requests have no content
-  'expect', // the gateway answered it
+  'content-length', // requests have no body
+  'expect', // handled by the gateway
   'forwarded',
   'host',
-  'proxy', // CGI would make of it the variable that names the backend's own proxy
+  'proxy', // CGI would turn it into HTTP_PROXY, the variable that names the backend's own proxy
   'x-forwarded',
   'x-http-method',
   'x-http-method-override',
@@ -44,7 +44,7 @@ const NEVER_PASSED: ReadonlySet<string> = new Set([
   'x-rewrite-url',
 ]);
 
-/** Of the fields that tell the upstream who calls. */
+/** Prefix of the headers that identify the client to the upstream. */
 const IDENTITY_PREFIX = 'x-tollgate-';
 
 function isGatewaysOwn(comparable: string): boolean {
@@ -54,9 +54,9 @@ function isGatewaysOwn(comparable: string): boolean {
 }
 
 /**
- * The header fields of the upstream request, flat and in order: what the caller sent end to end, as it was sent, then
- * the gateway's own and its Via (RFC 9110 §7.6.3). Own fields come after the filter, so the caller's Connection field
- * cannot take them away. `rawHeaders`: flat, as received.
+ * Returns the headers of the upstream request, flat and in order: the client's end-to-end headers unchanged, then the
+ * gateway's own and its Via (RFC 9110 §7.6.3). The gateway's headers are added after the filter, so a Connection header
+ * of the client cannot remove them. `rawHeaders`: flat, as received.
  */
 export function buildRequestHeaders(rawHeaders: readonly string[], options: RequestHeadersOptions): string[] {
   const named = connectionNamed(rawHeaders);

@@ -1,17 +1,18 @@
 import type { Clock } from '../clock.ts';
 
-/** A retry costs as much as so many requests bring in: at most a fifth of them are sent twice. */
+/** Credits that a retry costs. A request earns one credit, so at most a fifth of the requests are retried. */
 const REQUESTS_PER_RETRY = 5;
-/** So that rare requests are retried as well. */
+/** Retries earned in addition, whatever the request rate, so that rare requests are retried as well. */
 const RETRIES_PER_SECOND = 10;
-/** Saved up at most: an upstream that restarts ends many kept connections at once. */
+/** Most retries that can be saved up: an upstream that restarts fails many requests at once. */
 const MOST_RETRIES_SAVED = 100;
 const MOST_CREDIT = MOST_RETRIES_SAVED * REQUESTS_PER_RETRY;
 const CREDIT_PER_MS = (RETRIES_PER_SECOND * REQUESTS_PER_RETRY) / 1000;
 
 /**
- * How many requests may be sent a second time, so that an upstream in trouble gets a fifth more of them, not twice as
- * many. While R requests come within T seconds, at most R/5 + 10 T + 100 are retried.
+ * Limits retries, so that an upstream in trouble gets a fifth more requests, not twice as many. While R requests arrive
+ * within T seconds, at most R/5 + 10 T + 100 are retried. Retries after the upstream closed a kept connection are not
+ * limited (see `Upstreams.mayRetry`).
  */
 export class RetryBudget {
   readonly #clock: Clock;
@@ -28,7 +29,7 @@ export class RetryBudget {
     if (this.#credit < MOST_CREDIT) this.#credit = Math.min(MOST_CREDIT, this.#credit + 1);
   }
 
-  /** Takes one retry, if there is one left. */
+  /** Takes one retry from the budget. Returns false if none is left. */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
     this.#credit = Math.min(MOST_CREDIT, this.#credit + (nowMs - this.#countedAtMs) * CREDIT_PER_MS);

@@ -13,8 +13,8 @@ export interface TryUpstreamOptions {
 }
 
 /**
- * Connects to an upstream once, with TLS where its URL says so, and sends the health check if there is one. Resolves to
- * what is wrong; undefined: nothing. Takes at most {@link LONGEST_CONNECT_MS}. Never rejects.
+ * Connects to an upstream once, over TLS if its URL says so, and sends the health check if one is configured. Resolves
+ * to a description of the failure; undefined: none. Takes at most {@link LONGEST_CONNECT_MS}. Never rejects.
  */
 export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<string | undefined> {
   const { connectTimeoutMs, maxHeaderBytes, healthCheck, tls } = options;

@@ -5,54 +5,61 @@ import type { Taker } from './connection-pool.ts';
 import type { Share } from './customer-shares.ts';
 import { ConnectionEndedError } from './failures.ts';
 
-/** One request and its answer, from the connection's side. Exactly one of an ended answer and `onError` ends it. */
+/**
+ * One request and its response, as seen by the connection. Ends with either the end of the response or one `onError`,
+ * unless {@link UpstreamConnection.destroy} ends it first.
+ */
 export interface Exchange extends AnswerSink {
-  /** The request is about to leave. False: it must not any more; the exchange has ended, and the connection with it. */
+  /**
+   * Called before the request is written. Returns false, after closing the connection, if it must not be sent any more.
+   */
   onLeaving(): boolean;
-  /** Everything that came with one read was passed on, and the answer goes on. */
+  /** All bytes of one read were passed on, and the response is not complete. */
   onPause(): void;
-  /** No (more of the) answer will come; the connection is gone. */
+  /** No more of the response will arrive; the connection is closed. */
   onError(error: unknown): void;
 }
 
-/** What a connection tells the pool that it belongs to. */
+/** What a connection reports to its owner, usually a pool. */
 export interface ConnectionOwner {
-  /** The exchange ended in the turn before, and the connection can carry another one. */
+  /** The connection can carry another exchange. Called at the end of the turn of the event loop. */
   onFree(connection: UpstreamConnection): void;
-  /** Once, whatever the reason; an exchange under way has been told before. */
+  /** Called once, for whatever reason, before `onError` of an exchange in progress. */
   onGone(connection: UpstreamConnection): void;
 }
 
 /**
- * One kept connection to the upstream, with at most one exchange at a time: nothing is pipelined, so a byte that comes
- * between exchanges was asked for by nobody, and ends the connection.
+ * A persistent connection to the upstream, with at most one exchange at a time. Nothing is pipelined, so a byte that
+ * arrives between exchanges is unsolicited and closes the connection.
  *
- * A request leaves at the end of the turn of the event loop. An answer could not be read before, and what all exchanges
- * of a turn write goes out in one go then: the upstream is woken up once for all of it, which costs as much as the rest.
+ * A request is written at the end of the turn of the event loop. Its response could not be read earlier, and everything
+ * that the exchanges of a turn write is sent together. The upstream is then woken up once for all of it; a wake-up
+ * costs as much as the rest of the write.
  *
- * After a response the connection rests until the end of the turn. Its next request then leaves one turn later, after
- * the socket was polled: an upstream that closes the connection right behind its response is seen to do so.
+ * After a response, the connection is not used until the end of the turn. Its next request is then written one turn
+ * later, after the socket was polled. So the gateway notices if the upstream closes the connection right after its
+ * response.
  */
 export class UpstreamConnection {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
   readonly #parser: AnswerParser;
   #exchange: Exchange | undefined;
-  /** The head of a request that has not left yet. */
+  /** The head of a request that is not written yet. */
   #held: string | undefined;
   #isPaused = false;
   #isGone = false;
   #isReused = false;
   #hasAnswered = false;
   #error: Error | undefined;
-  /** While it is free: monotonic ms after which it is not used any more. The pool's. */
+  /** While the connection is free: monotonic ms from which on it must not be used. Set by the pool. */
   usableUntilMs = 0;
-  /** It is not to be used again. The pool's. */
+  /** The connection must not be used again. Set by the pool. */
   isRetired = false;
-  /** The claim of the exchange under way. The pool's. */
+  /** The claim of the exchange in progress. Set by the pool. */
   share: Share<Taker> | undefined;
 
-  /** `socket`: being made, or made. Its bytes come by {@link receive}. */
+  /** `socket`: connecting or connected. Its bytes must be passed to {@link receive}. */
   constructor(socket: Socket, mostHeaderBytes: number, owner: ConnectionOwner) {
     this.#socket = socket;
     this.#owner = owner;
@@ -63,32 +70,32 @@ export class UpstreamConnection {
     socket.on('close', () => this.#gone(this.#error ?? new ConnectionEndedError()));
   }
 
-  /** The connection stands. An end before that is told by an error, which says why. */
+  /** Call it once connected. Earlier failures arrive as `error` events. */
   opened(): void {
     this.#socket.on('end', () => this.#ended());
   }
 
-  /** Of the upstream; undefined unless the connection stands. */
+  /** Address of the upstream; undefined unless connected. */
   get remoteAddress(): string | undefined {
     return this.#socket.remoteAddress;
   }
 
-  /** Whether the exchange is not its first one, so that the upstream may have been closing it as the request came. */
+  /** Whether the exchange is not the first one. The upstream may then close the connection just as it is used. */
   get isReused(): boolean {
     return this.#isReused;
   }
 
-  /** Whether any byte has come since the last request was sent. */
+  /** Whether any byte has arrived since the last request was sent. */
   get hasAnswered(): boolean {
     return this.#hasAnswered;
   }
 
-  /** How long the upstream said, with its last answer, that it keeps the connection. */
+  /** Keep-alive timeout of the last response, in seconds. Undefined: no Keep-Alive header; NaN: no timeout in it. */
   get keepAliveSeconds(): number | undefined {
     return this.#parser.keepAliveSeconds;
   }
 
-  /** `head`: the request, which has no content, as Latin-1. */
+  /** Sends a request without a body. `head`: the whole request, as Latin-1. `isHead`: its method is HEAD. */
   send(head: string, isHead: boolean, exchange: Exchange): void {
     this.#exchange = exchange;
     this.#isReused = this.#hasAnswered;
@@ -106,8 +113,8 @@ export class UpstreamConnection {
   }
 
   /**
-   * The first `length` of `bytes` came; the call may overwrite them, and they may be overwritten after it. What comes before a request has left is
-   * no answer to it.
+   * Takes the first `length` of `bytes`, which may be overwritten during the call and after it. Bytes that arrive
+   * before the request is written are not its response, and fail the exchange.
    */
   receive(bytes: Buffer, length: number): void {
     const exchange = this.#exchange;
@@ -131,7 +138,7 @@ export class UpstreamConnection {
     else this.#over();
   }
 
-  /** Reads nothing until {@link resume} or the end of the exchange, which what was read already may bring. */
+  /** Stops reading until {@link resume} or the end of the exchange, which bytes already read may still bring about. */
   pause(): void {
     this.#isPaused = true;
     this.#socket.pause();
@@ -143,7 +150,7 @@ export class UpstreamConnection {
     this.#socket.resume();
   }
 
-  /** Ends the connection at once. An exchange under way hears nothing more. */
+  /** Closes the connection at once. An exchange in progress is not notified. */
   destroy(): void {
     this.#exchange = undefined;
     this.#socket.destroy();
@@ -175,7 +182,7 @@ export class UpstreamConnection {
     if (!connection.#isGone) connection.#owner.onFree(connection);
   }
 
-  /** Not closed in order: the gateway's side would wait in TIME_WAIT, and a flood of HEADs would use up its ports. */
+  /** Not an orderly close: the gateway's side would stay in TIME_WAIT, and a flood of HEADs would use up its ports. */
   #reset(): void {
     resetSocket(this.#socket);
     this.#gone(undefined);

@@ -7,48 +7,52 @@ import { ConnectionPool, type Taker } from './connection-pool.ts';
 import { Ejection, type EjectionReason } from './ejection.ts';
 import { type HealthCheckConfig, HealthChecks } from './health-checks.ts';
 
-/** How an upstream is doing, for whoever runs the gateway. */
+/** State of an upstream, for operators. */
 export interface UpstreamStatus {
-  /** As in the configuration: the origin and the base path. */
+  /** Origin and base path, as configured. */
   readonly url: string;
   /** Whether requests are sent to it. */
   readonly up: boolean;
-  /** Why they are not. */
+  /** Why requests are not sent to it; undefined while they are. */
   readonly reason: EjectionReason | 'health_check' | undefined;
-  /** What was seen last of the kind that `reason` is about; may name addresses. */
+  /**
+   * Last failure: of a health check if that is the `reason`, else of a request or connection. May contain addresses.
+   */
   readonly fault: string | undefined;
 }
 
 export interface UpstreamOptions {
   readonly url: URL;
-  /** How connections are made. `lookup`: left out where there is no name to look up. */
+  /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
   readonly maxConnections: number;
   readonly maxConnectionsPerCustomer: number;
   readonly maxWaitingPerCustomer: number;
   readonly maxHeaderBytes: number;
-  /** Left out: it is judged by requests and connections only. */
+  /** Omitted: only requests and connections determine the upstream's health. */
   readonly healthCheck?: HealthCheckConfig | undefined;
   readonly lookup: Lookup;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
-  /** Whether the others can do without it. */
+  /** Returns whether the other upstreams can do without this one. */
   canBeSpared(): boolean;
-  /** {@link Upstream.isUp} has changed. */
+  /** Called when {@link Upstream.isUp} has changed. */
   changed(upstream: Upstream): void;
 }
 
-/** Answers that say that the upstream cannot do its work (RFC 9110 §15.6); they are passed on all the same. */
+/**
+ * Returns whether a status means that the upstream cannot serve requests (RFC 9110 §15.6); it is relayed all the same.
+ */
 function isGatewayFailure(status: number): boolean {
   return status >= 502 && status <= 504;
 }
 
-/** One server of the backend: its connections, and what is held against it. */
+/** One server of the backend: its connections and its health. */
 export class Upstream implements Balanced {
   readonly url: string;
-  /** For Host. */
+  /** Default value of the Host header. */
   readonly authority: string;
-  /** Goes in front of every request path; without "/" at the end, often empty. */
+  /** Prefix of every request path, without a trailing "/"; often empty. */
   readonly basePath: string;
   readonly #pool: ConnectionPool;
   readonly #ejection: Ejection;
@@ -132,24 +136,24 @@ export class Upstream implements Balanced {
     return this.#pool.isBeyondShare(taker);
   }
 
-  /** A request got its whole answer. */
+  /** Records a complete response. */
   answered(status: number): void {
     if (isGatewayFailure(status)) this.failed(`status ${status}`);
     else this.#ejection.succeeded();
   }
 
-  /** A request that had begun got no usable answer. */
+  /** Records that a request which was sent got no usable response. */
   failed(fault: string): void {
     this.#fault = fault;
     this.#ejection.failed();
   }
 
-  /** Puts it back into service if it was ejected for what it might do better now: nothing else is left. */
+  /** Puts an upstream that was ejected as `failing` back into service: it may work, and no other is in service. */
   readmitFailing(): void {
     if (this.#ejection.reason === 'failing') this.#ejection.readmit();
   }
 
-  /** Resolves when its exchanges are over; later takers get no connection. */
+  /** Stops health checks at once, and closes the connections when no request needs them. Later requests are refused. */
   async close(): Promise<void> {
     this.#checks?.close();
     this.#ejection.close();

@@ -8,19 +8,19 @@ import { RetryBudget } from './retry-budget.ts';
 import { Upstream, type UpstreamStatus } from './upstream.ts';
 
 export interface UpstreamsOptions {
-  /** Origins with an optional base path, at least one; none twice. */
+  /** Origins with an optional base path: at least one, no duplicates. */
   readonly urls: readonly URL[];
   readonly balance: Balance;
   readonly healthCheck?: HealthCheckConfig | undefined;
-  /** How connections are made. `lookup`: left out where there is no name to look up. */
+  /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
-  /** To each of them; the same holds for the two below. */
+  /** Per upstream, as are the next two settings. */
   readonly maxConnections: number;
-  /** What one customer has for sure, at most `maxConnections`. */
+  /** A customer's share of the connections, at most `maxConnections` (see `CustomerShares`). */
   readonly maxConnectionsPerCustomer: number;
-  /** Requests of one customer that wait because it uses its share up. */
+  /** Most requests of one customer that may wait because its share is used up. */
   readonly maxWaitingPerCustomer: number;
-  /** Of an answer's header fields. */
+  /** Limit for the head of a response, and for its trailer section. */
   readonly maxHeaderBytes: number;
   readonly observer: UpstreamObserver;
   readonly lookup: Lookup;
@@ -28,29 +28,30 @@ export interface UpstreamsOptions {
   readonly scheduler: Scheduler;
 }
 
-/** Whether a request that could be sent a second time was. */
+/** Whether a request that could be retried was retried. */
 export type RetryResult = 'sent' | 'over_budget';
 
 export interface UpstreamObserver {
-  /** An upstream was taken out of service, or is back. */
+  /** An upstream was taken out of service or put back. */
   changed(status: UpstreamStatus): void;
   retry(result: RetryResult): void;
 }
 
 /**
- * All servers of the backend. What only seems to do badly is taken out of service as long as at most half of them are
- * out, so that the others are not crushed by a misjudgement; what cannot be reached is, whatever the others do. When
- * none is left, nobody waits: {@link choose} has none.
+ * All servers of the backend. An upstream that is only `failing` is ejected if at most half of the upstreams are then
+ * out of service: a misjudgement must not overload the others. An upstream that is unreachable, or fails its health
+ * checks, goes out of service regardless. When none is in service, requests fail at once: {@link choose} returns
+ * undefined.
  */
 export class Upstreams {
   readonly #members: readonly Upstream[];
   readonly #budget: RetryBudget;
   readonly #observer: UpstreamObserver;
-  /** The one for a request; undefined if none is in service. */
+  /** Returns the upstream for a request; undefined if none is in service. */
   readonly choose: () => Upstream | undefined;
   /**
-   * The one for a second attempt, other than that of the first. It has turns of its own: if it took the next request's,
-   * that one would be sent to the upstream that has just failed.
+   * Returns an upstream other than `first` for a retry. It balances separately from {@link choose}: a retry that took
+   * the next request's turn would send that request to the upstream that has just failed.
    */
   readonly chooseOther: (first: Upstream | undefined) => Upstream | undefined;
 
@@ -71,7 +72,7 @@ export class Upstreams {
     this.chooseOther = createBalancer(balance, this.#members);
   }
 
-  /** In the order of the configuration. */
+  /** Returns the state of each upstream, in the order of the configuration. */
   status(): UpstreamStatus[] {
     return this.#members.map((member) => member.status());
   }
@@ -82,9 +83,9 @@ export class Upstreams {
   }
 
   /**
-   * Whether one more request may be sent a second time; if so, it counts as sent. `wasStale`: the upstream closed a kept
-   * connection. Such a retry takes nothing from the budget: it says nothing about the upstream's health, and there is
-   * at most one for each response.
+   * Returns whether one more retry may be sent; if so, counts it as sent. `wasStale`: the upstream closed a kept
+   * connection. Such a retry takes nothing from the budget: it says nothing about the upstream's health. Each such
+   * retry needs a connection kept after a response, so there is at most one for each response.
    */
   mayRetry(wasStale: boolean): boolean {
     const isAllowed = wasStale || this.#budget.take();
@@ -92,7 +93,7 @@ export class Upstreams {
     return isAllowed;
   }
 
-  /** Resolves when the exchanges under way are over. */
+  /** Closes all upstreams. Resolves when the requests in progress have ended. */
   async close(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.close()));
   }

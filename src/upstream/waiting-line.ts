@@ -1,19 +1,19 @@
 import { type Linked, LinkedList } from '../linked-list.ts';
 
-/** Where somebody stands. */
+/** A position in a queue. */
 interface Place<Member> extends Linked<Place<Member>> {
   readonly line: object;
   readonly member: Member;
 }
 
 export interface InLine<Member> {
-  /** Undefined while it does not wait. Kept by {@link WaitingLine}; nobody stands in two. */
+  /** Undefined while not waiting. Set by {@link WaitingLine}; a member waits in at most one queue. */
   place?: Place<Member> | undefined;
 }
 
 /**
- * First come, first served, and whoever gives up leaves from wherever it stands. A Set would do the same, but to find its
- * first member means to walk over all who have left, and for the collector it is what `Deadlines` tells.
+ * A first-in, first-out queue whose members can leave from any position. Not a Set: finding its first member walks over
+ * deleted slots, and Sets with many deletions are costly for the garbage collector (see `Deadlines`).
  */
 export class WaitingLine<Member extends InLine<Member>> {
   readonly #places = new LinkedList<Place<Member>>();
@@ -30,7 +30,7 @@ export class WaitingLine<Member extends InLine<Member>> {
     this.#length++;
   }
 
-  /** Returns false, and does nothing, for one that does not wait here. */
+  /** Removes `member` from the queue. Returns false, and does nothing, if it does not wait in this one. */
   leave(member: Member): boolean {
     const { place } = member;
     if (place?.line !== this) return false;
@@ -40,7 +40,7 @@ export class WaitingLine<Member extends InLine<Member>> {
     return true;
   }
 
-  /** The first one, who waits no longer; undefined when nobody waits. */
+  /** Removes and returns the first member; undefined if the queue is empty. */
   next(): Member | undefined {
     const member = this.#places.first?.member;
     if (member !== undefined) this.leave(member);
