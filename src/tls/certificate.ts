@@ -1,6 +1,6 @@
 /**
- * A certificate and its key, as text of PEM files, checked before anybody depends on them. A fault is returned as the
- * words that complete "name: …" in a problem, and never repeats what a file has.
+ * Checks a certificate and its key, as PEM text, before they are used. A fault is text that completes "name: …" in a
+ * problem report, and never repeats file contents.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
@@ -12,7 +12,10 @@ export type Certificate =
 
 const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** `expiresAtMs`: of the first of the chain to end. An expired one is usable: callers, not the gateway, refuse it. */
+/**
+ * Checks whether a certificate and its key can be used for TLS. `expiresAtMs`: the earliest expiry in the chain. An
+ * expired certificate is usable: clients refuse it, not the gateway.
+ */
 export function checkCertificate(cert: string, key: string): Certificate {
   const chain = readCertificates(cert);
   const [own] = chain ?? [];
@@ -36,7 +39,7 @@ export function checkCertificate(cert: string, key: string): Certificate {
   return { kind: 'usable', keys, expiresAtMs: Math.min(...chain.map(({ validToDate }) => validToDate.getTime())) };
 }
 
-/** Each certificate of a PEM text; undefined when one of them is none, or there is none. */
+/** Returns each certificate of a PEM text; undefined if there is none, or if one cannot be parsed. */
 export function readCertificates(text: string): X509Certificate[] | undefined {
   const blocks = text.match(CERTIFICATE_BLOCK) ?? [];
   if (blocks.length === 0 || blocks.length !== text.split('-----BEGIN CERTIFICATE-----').length - 1) return undefined;

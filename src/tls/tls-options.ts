@@ -1,15 +1,15 @@
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
 
-/** A certificate, with those that vouch for it behind it, and its private key; in PEM. */
+/** A certificate followed by its intermediate certificates, and its private key; in PEM. */
 export interface TlsKeys {
   readonly cert: string;
   readonly key: string;
 }
 
 /**
- * TLS 1.3, and of TLS 1.2 what has forward secrecy and authenticated encryption: Mozilla's intermediate profile without
- * finite-field DH, which no client of this decade needs.
+ * TLS 1.3, and the ciphers of TLS 1.2 with forward secrecy and authenticated encryption: Mozilla's intermediate profile
+ * without finite-field DH, which no client of this decade needs.
  */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -23,7 +23,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** For a server that speaks HTTP/1.1 and nothing else. To be given whole again when the keys change. */
+/** Returns the options of a TLS server for HTTP/1.1 only. When the keys change, all options must be set again. */
 export function tlsOptions({ cert, key }: TlsKeys): TlsOptions {
   return {
     cert,

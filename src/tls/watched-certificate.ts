@@ -1,7 +1,8 @@
 /**
- * A certificate that follows its files. The folders are watched, because a file that is replaced is another one
- * (Kubernetes swaps a link beside it), and the files are read now and then all the same, because not every file system
- * tells of changes. What cannot be used changes nothing: the last good one stays, and whoever runs this is told once.
+ * A certificate that is reloaded when its files change. The folders are watched, not the files: replacing a file
+ * creates another one (Kubernetes swaps a symbolic link beside it). The files are also polled, because not every file
+ * system reports changes. If the new content is not usable, the last good certificate stays in use; the operator is
+ * told once.
  */
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
@@ -15,30 +16,30 @@ export interface WatchedCertificateOptions {
   readonly certFile: string;
   readonly keyFile: string;
   readonly scheduler: Scheduler;
-  /** How often the files are read without a sign of change. */
+  /** How often the files are read if no change is reported. */
   readonly pollMs?: number;
-  /** Called for the first pair, and for each that takes the place of another. */
+  /** Called for the first pair and for each replacement. */
   used(expiresAtMs: number): void;
-  /** Called when a new pair has taken the place of another. */
+  /** Called when a new pair has replaced the last one. */
   changed(): void;
-  /** Called once for each new content that cannot be used; `fault` says what and in which file, in words. */
+  /** Called once for each new content that cannot be used; `fault` names the file and the problem. */
   refused(fault: string): void;
 }
 
 type Pair = Extract<Certificate, { kind: 'usable' }> | { readonly kind: 'invalid'; readonly fault: string };
 
 const POLL_MS = 60_000;
-/** Certificate and key are two files, and whoever replaces them may write one after the other. */
+/** Wait after a change: certificate and key are two files, which may be written one after the other. */
 const SETTLE_MS = 200;
 
 export class WatchedCertificate {
   readonly #options: WatchedCertificateOptions;
   readonly #watchers: FSWatcher[] = [];
-  /** What was seen last, whether it could be used or not. */
+  /** Hash of the contents seen last, usable or not; the fault if a file could not be read. */
   #seen: string | undefined;
   #look: Scheduled | undefined;
   #isReading = true;
-  /** The folders have changed since the last reading began. */
+  /** Whether the folders have changed since the last read began. */
   #hasChanged = false;
   #use: (keys: TlsKeys) => void = () => {};
   #isClosed = false;
@@ -48,12 +49,12 @@ export class WatchedCertificate {
   }
 
   /**
-   * Reads the pair for the first time, and follows it from then on: `use` gets each new one.
-   * @throws Error when it cannot be used; the message says why.
+   * Reads the pair for the first time, then watches it: `use` gets each new pair.
+   * @throws Error if the pair cannot be used; the message says why.
    */
   async start(use: (keys: TlsKeys) => void): Promise<TlsKeys> {
     const { certFile, keyFile } = this.#options;
-    // Watched before they are read: a change in between would go unnoticed until the next regular look.
+    // Watch before reading: a change in between would go unnoticed until the next poll.
     for (const folder of new Set([dirname(certFile), dirname(keyFile)])) this.#watch(folder);
     const { content, result } = await this.#read();
     if (result.kind === 'invalid') {
@@ -79,18 +80,20 @@ export class WatchedCertificate {
       watcher.on('error', () => watcher.close());
       this.#watchers.push(watcher);
     } catch {
-      // The system has no more watches to give: the regular look is left.
+      // Watching failed, for example at the system's limit of watches: polling remains.
     }
   }
 
-  /** Further changes don't postpone the look that the first one asked for: the folder may be one that is always busy. */
+  /** Further changes do not postpone the read that the first one scheduled: the folder may change all the time. */
   #noteChange(): void {
     if (this.#hasChanged) return;
     this.#hasChanged = true;
     if (!this.#isReading) this.#lookAfter(SETTLE_MS);
   }
 
-  /** After a reading: soon, when something changed meanwhile, of which the reading may have seen a part or nothing. */
+  /**
+   * Schedules the next read: soon if a change happened during the last one, which may have missed some or all of it.
+   */
   #lookAgain(): void {
     this.#isReading = false;
     this.#lookAfter(this.#hasChanged ? SETTLE_MS : (this.#options.pollMs ?? POLL_MS));
