@@ -1,11 +1,11 @@
 /**
- * Signed statements of who calls, for the backend: JWTs that it can verify without trusting the network between.
+ * Signed statements of who the client is, for the backend: JWTs that it can verify without trusting the network.
  *
- * A signature costs about as much as all the rest of a request, so one is made per customer, plan and key, and serves
- * until half of its time is over. The request that comes then is still served with it, and has the next one made; from
- * three quarters on requests wait for it, so that the backend always has a quarter left.
+ * A signature costs about as much as the rest of a request, so a JWT is signed per customer, plan and key, and reused.
+ * After half of its lifetime, the next request still uses it and starts signing a new one. After three quarters,
+ * requests wait for the new one, so that the backend always gets a JWT with at least a quarter of its lifetime left.
  *
- * Ages are of wall time, as the claims are: if the clock is set, what was signed by the old time is not used any more.
+ * Ages are wall time, as the claims are. A JWT that was signed at a later time than the clock shows now is not used.
  */
 import { SignJWT } from 'jose';
 import type { Clock } from '../clock.ts';
@@ -21,7 +21,7 @@ export interface AssertionsOptions {
   readonly audience: string;
   readonly ttlSeconds: number;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Most that are kept; the least recently used makes room. */
+  /** Most JWTs that are kept; the least recently used is evicted. */
   readonly entries: number;
 }
 
@@ -44,9 +44,9 @@ export class Assertions {
     this.#held = new LruMap(options.entries);
   }
 
-  /** A JWT in compact form. A promise only where it has to be made. */
+  /** Returns a JWT in compact form; a promise only if it must be signed first. */
   of(customer: string, plan: string, keyId: string): string | Promise<string> {
-    // None of the three has a space in it.
+    // None of the three contains a space.
     const id = `${keyId} ${plan} ${customer}`;
     const held = this.#held.get(id);
     if (held === undefined) return this.#sign(id, customer, plan, keyId);
@@ -54,7 +54,7 @@ export class Assertions {
     if (ageMs >= 0 && ageMs < this.#refreshMs) return held.jwt;
     const signing = this.#sign(id, customer, plan, keyId);
     if (ageMs < 0 || ageMs >= this.#latestMs) return signing;
-    // Whoever has to wait for one hears of the failure.
+    // A failure is reported to the requests that wait for the new JWT.
     signing.catch(() => {});
     return held.jwt;
   }
@@ -65,7 +65,7 @@ export class Assertions {
     const { keys, issuer, audience, ttlSeconds, clock } = this.#options;
     const signedAtMs = clock.nowMs();
     const issuedAt = Math.floor(signedAtMs / 1000);
-    // No `nbf`: it would say no more than `iat`, and fail where the backend's clock is a second behind.
+    // No `nbf`: it would add nothing to `iat`, and would fail if the backend's clock is a second behind.
     const signing = new SignJWT({ plan, key_id: keyId })
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT', kid: keys.kid })
       .setIssuer(issuer)

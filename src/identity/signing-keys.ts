@@ -6,13 +6,13 @@ export const ALGORITHM = 'EdDSA';
 export interface SigningKeys {
   /** Signs; never leaves this process. */
   readonly privateKey: CryptoKey;
-  /** Names the public half of `privateKey`: its JWK thumbprint (RFC 7638). */
+  /** Identifies the public key of `privateKey`: its JWK thumbprint (RFC 7638). */
   readonly kid: string;
-  /** Every public key, that of `privateKey` first. */
+  /** All public keys, that of `privateKey` first. */
   readonly published: JSONWebKeySet;
 }
 
-/** `pems`: Ed25519 keys, the first a PKCS#8 private one, as the configuration has checked. */
+/** Imports the keys. `pems`: Ed25519 keys, validated by the configuration; the first is a PKCS#8 private key. */
 export async function importSigningKeys(pems: readonly string[]): Promise<SigningKeys> {
   const keys = await Promise.all(pems.map(publicJwk));
   const [[pem = ''], [first]] = [pems, keys];
