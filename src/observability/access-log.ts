@@ -4,17 +4,17 @@ import type { LogDestination } from './logger.ts';
 import type { AnswerSource } from './metrics.ts';
 import { type RefusalSum, RepeatedRefusals } from './repeated-refusals.ts';
 
-/** `errors`: refusals of the gateway and answers of 500 or more; the backend's own 4xx are not errors of a gateway. */
+/** `errors`: refusals of the gateway and responses of 500 or more; the backend's own 4xx are no errors of a gateway. */
 export type AccessLogMode = 'all' | 'errors' | 'off';
 
-/** What is known of a finished request. No key, no raw path, no query. */
+/** What is known of a finished request: never a key, a raw path or a query. */
 export interface AccessRecord {
   readonly requestId: string;
   readonly method: string;
   /** The configured template or `none`. */
   readonly route: string;
   readonly status: number;
-  /** Of the problem document, if the gateway answered one. */
+  /** Code of the problem document, if the gateway responded with one. */
   readonly problem?: ProblemCode | undefined;
   readonly source: AnswerSource;
   readonly customer?: string | undefined;
@@ -22,20 +22,20 @@ export interface AccessRecord {
   readonly keyId?: string | undefined;
   /** The nearest address that is not a trusted proxy. */
   readonly clientAddress: string;
-  /** Of the trace that the request belongs to (W3C Trace Context). */
+  /** ID of the trace that the request belongs to (W3C Trace Context). */
   readonly traceId?: string | undefined;
   readonly durationMs?: number | undefined;
-  /** The part of it that the upstream had; left out when nothing was sent there. */
+  /** Part of `durationMs` that was spent with the upstream; omitted if nothing was sent there. */
   readonly upstreamMs?: number | undefined;
-  /** Its authority. */
+  /** Authority and base path of the upstream. */
   readonly upstream?: string | undefined;
-  /** How the quota was decided, where it was. */
+  /** How the quota was decided; omitted if it was not. */
   readonly quota?: string | undefined;
-  /** `denied` where a shadow limit would have refused. */
+  /** `denied` if a shadow limit would have refused the request. */
   readonly shadow?: 'denied' | undefined;
-  /** Of the answer's content. */
+  /** Body bytes received from the upstream. */
   readonly bytes?: number | undefined;
-  /** The client got the head of the response and not all of the rest. */
+  /** The client got the head of the response, but not all of the rest. */
   readonly isAborted?: boolean | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface AccessLog {
   write(record: AccessRecord): void;
   /** Applies another mode from the next request on. */
   follow(mode: AccessLogMode): void;
-  /** Writes the sums of the window that has not ended yet. */
+  /** Writes the sums of the current window. */
   close(): void;
 }
 
@@ -55,16 +55,16 @@ export interface AccessLogParts {
 }
 
 const REFUSALS_WINDOW_MS = 10_000;
-/** Refusals logged in full in one window, of all clients together that no key identified. */
+/** Most refusals logged in full per window, for all clients together that no key identified. */
 const ANONYMOUS_LINES = 1000;
-/** The same for customers. Higher: there are only as many as the operator has created. */
+/** The same for customers. Higher: their number is limited, because the operator creates them. */
 const CUSTOMER_LINES = 10_000;
 
 /**
- * One JSON line a request at level `info`, whatever the logger's own level: only the mode decides whether there is one.
- * Refusals that repeat, of requests that were not sent upstream, are summed up (see {@link RepeatedRefusals}). Members
- * that are unknown are left out. Written by hand, because a logger's general way of making a line costs more than the rest
- * of what is recorded of a request.
+ * Creates the access log: one JSON line per request at level `info`, whatever the logger's level. Only the mode decides
+ * whether a request has one. Repeated refusals of requests that were not sent upstream are summed up (see
+ * {@link RepeatedRefusals}). Unknown members are omitted. Lines are formatted by hand, because a logger's general
+ * formatting costs more than the rest of recording a request.
  */
 export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts): AccessLog {
   let mode = firstMode;
@@ -121,7 +121,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
   };
 }
 
-/** Returns what follows the time in a line that sums refusals up. */
+/** Returns the part after the time of a line that sums up refusals. */
 function sumMembers({ status, problem, customer, clientBlock, requests }: RefusalSum): string {
   return (
     `,"status":${status}` +
@@ -133,7 +133,7 @@ function sumMembers({ status, problem, customer, clientBlock, requests }: Refusa
   );
 }
 
-/** What of the duration was not spent with the upstream. */
+/** Returns the part of the duration that was not spent with the upstream. */
 function overheadMs({ durationMs, upstreamMs = 0 }: AccessRecord): number | undefined {
   return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs);
 }
@@ -142,19 +142,19 @@ function text(name: string, value: string | undefined): string {
   return value === undefined ? '' : `,"${name}":${quoted(value)}`;
 }
 
-/** To three decimals. */
+/** Rounds to three decimals. */
 function number(name: string, value: number | undefined): string {
   return value === undefined ? '' : `,"${name}":${Math.round(value * 1000) / 1000}`;
 }
 
-/** Printable ASCII without what JSON escapes: stands in quotes as it is. */
+/** Printable ASCII that JSON does not escape, so that it can be quoted unchanged. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 function quoted(value: string): string {
   return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
 }
 
-/** ISO 8601 UTC of a wall time in ms. Lines of one millisecond share the text. */
+/** Returns a function that formats a wall time in ms as ISO 8601 UTC. Lines of the same millisecond share the text. */
 function createTimestamp(): (nowMs: number) => string {
   let lastMs = Number.NaN;
   let last = '';

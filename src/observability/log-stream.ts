@@ -1,19 +1,18 @@
 /**
- * Log lines on their way to a stream, usually stdout, that may be slow, stuck or gone. A line is never waited for: lines
- * are gathered for one turn of the event loop and written together; beyond a bound, or once the stream has failed, they
- * are dropped and counted, and the count is logged when there is room again.
+ * Writes log lines to a stream, usually stdout, that may be slow, stuck or gone. Logging never waits: the lines of one
+ * turn of the event loop are collected and written together. Above a limit, or once the stream has failed, lines are
+ * dropped and counted; the count is logged when there is room again.
  *
- * The stream must be process.stdout itself rather than a file descriptor of its own: Node.js then sets a pipe to
- * non-blocking. A blocking write to a pipe that nobody reads holds one of libuv's threads, and the process cannot even
- * exit.
+ * The stream must be process.stdout itself rather than a separate file descriptor: Node.js then sets a pipe to
+ * non-blocking. A blocking write to a pipe that nobody reads occupies a libuv thread, and the process cannot even exit.
  */
 import type { Writable } from 'node:stream';
 import type { LogDestination } from './logger.ts';
 
 export interface LogStream extends LogDestination {
-  /** Lines lost since the start. */
+  /** Lines dropped since the start. */
   droppedLines(): number;
-  /** Writes what is left, for at most a second; lines after it are dropped. Does not end the stream. */
+  /** Writes the remaining lines, for at most a second; later lines are dropped. Does not end the stream. */
   close(): Promise<void>;
 }
 
@@ -30,7 +29,7 @@ export function openLogStream(
   let reportedDrops = 0;
   let usable = true;
 
-  // Stays for good: an error event without a listener ends the process (EPIPE, when the reader of a pipe is gone).
+  // Never removed: an error event without a listener ends the process (EPIPE, when the reader of a pipe is gone).
   stream.on('error', () => {
     usable = false;
   });
@@ -78,7 +77,7 @@ function droppedLinesNotice(lines: number): string {
   return `${JSON.stringify({ level: 'warn', time, dropped_lines: lines, msg: 'log lines were dropped: their reader was too slow' })}\n`;
 }
 
-/** Resolves when the stream has passed on everything, has failed, or at the deadline. */
+/** Resolves when the stream has written everything, has failed, or at the deadline. */
 function written(stream: Writable, deadlineMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, deadlineMs);

@@ -4,7 +4,7 @@ import { redactSecrets } from './redact.ts';
 export type Logger = PinoLogger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
-/** Where lines go; each ends in a newline. Never throws. */
+/** Receives log lines, each of which ends in a newline. Never throws. */
 export interface LogDestination {
   write(line: string): void;
 }
@@ -12,8 +12,8 @@ export interface LogDestination {
 const DEEPEST_CAUSE = 4;
 
 /**
- * A logger of JSON lines: `level` as a word, `time` in ISO 8601 UTC, the members of the call, `msg`. Give errors as
- * `err`.
+ * Creates a logger of JSON lines: `level` as a word, `time` in ISO 8601 UTC, the members of the call, `msg`. Pass
+ * errors as `err`.
  */
 export function createLogger({ level, destination }: { level: LogLevel; destination: LogDestination }): Logger {
   const options: LoggerOptions = {
@@ -23,7 +23,7 @@ export function createLogger({ level, destination }: { level: LogLevel; destinat
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: (error: unknown) => serializeError(error) },
     hooks: {
-      // Without a text of its own, a line gets its error's message as `msg`, and that has not gone through the serializer.
+      // For a call without text, pino sets `msg` to the error's message, which bypasses the serializer.
       logMethod(args, method) {
         const [logged] = args;
         const error = args.length === 1 ? errorOf(logged) : undefined;
@@ -35,7 +35,7 @@ export function createLogger({ level, destination }: { level: LogLevel; destinat
   return pino(options, destination);
 }
 
-/** Logs from `info` on whatever level `logger` has or gets: for records that no setting may turn off. */
+/** Returns a logger that logs from `info` on, whatever the level of `logger`: for records that must not be disabled. */
 export function loggerForAllLevels(logger: Logger): Logger {
   return logger.child({}, { level: 'info' });
 }
@@ -55,12 +55,12 @@ interface SerializedError {
 }
 
 /**
- * Only these members, by intent: libraries hang commands with their arguments, request bodies and headers onto their
- * errors, and keys and passwords are among them.
+ * Returns only these members of an error: libraries attach commands with arguments, request bodies and headers to their
+ * errors, which contain keys and passwords.
  */
 export function serializeError(error: unknown, depth = 0): SerializedError {
   if (!(error instanceof Error)) {
-    // Not String(error): an object may refuse, and one of a library's own may have secrets in it.
+    // Not String(error): an object's conversion may throw, and a library's may reveal secrets.
     return { type: typeof error, message: typeof error === 'string' ? redactSecrets(error) : '' };
   }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;

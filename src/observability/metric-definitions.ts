@@ -1,21 +1,21 @@
 /**
- * Every metric of the gateway's own, as one table: the metrics are made from it and docs/metrics.md is generated from
- * it. Times are in seconds. Labels are bounded by the configuration, and customers by their number: no key, no raw path,
- * no header.
+ * All metrics of the gateway itself, in one table: the metrics are created from it, and docs/metrics.md is generated
+ * from it. Times are in seconds. The configuration bounds the label values, and customers are limited in number. No
+ * label has a key, a raw path or a header.
  */
 
-/** `primary`: the process that keeps the workers says it, and they do not. */
+/** `primary`: the primary process reports the metric, the workers do not. */
 export type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
 
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Label name to its possible values, in words. */
+  /** Label names, each with a description of its values. */
   readonly labels: Readonly<Record<string, string>>;
   /** Upper bounds, of histograms only. */
   readonly buckets?: readonly number[];
-  /** How the values of several workers become one, of gauges only; counters and histograms are summed. */
+  /** How the values of several workers are combined; gauges only. Counters and histograms are summed. */
   readonly acrossWorkers?: AcrossWorkers;
 }
 
@@ -27,7 +27,7 @@ const STORE_OP =
 
 /** From a backend in the same rack to `upstream.total_timeout_ms`. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
-/** What the gateway adds is tens of microseconds when it is well, milliseconds when it is not. */
+/** The gateway normally adds tens of microseconds, and milliseconds if something is wrong. */
 const OVERHEAD_BUCKETS = [
   0.00005, 0.0001, 0.00015, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ];

@@ -1,4 +1,4 @@
-/** What the gateway counts and measures, as methods that say what happened. See metric-definitions.ts for what each means. */
+/** What the gateway counts and measures, one method per event. See metric-definitions.ts for what each metric means. */
 import { Counter, Gauge, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import type { ProblemCode } from '../problems/table.ts';
 import type { CustomerUsage } from '../quota/highest-usage.ts';
@@ -23,7 +23,7 @@ const AUTH_RESULTS = [
   'store_error',
 ] as const;
 export type AuthResult = (typeof AUTH_RESULTS)[number];
-/** What became of an attempt to take over a configuration file; `applied` and `unchanged` are good. */
+/** Result of an attempt to reload the config file; `applied` and `unchanged` are successes. */
 const RELOAD_RESULTS = [
   'applied',
   'unchanged',
@@ -38,7 +38,7 @@ const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATC
 const RETRY_RESULTS = ['sent', 'over_budget'] as const;
 export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
-/** Why a caller's connection was ended without an answer. */
+/** Why the gateway closed a client connection instead of serving it. */
 export const CUT_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
 export type CutReason = (typeof CUT_REASONS)[number];
 /** What can be wrong with a record that a request needs. */
@@ -67,11 +67,11 @@ export interface RequestSample {
   readonly source: AnswerSource;
   /** A configured name, `none` or `unknown`. */
   readonly plan: string;
-  /** Of the problem document, if the gateway answered one. */
+  /** Code of the problem document, if the gateway responded with one. */
   readonly problem?: ProblemCode | undefined;
-  /** Left out for what never became a request, such as bytes that do not parse. */
+  /** Omitted for what never became a request, such as bytes that cannot be parsed. */
   readonly durationSeconds?: number | undefined;
-  /** Left out when nothing was sent to the backend. */
+  /** Omitted if nothing was sent to the backend. */
   readonly upstreamSeconds?: number | undefined;
 }
 
@@ -84,23 +84,25 @@ export interface Metrics extends Required<StoreObserver> {
   inflight(change: 1 | -1): void;
   connection(change: 1 | -1): void;
   connectionCut(reason: CutReason): void;
-  /** A certificate is in use, which ends then. */
+  /** Records the certificate in use and when it expires. */
   certificateUsed(expiresAtMs: number): void;
   certificateReload(result: 'used' | 'refused'): void;
   upstreamRetry(result: RetryResult): void;
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
-  /** `route`: a template of the admin API or `none`; `method` is counted as one of those it uses or `other`. */
+  /** `route`: a template of the admin API or `none`. Methods that the admin API does not use are counted as `other`. */
   adminRequest(route: string, method: string, status: number): void;
-  /** A worker exited unexpectedly and is restarted. */
+  /**
+   * Records a worker's restart after an unexpected exit, or after it was killed because it failed to apply a config.
+   */
   workerRestart(): void;
-  /** The exposition in Prometheus' text format, to be sent as `contentType`. */
+  /** Returns all metrics in Prometheus' text format, to be sent with `contentType`. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** All values, to be put together with those of other processes. */
+  /** Returns all values, to be combined with those of other processes. */
   snapshot(): Promise<MetricsSnapshot>;
 }
 
-/** So many customers are shown: a series each for all of them would be without bound. */
+/** Most customers that are shown: a series for each customer would be unbounded. */
 export const CUSTOMERS_SHOWN = 10;
 
 /** Plain data, in prom-client's form. */
@@ -108,30 +110,30 @@ export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string
 
 export interface RunningConfigFacts {
   readonly hash: string;
-  /** Wall time in ms at which the file was last found to be what runs. */
+  /** Wall time in ms at which the config file was last found to equal the running configuration. */
   readonly loadedAtMs: number;
 }
 
 export interface MetricsOptions {
-  /** Left out: a new one. */
+  /** Omitted: a new registry. */
   readonly registry?: Registry;
   readonly version: string;
   readonly configHash: string;
   /** Wall time in ms at which the running configuration was loaded. */
   readonly configLoadedAtMs: number;
-  /** Whether what the store does not know may exist all the same; asked at each scrape. */
+  /** Returns whether a record that the store does not have may exist nevertheless; called at each scrape. */
   readonly storeIsDoubtful: () => boolean;
-  /** The customers that have used most of their limits, asked at each scrape. */
+  /** Returns the customers with the highest ratio of use to limit; called at each scrape. */
   readonly highestUsage: (count: number) => readonly CustomerUsage[];
-  /** By origin, asked at each scrape. */
+  /** Returns the state of each upstream, by origin and base path; called at each scrape. */
   readonly upstreams: () => readonly { readonly url: string; readonly up: boolean }[];
-  /** Since the start, asked at each scrape. */
+  /** Returns the lines dropped since the start; called at each scrape. */
   readonly droppedLogLines: () => number;
-  /** Whether there are metrics of the process, its event loop and its garbage collection. */
+  /** Whether to add metrics of the process, its event loop and its garbage collection. */
   readonly defaultMetrics: boolean;
 }
 
-/** None of the recording methods throws. */
+/** Creates the metrics. None of the recording methods throws. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = options.registry ?? new Registry();
   const define = METRIC_DEFINITIONS;
@@ -305,7 +307,7 @@ function measuredGauge(definition: MetricDefinition, registry: Registry, read: (
   });
 }
 
-/** A counter that somebody else keeps, read when it is scraped. */
+/** A counter that is kept elsewhere and read at each scrape. */
 function measuredCounter({ name, help }: MetricDefinition, registry: Registry, read: () => number): void {
   const counter: Counter = new Counter({
     name,
@@ -318,7 +320,7 @@ function measuredCounter({ name, help }: MetricDefinition, registry: Registry, r
   });
 }
 
-/** Has the series of those upstreams only that there are now. */
+/** Has series only for the current upstreams. */
 function upstreamGauge(definition: MetricDefinition, registry: Registry, read: MetricsOptions['upstreams']): void {
   const gauge: Gauge = new Gauge({
     ...named(definition),
@@ -331,7 +333,7 @@ function upstreamGauge(definition: MetricDefinition, registry: Registry, read: M
   });
 }
 
-/** Has the series of those customers only that are shown now. */
+/** Has series only for the customers that are shown now. */
 function usageGauge(definition: MetricDefinition, registry: Registry, read: () => readonly CustomerUsage[]): void {
   const gauge: Gauge = new Gauge({
     ...named(definition),

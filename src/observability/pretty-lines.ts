@@ -1,7 +1,4 @@
-/**
- * Log lines as a person at a terminal reads them: `12:00:00.000 INFO  tollgate started version=0.2.0 …`. For machines the
- * lines stay JSON.
- */
+/** Log lines for a terminal: `12:00:00.000 INFO  tollgate started version=0.2.0 …`. For programs, lines stay JSON. */
 import type { LogDestination } from './logger.ts';
 
 const LEVEL_COLORS: Readonly<Record<string, string>> = { warn: '\x1b[33m', error: '\x1b[31m', fatal: '\x1b[31m' };
@@ -10,12 +7,12 @@ const RESET = '\x1b[0m';
 /** Printable ASCII without spaces, `"` and `=`. */
 const PLAIN_WORD = /^[\x21\x23-\x3c\x3e-\x7e]+$/;
 
-/** Formats each JSON line before `destination` gets it. A line that is not JSON passes as it is. */
+/** Formats each JSON line before passing it to `destination`. A line that is not JSON is passed unchanged. */
 export function prettyLines(destination: LogDestination, { colors }: { readonly colors: boolean }): LogDestination {
   return { write: (line) => destination.write(prettyLine(line, colors)) };
 }
 
-/** `line` and the result end in a newline. An error's stack follows on lines of its own. */
+/** Formats one line. `line` and the result end in a newline. An error's stack follows on separate lines. */
 function prettyLine(line: string, colors: boolean): string {
   const record = parseRecord(line);
   if (record === undefined) return line;
@@ -43,12 +40,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Without control characters other than newlines: a caller could steer the terminal with them. */
+/** Removes control characters other than newlines: a client could control the terminal with them. */
 function printable(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n]/gu, '');
 }
 
-/** A printable word as it is, anything else as JSON. */
+/** Returns a printable word unchanged, anything else as JSON. */
 function inWords(value: unknown): string {
   return typeof value === 'string' && PLAIN_WORD.test(value) ? value : printable(JSON.stringify(value));
 }

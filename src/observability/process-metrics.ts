@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 
-/** Each walks through every connection at each scrape: milliseconds for ten thousand of them. */
+/** Each of these visits every connection at each scrape, which takes milliseconds for ten thousand of them. */
 const COSTLY = [
   'nodejs_active_resources',
   'nodejs_active_resources_total',
@@ -14,8 +14,8 @@ const OPEN_FDS = 'process_open_fds';
 const FDS_FOLDER = '/proc/self/fd';
 
 /**
- * Process, event-loop and garbage-collection metrics as prom-client names them, but for those whose cost grows with the
- * connections.
+ * Registers process, event-loop and garbage-collection metrics under prom-client's names, except those whose cost grows
+ * with the number of connections.
  */
 export function collectProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry });

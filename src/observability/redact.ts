@@ -7,8 +7,8 @@ const REDACTIONS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * A text of unknown origin, such as an error's message, without what looks like a credential. It is the second line of
- * defence: what is known to be secret must not get into a message at all.
+ * Returns a text of unknown origin, such as an error's message, without anything that looks like a credential. It is
+ * the second line of defence: known secrets must not get into a message at all.
  */
 export function redactSecrets(text: string): string {
   return REDACTIONS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text);

@@ -1,12 +1,12 @@
 /**
- * Which refused requests get a line of their own in the access log. A refusal costs its sender nothing, not even a key, so
- * a flood of them must not fill the disk.
+ * Decides which refused requests get their own line in the access log. A refusal costs its sender nothing, not even a
+ * key, so a flood of refusals must not fill the disk.
  *
- * In each window, the first refusals of a sender with one code are logged in full; the further ones are counted, and
+ * In each window, the first refusals of a sender with the same code are logged in full. The others are counted, and
  * summed up in one line when the window ends. Senders are customers, or the address blocks of clients that no key
- * identified. There are more addresses than lines a disk can take, so the lines of all senders together are bounded too:
- * beyond that, refusals of senders that are new in this window are summed up by code alone. A sender is only remembered
- * with its first line, so that bound also bounds memory.
+ * identified. There are more addresses than lines that a disk can take, so the lines of all senders together are
+ * limited too. Above that limit, refusals of senders that are new in this window are summed up by code alone. A sender
+ * is remembered only with its first line, so that limit also bounds memory.
  */
 import { addressBlock } from '../address-block.ts';
 import type { ProblemCode } from '../problems/table.ts';
@@ -16,18 +16,18 @@ const LINES_PER_SENDER = 100;
 export interface RefusedRequest {
   readonly problem: ProblemCode;
   readonly status: number;
-  /** Undefined where no key identified one. */
+  /** Undefined if no key identified a customer. */
   readonly customer?: string | undefined;
   readonly clientAddress: string;
 }
 
-/** Refusals with one code of a customer or of an address block; those of all other senders have neither. */
+/** Refusals with one code, of one customer or of one address block. The sum of all other senders has neither. */
 export interface RefusalSum {
   readonly problem: ProblemCode;
   readonly status: number;
   readonly customer?: string | undefined;
   readonly clientBlock?: string | undefined;
-  /** Those without a line of their own. */
+  /** Refusals without their own line. */
   readonly requests: number;
 }
 
@@ -41,12 +41,12 @@ export class RepeatedRefusals {
   readonly #groups = new Map<string, Group>();
   #lines = 0;
 
-  /** `mostLines`: of all senders together in a window. */
+  /** `mostLines`: limit for all senders together in a window. */
   constructor(mostLines: number) {
     this.#mostLines = mostLines;
   }
 
-  /** True when the request gets a line of its own; else it is counted. */
+  /** Returns whether the request gets its own line; if not, counts it. */
   isLoggedInFull(request: RefusedRequest): boolean {
     const group = this.#groupOf(request);
     if (group.lines < LINES_PER_SENDER && this.#lines < this.#mostLines) {
@@ -58,7 +58,7 @@ export class RepeatedRefusals {
     return false;
   }
 
-  /** Ends the window, and returns what was counted in it. */
+  /** Ends the window, and returns its sums. */
   endWindow(): readonly RefusalSum[] {
     const sums = [...this.#groups.values()].filter(({ requests }) => requests > 0);
     this.#groups.clear();

@@ -1,15 +1,15 @@
 /**
- * prom-client's metrics without its cost per observation: it builds and hashes a text of all labels each time. Here
- * what belongs to a tuple of label values is found through nested maps, and counters and histograms are plain numbers that
- * prom-client learns of when it is scraped. All of it grows with the distinct tuples, so every label must be bounded.
+ * prom-client's metrics without its cost per observation: it builds and hashes a string of all labels each time. Here,
+ * nested maps lead from label values to plain numbers, which prom-client reads at each scrape. Memory grows with the
+ * number of label combinations, so every label must be bounded.
  */
 import { Counter, type Metric, type Registry } from 'prom-client';
 import type { MetricDefinition } from './metric-definitions.ts';
 
-/** Label values are given in the order of the definition's `labels`. */
+/** Label values are in the order of the definition's `labels`. */
 export interface CounterSeries {
   increment(...labelValues: string[]): void;
-  /** Makes the series appear with 0, so that its first increment is seen as one (a series that begins at 1 has no rate). */
+  /** Creates the series with value 0, so that its first increment is visible: a series that begins at 1 has no rate. */
   announce(...labelValues: string[]): void;
 }
 
@@ -64,8 +64,7 @@ export function createHistogram(definition: HistogramDefinition, registry: Regis
     return distribution;
   });
   const { name, help } = definition;
-  // prom-client's own histogram cannot take over what was counted elsewhere. All that its registry asks of a metric is
-  // its name and, at a scrape, its values.
+  // prom-client's histogram cannot import counts. Its registry needs only a metric's name and, at a scrape, its values.
   const exported = {
     name,
     get: async () => ({
@@ -89,7 +88,7 @@ class Distribution {
   readonly #labels: Record<string, string>;
   /** Upper bounds, ascending. */
   readonly #bounds: readonly number[];
-  /** By bucket, the one beyond all bounds last; not cumulative. */
+  /** Per bucket, not cumulative; the last one is above all bounds. */
   readonly #counts: number[];
   #sum = 0;
 
@@ -107,7 +106,7 @@ class Distribution {
     this.#sum += value;
   }
 
-  /** In prom-client's form: cumulative buckets, sum and count. */
+  /** Returns the values in prom-client's form: cumulative buckets, sum and count. */
   values(name: string) {
     let total = 0;
     const buckets = this.#counts.map((count, at) => {

@@ -1,14 +1,16 @@
 /**
- * For a pipe that several processes write their lines to: no line of one ends up within a line of another. What is
- * written to a pipe in one piece of at most PIPE_BUF bytes is never divided (POSIX write(2)), so lines go in pieces of that
- * size, one after the other. A line that is longer is written at once, and may be divided only while the pipe is full.
+ * Keeps lines whole on a pipe that several processes write to. A write of at most PIPE_BUF bytes to a pipe is never
+ * divided (POSIX write(2)), so lines are written in pieces of at most that size, one after the other. A longer line is
+ * written in one piece, and may be divided only while the pipe is full.
  */
 import { Writable } from 'node:stream';
 
-/** PIPE_BUF on Linux; elsewhere 512 at least, and files need none of this. */
+/** PIPE_BUF on Linux; elsewhere at least 512. Files do not need this. */
 const PIECE_BYTES = 4096;
 
-/** Takes text that ends in a newline. Errors of `target` are its own; nothing is written after one. */
+/**
+ * Returns a stream for text that ends in a newline. An error of `target` destroys it; nothing is written afterwards.
+ */
 export function wholeLines(target: Writable): Writable {
   const lines = new Writable({
     decodeStrings: false,
