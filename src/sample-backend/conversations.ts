@@ -1,6 +1,6 @@
 /**
- * Made-up conversations for the sample backend: a few hundred, the same in every run, so that what the documentation
- * shows is what people see. Phone numbers are of ranges that are kept free for fiction.
+ * Made-up conversations for the sample backend: a few hundred, the same in every run, so that they match the
+ * documentation. Phone numbers are from ranges reserved for fiction.
  */
 
 export const CHANNELS = ['SMS', 'WHATSAPP', 'EMAIL', 'WEBCHAT'] as const;
@@ -45,7 +45,7 @@ const DIALOGUES = [
   ['Is the blue one back in stock?'],
 ] as const;
 
-/** Mulberry32: small, fast, and the same on every machine. Numbers from 0 up to below 1. */
+/** Mulberry32: small, fast, and the same on every machine. Returns numbers from 0 to below 1. */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -56,14 +56,14 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** Newest first. */
+/** Returns the conversations, newest first. */
 export function createConversations(): readonly Conversation[] {
   const random = seededRandom(SEED);
   const below = (bound: number) => Math.floor(random() * bound);
   const pick = <Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] =>
     items[below(items.length)];
 
-  /** The form of a ULID: 10 characters of time and 16 of randomness, sortable as text. */
+  /** Returns an id in the form of a ULID: 10 characters of time and 16 of randomness, sortable as text. */
   function ulid(timeMs: number): string {
     let time = '';
     for (let rest = timeMs, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = CROCKFORD.charAt(rest % 32) + time;

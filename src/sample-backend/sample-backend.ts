@@ -1,6 +1,6 @@
 /**
- * A Conversations service to try the gateway with: read-only, in memory, no credentials asked. Its paging, error
- * format and caching headers are its own inventions; the gateway relies on none of them.
+ * A Conversations service for trying out the gateway: read-only, in memory, without credentials. Its paging, error
+ * format and caching headers are arbitrary; the gateway relies on none of them.
  */
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,9 +9,9 @@ import { type AddressInfo, isIPv6 } from 'node:net';
 import { type Conversation, createConversations } from './conversations.ts';
 
 export interface SampleBackend {
-  /** Origin, with the port that was really taken. */
+  /** Origin, with the actual port. */
   readonly url: URL;
-  /** Cuts what is under way. */
+  /** Closes the server, and aborts requests in progress. */
   close(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Port 0 takes any free one. Rejects when the address cannot be listened on. */
+/** Starts the server. Port 0 picks any free port. Rejects if it cannot listen on the address. */
 export async function startSampleBackend({ host, port }: { host: string; port: number }): Promise<SampleBackend> {
   const conversations = createConversations();
   const server = createServer((req, res) => send(req, res, answer(req, conversations)));
@@ -60,7 +60,9 @@ function answer(req: IncomingMessage, conversations: readonly Conversation[]): A
   return failure(404, 'NOT_FOUND', 'There is nothing here.');
 }
 
-/** Newest first; the cursor is the id of the page's last conversation, wrapped so that nobody builds on it. */
+/**
+ * Lists newest first. The cursor is the id of the page's last conversation, encoded so that clients don't rely on it.
+ */
 function list(query: URLSearchParams, conversations: readonly Conversation[]): Answer {
   const limit = Number(query.get('limit') ?? DEFAULT_PAGE);
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
@@ -101,7 +103,7 @@ function send(req: IncomingMessage, res: ServerResponse, { status, body, headers
   res.end(req.method === 'HEAD' ? undefined : text);
 }
 
-/** RFC 9110 §13.1.2: a list of tags, compared weakly, or `*`. */
+/** Returns whether a list of tags contains `etag`, compared weakly, or is `*` (RFC 9110 §13.1.2). */
 function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
