@@ -4,33 +4,36 @@ import type { Admission } from './admission.ts';
 import type { Instant, Lease } from './lease.ts';
 import { RateMeter } from './rate-meter.ts';
 
-/** A request that waits for the reply of the store. */
+/** A request that waits for a store reply. */
 export interface Waiter {
-  /** Monotonic ms: when it arrived. */
+  /** Monotonic ms at which the request arrived. */
   readonly since: number;
-  /** Monotonic ms: it is not to wait any longer. */
+  /** Monotonic ms at which the request stops waiting. */
   until: number;
   resolve(admission: Admission): void;
   reject(error: unknown): void;
 }
 
-/** A reservation that was sent and is not answered. */
+/** A reservation that was sent to the store and has no reply yet. */
 export interface Call {
   readonly asked: Instant;
   readonly need: number;
   readonly terms: Terms;
-  /** Settles, without a value, once the reply or the failure was dealt with. */
+  /** Resolves once the reply or failure was handled. */
   answered: Promise<void> | undefined;
-  /** At the next deadline of the call or of somebody who waits. */
+  /** Fires at the next deadline of the call or of a waiting request. */
   timer: Scheduled | undefined;
-  /** It took too long: the store is taken for absent, and what it grants goes back whole. */
+  /** The call timed out. Until it settles, the store counts as unavailable; a late grant is refunded whole. */
   overdue: boolean;
 }
 
-/** What a decision depends on besides the window. A change ends what was remembered under other terms. */
+/**
+ * What a decision depends on besides the window. A change discards remembered refusals; a usage reset or a lower limit
+ * also ends open leases.
+ */
 export interface Terms {
   readonly limit: number;
-  /** Changes whenever the customer's usage is reset. */
+  /** Changes with each reset of the customer's usage. */
   readonly usageResetAt: string;
 }
 
@@ -38,16 +41,16 @@ export function areSameTerms(a: Terms, b: Terms): boolean {
   return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
 }
 
-/** What the store said last. Times: monotonic ms. */
+/** The store's last reply. Times: monotonic ms. */
 export interface LastReply {
   free: number;
   readonly used: number;
   readonly receivedAt: number;
-  /** When more than `free` become available. */
+  /** When more than `free` units become available. */
   readonly moreAt: number;
 }
 
-/** The store had nothing left, and asking again before `until` would not change that. */
+/** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
   readonly terms: Terms;
   readonly until: number;
@@ -55,24 +58,24 @@ export interface RememberedRefusal {
   readonly moreAt: number;
 }
 
-/** Everything that one gateway holds in memory for one customer. */
+/** All quota state that one instance keeps in memory for a customer. */
 export class Account {
   readonly customer: string;
   readonly rate = new RateMeter();
   terms: Terms;
-  /** With units left, the oldest first. */
+  /** Open leases with units left, oldest first. */
   readonly leases: Lease[] = [];
   readonly waiters: Waiter[] = [];
   call: Call | undefined;
   lastReply: LastReply | undefined;
   refusal: RememberedRefusal | undefined;
-  /** Units that wait to be refunded, merged by the bucket they belong to. */
+  /** Units that wait to be refunded, merged by session, epoch and bucket. */
   #giveBacks: GiveBack[] = [];
   refundTimer: Scheduled | undefined;
-  /** Ask for the next lease when no more units than this are left, or from this monotonic time on. */
+  /** Request the next lease when at most `refillAtUnits` units are left, or from `refillAfter` (monotonic ms) on. */
   refillAtUnits = -1;
   refillAfter = Number.POSITIVE_INFINITY;
-  /** Requests admitted on units of the store, less those whose unit came back. */
+  /** Requests admitted on units of the store, minus those that returned their unit. */
   admitted = 0;
 
   constructor(customer: string, terms: Terms) {
@@ -86,14 +89,14 @@ export class Account {
     return units;
   }
 
-  /** Counted by the store, and used by no request: in leases, or about to be given back. */
+  /** Units that the store counts and no request uses: in leases, or waiting to be refunded. */
   get unitsInHand(): number {
     let units = this.unitsInLeases;
     for (const giveBack of this.#giveBacks) units += giveBack.units;
     return units;
   }
 
-  /** Nothing is open or under way: forgetting the account loses no unit. */
+  /** True if no lease, waiting request, call or refund is pending: evicting the account then loses no unit. */
   get isIdle(): boolean {
     return (
       this.leases.length === 0 && this.waiters.length === 0 && this.call === undefined && this.#giveBacks.length === 0
@@ -107,7 +110,7 @@ export class Account {
     this.#giveBacks.push({ epoch, bucket, session, units: before + units });
   }
 
-  /** What is taken is sent once, whatever becomes of it. */
+  /** Removes and returns the units to refund. They are sent once, even if sending fails. */
   takeGiveBacks(): readonly GiveBack[] {
     const taken = this.#giveBacks;
     if (taken.length > 0) this.#giveBacks = [];

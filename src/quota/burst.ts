@@ -1,8 +1,8 @@
 /**
- * Requests of a customer within any second, on this instance: several instances let through as many times more. The
- * store is not asked, since a second is over before its answer could be shared.
+ * Limits each customer's requests within any second, per instance: N instances admit up to N times the limit. Counts
+ * stay local, because the second is over before instances could share them through the store.
  *
- * Slots of 100 ms, each dropped a second after its end, so that no second sees more than the limit.
+ * Requests are counted in slots of 100 ms. A slot is dropped one second after its end, so no second exceeds the limit.
  */
 import type { Clock } from '../clock.ts';
 import { LruMap } from '../lru-map.ts';
@@ -10,7 +10,7 @@ import { secondsUntil } from './admission.ts';
 
 const SECOND_MS = 1000;
 const SLOT_MS = 100;
-/** Those of a second, and the one that began before it and ended within it. */
+/** A second that starts within a slot overlaps eleven slots of 100 ms. */
 const SLOTS = SECOND_MS / SLOT_MS + 1;
 
 interface Ring {
@@ -46,7 +46,7 @@ export class BurstLimiter {
     return { allowed: true, remaining: limit - ring.total };
   }
 
-  /** Takes the newest request back, which went no further. */
+  /** Removes one request from the newest slot: it was counted, but not admitted. Does nothing if the slot is empty. */
   untake(customer: string): void {
     const ring = this.#rings.get(customer);
     const at = ring && ring.newestSlot % SLOTS;
@@ -55,7 +55,7 @@ export class BurstLimiter {
     ring.total--;
   }
 
-  /** The customer's ring, turned to `slot`. */
+  /** Returns the customer's ring, advanced to `slot`: expired slots are dropped. */
   #ringOf(customer: string, slot: number): Ring {
     const ring = this.#rings.get(customer);
     if (ring === undefined) {
@@ -74,7 +74,7 @@ export class BurstLimiter {
   }
 }
 
-/** Monotonic ms at which enough slots have been dropped. */
+/** Returns the monotonic time in ms at which enough slots have been dropped to allow another request. */
 function whenBelow(ring: Ring, limit: number): number {
   let total = ring.total;
   for (let slot = ring.newestSlot - SLOTS + 1; slot <= ring.newestSlot; slot++) {

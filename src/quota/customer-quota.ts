@@ -1,4 +1,4 @@
-/** All that a plan says of how much a customer may send, as one decision a request: burst first, then the hour. */
+/** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
 import type { CustomerRecord } from '../store/store.ts';
 import type { Terms } from './account.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
@@ -9,7 +9,7 @@ import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy,
 import type { RecentUsage } from './recent-usage.ts';
 import type { Usage } from './usage.ts';
 
-/** Where the plan has a burst limit: what is left of it. */
+/** The plan's burst limit, and how many more requests it allows now. */
 export interface BurstState {
   readonly limit: number;
   readonly remaining: number;
@@ -21,9 +21,9 @@ export type QuotaDecision =
       readonly limit: number;
       readonly burst: BurstState | undefined;
       readonly admission: Admitted;
-      /** Whether the plan's shadow limit would have let it pass; undefined without one. */
+      /** Whether the plan's shadow limit would admit the request; undefined without one. */
       readonly shadow: 'allowed' | 'denied' | undefined;
-      /** Where the plan has one, and it concerns this customer. */
+      /** The plan's shadow limit, if it applies to this customer. */
       readonly shadowLimit: number | undefined;
     }
   | {
@@ -43,7 +43,7 @@ export type QuotaDecision =
   | { readonly outcome: 'not_configured'; readonly reason: string };
 
 export interface CustomerQuotaParts {
-  /** Until {@link CustomerQuota.follow} brings others. */
+  /** The initial limits, until {@link CustomerQuota.follow} replaces them. */
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
   readonly hourly: HourlyQuota;
@@ -59,7 +59,7 @@ export class CustomerQuota {
     this.#limits = limits;
   }
 
-  /** Other limits, from the next decision on: in the middle of a window, and whatever was granted or refused before. */
+  /** Applies new limits from the next decision on, even within a window and despite earlier grants and refusals. */
   follow(limits: LimitPolicy): void {
     this.#limits = limits;
   }
@@ -68,12 +68,12 @@ export class CustomerQuota {
     return effectiveLimit(customer, this.#limits);
   }
 
-  /** The present name of the customer's plan; undefined when the configuration doesn't know it. */
+  /** Returns the current name of the customer's plan; undefined if the config does not know it. */
   planNameOf({ plan }: CustomerRecord): string | undefined {
     return planNameOf(plan, this.#limits);
   }
 
-  /** At once where memory knows the answer. Rejects or throws with StoreUnavailableError as {@link HourlyQuota}. */
+  /** Decides one request; without a promise if memory suffices. Fails as {@link HourlyQuota.admit} does. */
   decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
@@ -88,22 +88,22 @@ export class CustomerQuota {
     return this.#withBurstCounted(customer.id, decision);
   }
 
-  /** What this instance holds for a customer in memory. */
+  /** Returns the customer's leases and remembered refusal in this instance's memory. */
   held(customer: string): Held {
     return this.#parts.hourly.held(customer);
   }
 
-  /** For a customer that asks about itself: at most 250 ms old. Rejects with StoreUnavailableError. */
+  /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
   recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
     return this.#parts.recentUsage.of(customer.id, termsOf(customer, requestsPerHour));
   }
 
-  /** As the store has it now. Rejects with StoreUnavailableError. */
+  /** Reads the usage from the store. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage> {
     return this.#parts.hourly.usage(customer, requestsPerHour);
   }
 
-  /** As {@link HourlyQuota}. */
+  /** See {@link HourlyQuota.highestUsage}. */
   highestUsage(count: number): readonly CustomerUsage[] {
     return this.#parts.hourly.highestUsage(count);
   }
@@ -114,7 +114,7 @@ export class CustomerQuota {
     plan: PlanPolicy | undefined,
     burst: BurstState | undefined,
   ): QuotaDecision | Promise<QuotaDecision> {
-    // The shadow tries out another number for the plan, so it says nothing of customers with a number of their own.
+    // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
     const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
     const settle = (admission: Admission): QuotaDecision => {
       if (admission.outcome === 'refused') {
@@ -128,7 +128,7 @@ export class CustomerQuota {
     return admission instanceof Promise ? admission.then(settle) : settle(admission);
   }
 
-  /** What went no further than the gateway is no part of a burst at the backend. */
+  /** Removes a request that was not admitted from the burst count: it does not reach the upstream. */
   #withBurstCounted(
     customer: string,
     decision: QuotaDecision | Promise<QuotaDecision>,
@@ -151,7 +151,7 @@ function termsOf({ usageResetAt = '' }: CustomerRecord, limit: number): Terms {
   return { limit, usageResetAt };
 }
 
-/** `used`: this request included. Units that other instances hold ahead count as used, so it errs towards denied. */
+/** `used` includes this request, and units leased to other instances: the result errs towards denied. */
 function judge(used: number, shadowLimit: number): 'allowed' | 'denied' {
   return used > shadowLimit ? 'denied' : 'allowed';
 }

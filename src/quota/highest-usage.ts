@@ -1,19 +1,19 @@
 import type { Account } from './account.ts';
 
-/** How much of its hour a customer has used. */
+/** How much of its hourly limit a customer has used. */
 export interface CustomerUsage {
   readonly customer: string;
-  /** Used by limit; above 1 after a limit was lowered. */
+  /** Used units divided by the limit. Exceeds 1 after the limit was lowered. */
   readonly ratio: number;
 }
 
-/** What the store said longer ago says little: other instances count, and units drop out of the window. */
+/** Older store replies are ignored: other instances use units, and units expire from the window. */
 const LONGEST_SILENCE_MS = 300_000;
 
 /**
- * The customers that have used most of their limits, the highest first, of those whom this instance asked the store about
- * within the last five minutes. One pass over all of them, and no sorting. An upper bound: units that were given back
- * since the store's last answer are still in it. `nowMs`: monotonic.
+ * Returns the customers with the highest usage relative to their limits, highest first. Only customers for which the
+ * store replied to this instance within the last five minutes are included. Each ratio is an upper bound: it includes
+ * units that were refunded since that reply. Takes one pass, without sorting. `nowMs`: monotonic.
  */
 export function highestUsage(accounts: Iterable<Account>, count: number, nowMs: number): CustomerUsage[] {
   const highest: CustomerUsage[] = [];
@@ -21,7 +21,7 @@ export function highestUsage(accounts: Iterable<Account>, count: number, nowMs: 
     const { lastReply, terms } = account;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > LONGEST_SILENCE_MS) continue;
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
-    // Most are done with here: units in hand are summed for candidates only.
+    // Skips most accounts before the costlier sum of their unused units.
     if (lastReply.used / terms.limit <= toBeat) continue;
     const ratio = (lastReply.used - account.unitsInHand) / terms.limit;
     if (ratio <= toBeat) continue;

@@ -1,26 +1,26 @@
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 
-/** Instances that start together know of each other after that, and whatever fails in between is made up for. */
+/** Within this interval, instances that start together learn of each other, and lost announcements are repeated. */
 const ANNOUNCE_INTERVAL_MS = 10_000;
 const RETRY_MS = 1000;
-/** An admission on a share counts against the limit for so long. */
+/** How long a request that was admitted on a share counts against the limit. */
 const SHARE_MS = 3_600_000;
 
 export interface InstancesOptions {
-  /** Says that this instance runs; resolves to how many said so within the last hour. */
+  /** Announces this instance. Resolves to the number of instances announced within the last hour. */
   readonly announce: () => Promise<number>;
-  /** Takes that back. */
+  /** Withdraws the announcement. */
   readonly withdraw: () => Promise<void>;
-  /** How long closing waits for that. */
+  /** How long `close` waits for `withdraw`. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly scheduler: Pick<Scheduler, 'after'>;
 }
 
 /**
- * How many instances share the quotas: those that announced themselves within the last hour. An instance that ends withdraws
- * its announcement, unless it used its share within that hour: then the others must go on counting it. So they do with one
- * that crashed.
+ * Counts the instances that share the quotas: those announced within the last hour. A closing instance withdraws its
+ * announcement, unless it admitted requests on its share within the last hour. Then the others must keep counting it,
+ * as they do after a crash.
  */
 export class Instances {
   readonly #options: InstancesOptions;
@@ -33,7 +33,7 @@ export class Instances {
     this.#options = options;
   }
 
-  /** Announces this instance now and from time to time. Resolves after the first attempt, whatever came of it. */
+  /** Announces this instance now and every 10 s (1 s after a failure). Resolves after the first attempt in any case. */
   async start(): Promise<void> {
     try {
       this.#count = Math.max(1, await this.#options.announce());
@@ -43,7 +43,7 @@ export class Instances {
     }
   }
 
-  /** True once the others can know of this instance; before that it must not take traffic. */
+  /** True once other instances can count this one. Until then it must not receive traffic. */
   get announced(): boolean {
     return this.#count !== undefined;
   }
@@ -53,13 +53,13 @@ export class Instances {
     return this.#count ?? 1;
   }
 
-  /** {@link count}, for the share of a limit on which this instance admits requests now. */
+  /** Returns {@link count}, and notes that this instance now admits requests on its share of a limit. */
   countForShare(): number {
     this.#shareUsedMs = this.#options.clock.monotonicMs();
     return this.count;
   }
 
-  /** Never rejects. */
+  /** Stops announcing, and withdraws the announcement unless the share was used within the last hour. Never rejects. */
   async close(): Promise<void> {
     const { withdraw, timeoutMs, clock, scheduler } = this.#options;
     this.#closed = true;

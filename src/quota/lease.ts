@@ -1,33 +1,33 @@
 import type { Scheduled } from '../clock.ts';
 import type { Grant } from '../store/store.ts';
 
-/** A request may be admitted on a lease for so long after the reservation was asked for. */
+/** A lease admits requests for this long after its reservation was sent. */
 export const LEASE_MS = 1000;
-/** And has so long to begin upstream after that. */
+/** An admitted request may begin upstream for this long after LEASE_MS. */
 export const DISPATCH_MS = 1000;
-/** Units are counted at the last instant at which the backend may see the request. */
+/** Units are counted at the end of this hold: the last instant at which the upstream may receive their requests. */
 export const HOLD_MS = LEASE_MS + DISPATCH_MS;
-/** Only so much of a span is used, so that a clock which runs slower than the store's by up to 1 % does no harm. */
+/** Only this share of each period is used, so that a clock up to 1 % slower than the store's does no harm. */
 const USABLE_SHARE = 0.99;
 const USABLE_LEASE_MS = LEASE_MS * USABLE_SHARE;
 export const USABLE_HOLD_MS = HOLD_MS * USABLE_SHARE;
 
-/** Two clocks at one instant, in ms: a machine may stop the one, and its owner may set the other. */
+/** Monotonic and wall time in ms, read together: suspend stops the first, an operator can change the second. */
 export interface Instant {
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
 
-/** Units of one grant, to be handed out to requests while the lease runs. */
+/** Units of one grant, handed out to requests until the lease ends. */
 export class Lease {
-  /** Left to hand out. */
+  /** Units left to hand out. */
   units: number;
   readonly grant: Grant;
-  /** Ends the lease; set while it has units. */
+  /** Ends the lease. Set while units are left. */
   timer: Scheduled | undefined;
   readonly #asked: Instant;
 
-  /** `asked`: before the reservation was sent, so that the lease ends before the store's hold does. */
+  /** `asked`: read before the reservation is sent, so that the lease ends before the store's hold does. */
   constructor(grant: Grant, asked: Instant) {
     this.units = grant.granted;
     this.grant = grant;
@@ -48,7 +48,7 @@ export class Lease {
     return this.#asked.wallMs + USABLE_HOLD_MS;
   }
 
-  /** Whether a request may be admitted on it now, by both clocks. */
+  /** Returns whether the lease admits requests now, by both clocks. */
   runsAt({ monotonicMs, wallMs }: Instant): boolean {
     return monotonicMs - this.#asked.monotonicMs < USABLE_LEASE_MS && wallMs - this.#asked.wallMs < USABLE_LEASE_MS;
   }

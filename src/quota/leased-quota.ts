@@ -1,22 +1,23 @@
 /**
- * Decides whether one more request of a customer fits into its hour, mostly without asking the store.
+ * Decides whether a customer's next request fits its hourly limit, mostly without a store call.
  *
- * The store grants units in leases. A reservation asks for what waits now, and for as much ahead as the customer is
- * likely to need while the lease runs; until it ends, requests are admitted from memory. There is one reservation under
- * way per customer: what arrives meanwhile waits for the next, so a burst of a thousand costs two.
+ * The store grants units in leases. A reservation asks for the units that waiting requests need, and ahead of need for
+ * those that the customer will probably use during the lease. Until the lease ends, requests are admitted from memory.
+ * Each customer has at most one reservation in flight. Requests that arrive meanwhile wait for the next one, so a burst
+ * of a thousand requests costs two calls.
  *
- * Why no more than the limit reaches the backend: the store counts a unit at the last instant at which its request may
- * begin (LEASE_MS to be admitted, DISPATCH_MS to begin), and a request that has not begun by then must not. A unit
- * belongs to its lease. What is not used goes back to the bucket it was counted in, once, on the connection that granted
- * it, and is never moved to a newer lease.
+ * Why no more requests than the limit reach the upstream: a unit is counted at the last instant at which its request
+ * may begin there. That is LEASE_MS (to be admitted) plus DISPATCH_MS (to begin) after the reservation. A request that
+ * has not begun by then must not begin. A unit belongs to its lease and never moves to a newer one. Unused units are
+ * refunded once, to the bucket in which they were counted, on the connection that granted them.
  *
- * A usage reset or a lower limit ends the open leases at once. Units of a lease that ended are never handed out again,
- * also when the request that took one gives it back later.
+ * A usage reset or a lower limit ends open leases at once. Units of an ended lease are never handed out again, even if
+ * a request returns its unit later.
  *
- * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs nothing.
+ * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls.
  *
- * The store is taken for absent while its connection is down, or a reservation has been waiting for more than
- * `timeoutMs`: then nobody waits for it, and `withoutStore` decides. A late grant is given back whole.
+ * The store counts as unavailable while its connection is down, or while a reservation has been in flight for more than
+ * `timeoutMs`. Then no request waits for it, and `withoutStore` decides. A late grant is refunded whole.
  */
 import type { Clock, Scheduler } from '../clock.ts';
 import { LruMap } from '../lru-map.ts';
@@ -27,47 +28,51 @@ import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';
 
-/** Units that come back are held so long for others to join them. */
+/** How long unused units wait for others, to be refunded in one call. */
 const REFUND_DELAY_MS = 250;
-/** A refusal may be wrong once units of open leases have come back; so long after the last hold they have. */
+/** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
 const LONGEST_MEMORY_MS = 30_000;
-/** The next lease is asked for so long before this one ends or runs dry. */
+/** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;
-/** A lease is asked for units for so long: less than it lasts, because what it does not use costs a call, too. */
+/** A lease gets units for this long. Shorter than the lease itself, because refunding unused units costs a call. */
 const AHEAD_MS = 900;
-/** Slower customers ask when they need. */
+/** Customers with a lower rate get a lease only when a request needs it. */
 const REFILL_FROM_PER_SECOND = 10;
-/** The store grants at most this share of what is free ahead of need. */
+/** Ahead of need, the store grants at most this fraction (1/8) of the free units. */
 const AHEAD_DIVISOR = 8;
 const WINDOW_SECONDS = 3600;
 
 export interface HourlyQuota {
   /**
-   * At once where memory knows the answer. Rejects or throws with StoreUnavailableError when the store is away and
-   * nothing may be decided without it.
+   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
+   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
    */
   admit(customer: string, terms: Terms): Admission | Promise<Admission>;
-  /** What enforcement would see now, without taking anything. Rejects with StoreUnavailableError. */
+  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
   usage(customer: string, limit: number): Promise<Usage>;
-  /** Requests that this instance admitted since it knows the customer, for comparison with a later value. */
+  /**
+   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
+   * values is meaningful.
+   */
   admitted(customer: string): number;
-  /** What this instance holds for a customer in memory. */
+  /** Returns the customer's leases and remembered refusal in this instance's memory. */
   held(customer: string): Held;
-  /** The customers that have used most of their limits, as this instance knows it; asks nobody. */
+  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
   highestUsage(count: number): readonly CustomerUsage[];
-  /** Gives back what no request will use any more; does not wait for an absent store. */
+  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
   close(): Promise<void>;
 }
 
+/** A customer's leases and remembered refusal, in the memory of one instance. */
 export interface Held {
   /** Open leases with units left to hand out. */
   readonly leases: readonly { readonly units: number; readonly endsInMs: number }[];
-  /** How long requests are still refused without asking the store; undefined: they are not. */
+  /** How long requests are refused without asking the store; undefined if they are not. */
   readonly refusedForMs: number | undefined;
 }
 
-/** Decides while the store is away. */
+/** Decides quotas while the store is unavailable. */
 export interface QuotaWithoutStore {
   /** Throws StoreUnavailableError when it must not decide. */
   admit(account: Account): Admission;
@@ -75,14 +80,14 @@ export interface QuotaWithoutStore {
 
 export interface LeasedQuotaOptions {
   readonly windows: WindowStore;
-  /** Whether calls about this customer's window are worth making now; cheap. */
+  /** Returns whether calls about this customer's window are worth making now. Must be cheap. */
   readonly storeIsUp: (customer: string) => boolean;
   readonly withoutStore: QuotaWithoutStore;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   /** How long a request waits for the store. */
   readonly timeoutMs: number;
-  /** Customers held in memory; beyond it the least recently used idle ones are evicted. */
+  /** Maximum number of customers in memory. Above it, the least recently used idle customers are evicted. */
   readonly accounts: number;
 }
 
@@ -118,7 +123,7 @@ export class LeasedQuota implements HourlyQuota {
     const reading = this.#options.windows.reserve(request);
     const grant = await this.#withinTimeout(reading, () => this.#noteOverdue(reading));
     const now = this.#options.clock.monotonicMs();
-    // Also of a lease that ended while the store was asked.
+    // Read after the reply, to include units of leases that ended during the call.
     const inHand = this.#accounts.get(customer)?.unitsInHand ?? 0;
     const used = Math.max(0, grant.used - inHand);
     return {
@@ -158,7 +163,7 @@ export class LeasedQuota implements HourlyQuota {
     await this.#withinTimeout(Promise.all(refunds)).catch(() => undefined);
   }
 
-  /** What is known of the customer, under these terms. */
+  /** Returns the customer's account, updated to these terms. */
   #accountOf(customer: string, terms: Terms): Account {
     const account = this.#accounts.get(customer);
     if (account === undefined) return this.#openAccount(customer, terms);
@@ -190,7 +195,7 @@ export class LeasedQuota implements HourlyQuota {
     return this.#overdueCalls === 0 && this.#options.storeIsUp(customer);
   }
 
-  /** Check and hand-over in one turn. */
+  /** Checks for a unit and takes it in one turn of the event loop, so that no other request can take it in between. */
   #admitFromLease(account: Account, now: Instant, mode: QuotaMode): Admission | undefined {
     for (;;) {
       const lease = account.leases[0];
@@ -202,7 +207,7 @@ export class LeasedQuota implements HourlyQuota {
       lease.units--;
       const unitsLeft = account.unitsInLeases;
       if (lease.units === 0) this.#dropLease(account, lease);
-      // Not while waiters are served: they would be asked for again.
+      // Not while waiting requests are being admitted: the reservation would ask for their units again.
       const isDue = unitsLeft <= account.refillAtUnits || now.monotonicMs >= account.refillAfter;
       if (mode === 'lease' && isDue) this.#refill(account);
       return this.#admitted(account, lease, unitsLeft, mode);
@@ -283,11 +288,11 @@ export class LeasedQuota implements HourlyQuota {
     this.#serve(account, now);
     if (grant.granted >= call.need) return;
 
-    // Nothing is left for the waiters, nor for requests that arrive before this can change.
+    // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
     if (call.terms.limit !== account.terms.limit) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
     account.refusal = refusal;
-    // Requests that arrived while the call was under way, but after that instant, are not refused by this reply.
+    // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
     const { monotonicMs: askedAt } = call.asked;
     const undecided = account.waiters.findIndex(({ since }) => since > askedAt && since >= refusal.until);
     const refused = account.waiters.splice(0, undecided < 0 ? account.waiters.length : undecided);
@@ -295,8 +300,8 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   /**
-   * A reply that is read after the call's time-out, though the call is not overdue, had arrived in time: the process stood
-   * still. Requests that need another call get a whole time-out for it.
+   * A reply that is read after the call's timeout, but before the call is marked overdue, arrived in time: the process
+   * was blocked. Waiting requests that need another call get a full timeout for it.
    */
   #forgiveStandstill(account: Account, { asked }: Call): void {
     const { clock, timeoutMs } = this.#options;
@@ -313,7 +318,7 @@ export class LeasedQuota implements HourlyQuota {
     }
   }
 
-  /** Near the limit nothing is asked for ahead: there every request is decided by the store. */
+  /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
   #planRefill(account: Account, lease: Lease, { monotonicMs }: Instant): void {
     const perSecond = account.rate.perSecond(monotonicMs);
     const neededWhileAsking = (perSecond * REFILL_MS) / 1000;
@@ -327,7 +332,7 @@ export class LeasedQuota implements HourlyQuota {
     this.#settleWithoutStore(account, account.waiters.splice(0));
   }
 
-  /** Those who wait were there before the call or came since, so the first of them is the next to run out of time. */
+  /** Times out the call and waiting requests. These are in order of arrival, so the first has the earliest deadline. */
   #watch(account: Account, call: Call): void {
     const { clock, scheduler, timeoutMs } = this.#options;
     const callUntil = call.asked.monotonicMs + timeoutMs;
@@ -357,7 +362,7 @@ export class LeasedQuota implements HourlyQuota {
     }
   }
 
-  /** Until the call settles, nobody waits for the store. */
+  /** Treats the store as unavailable until the call settles. */
   #noteOverdue(call: Promise<unknown>): void {
     this.#overdueCalls++;
     const settled = () => {
@@ -392,7 +397,7 @@ export class LeasedQuota implements HourlyQuota {
     this.#giveBackLater(account, lease.grant, units);
   }
 
-  /** A unit whose request did not begin: for the next request on the same lease, while that runs. */
+  /** Gives back the unit of a request that did not begin upstream: to its lease if that is open, else to the store. */
   #takeBack(account: Account, lease: Lease, terms: Terms): void {
     account.admitted--;
     if (!lease.runsAt(this.#now()) || endsLeases(terms, account.terms)) {
@@ -411,7 +416,7 @@ export class LeasedQuota implements HourlyQuota {
     });
   }
 
-  /** Sent once: a refund whose fate is unknown is forgone, because one that ran twice would admit too many. */
+  /** Sends a refund once. It is not repeated if its outcome is unknown: running twice, it would admit too many. */
   async #refund(customer: string, giveBacks: readonly GiveBack[]): Promise<void> {
     await this.#options.windows.refund(customer, giveBacks).catch(() => undefined);
   }
@@ -428,16 +433,19 @@ export class LeasedQuota implements HourlyQuota {
   }
 }
 
-/** Whether a change of terms ends the leases that were granted before it. */
+/** Returns whether a change of terms ends the leases granted before it. */
 function endsLeases(before: Terms, now: Terms): boolean {
   return before.usageResetAt !== now.usageResetAt || before.limit > now.limit;
 }
 
 /**
- * Until the first instant at which asking again may help: units drop out of the window, or come back from a lease that
- * some gateway still holds. That instant is never later than by the store's clock: it counts from when the store was
- * asked, by a clock that may run slow. What clients are told to wait is never shorter: it counts from when the reply was
- * received (monotonic ms). So a client that was told to wait by one gateway meets no older refusal at another.
+ * Returns a refusal that lasts until asking again may help: units expire from the window, or are refunded from a lease
+ * that any instance still holds.
+ *
+ * `until` is never later than by the store's clock: it counts from when the store was asked, and allows for a slow
+ * local clock. The wait reported to clients (`moreAt`) is never shorter than by the store's clock: it counts from
+ * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
+ * refusal that another remembers.
  */
 function rememberRefusal({ terms, asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;

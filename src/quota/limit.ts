@@ -1,17 +1,17 @@
 import type { CustomerRecord } from '../store/store.ts';
 
-/** What the configuration says about limits; the record of the customer says the rest. */
+/** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
 export interface PlanPolicy {
   readonly requestsPerHour: number | 'custom';
-  /** Within any second, on each instance. */
+  /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
-  /** A limit that is reported and never enforced. */
+  /** A trial limit: reported, never enforced. */
   readonly shadow?: { readonly requestsPerHour: number };
 }
 
 export interface LimitPolicy {
   readonly plans: ReadonlyMap<string, PlanPolicy>;
-  /** Names that plans had before, each with the name of the plan that took its place: always one of `plans`. */
+  /** Former plan names, each with the plan's current name, which is always a key of `plans`. */
   readonly formerPlans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
 }
@@ -20,16 +20,16 @@ export type EffectiveLimit =
   | { readonly found: true; readonly requestsPerHour: number; readonly source: 'override' | 'customer' | 'plan' }
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
-/** Where the limits of a policy stand, by plan (former names too) and by customer, such as `config/gateway.yaml:41`. */
+/** Where limits are set, such as `config/gateway.yaml:41`: by plan name (former names included), and by customer id. */
 export interface LimitOrigins {
   readonly plans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, string>;
 }
 
 /**
- * The limit that holds for a customer: the configuration's override, else the customer's own number (on any plan),
- * else the plan's. A plan that the configuration doesn't know gives none, whatever else is set: nobody has said what
- * such a customer may do.
+ * Returns the limit that applies to a customer: the override in the config, else the limit in the customer's record (on
+ * any plan), else the plan's. There is none if the config does not know the plan, even with an override or a limit in
+ * the record: it is not defined what such a customer may do.
  */
 export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): EffectiveLimit {
   const plan = planOf(customer.plan, policy);
@@ -47,17 +47,17 @@ export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): E
   return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
 }
 
-/** The plan that a record names, by its present name or a former one; undefined when the configuration knows neither. */
+/** Returns the plan with this current or former name; undefined if the config does not know it. */
 export function planOf(name: string, { plans, formerPlans }: LimitPolicy): PlanPolicy | undefined {
   return plans.get(name) ?? plans.get(formerPlans.get(name) ?? '');
 }
 
-/** The present name of the plan that a record names; undefined as {@link planOf}. */
+/** Returns the current name of the plan with this current or former name; undefined if the config does not know it. */
 export function planNameOf(name: string, { plans, formerPlans }: Omit<LimitPolicy, 'overrides'>): string | undefined {
   return plans.has(name) ? name : formerPlans.get(name);
 }
 
-/** Where the limit that holds for a customer was set; where there is none, what would have to say it. */
+/** Returns where a customer's limit is set; without a limit, which setting is missing or invalid. */
 export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, origins: LimitOrigins): string {
   const plan = origins.plans.get(customer.plan);
   if (plan === undefined) return 'customer record: plan';

@@ -1,16 +1,20 @@
 /**
- * Quotas while the store is away: each instance holds the customer to its share of the limit, in a window of its own.
+ * Decides hourly quotas while the store is unavailable (`store.on_error: local`). Each instance limits a customer to
+ * its share of the limit, counted in a window in its own memory.
  *
- * The share is max(1, ⌊limit / N⌋), N being the most instances that were announced within the last hour. What was known
- * to be used when the store was last heard of is charged in advance, ⌈used / N⌉, and drops a window after it was learnt.
+ * The share is max(1, ⌊limit / N⌋), where N is the number of instances announced within the last hour. Of the usage in
+ * the store's last reply, ⌈used / N⌉ is charged in advance. It expires one window length after that reply.
  *
- * A local window outlives the outage: one that began afresh each time would let a flapping store admit a share per flap.
- * When the store is back, what was admitted meanwhile is reported once, at times no earlier than its own and whatever the
- * limit, and then leaves the local window. When the outcome of a report is not known, its units stay here until they drop
- * and are not sent again: counted in both places they cost the customer something, counted in none they would cost the
- * guarantee.
+ * Local windows survive the end of an outage. If each outage began with an empty window, an unstable store would let
+ * each instance admit a whole share per outage.
  *
- * So within any window at most limit + Σ max(1, ⌊limit / Nᵢ⌋) requests are admitted, however long the outage is.
+ * When the store is available again, locally admitted units are reported to it once, whatever the limit, and dated no
+ * earlier than their requests. They are then removed from the local window. If the outcome of a report is unknown, its
+ * units stay in the local window until they expire, and are not sent again. Counting them in both places costs the
+ * customer some requests; counting them in neither would break the guarantee.
+ *
+ * So at most limit + Σ max(1, ⌊limit / Nᵢ⌋) requests are admitted within any window, however long the outage is. Nᵢ is
+ * the number of instances that instance i knows of.
  */
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
@@ -21,18 +25,18 @@ import { type Admission, CLOCK_DRIFT, moreAt, secondsUntil } from './admission.t
 import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
 import type { QuotaWithoutStore } from './leased-quota.ts';
 
-/** How soon after the store is back its reports begin. */
+/** Delay before each attempt to report units, so reports begin about this soon after the store is available again. */
 const REPORT_INTERVAL_MS = 500;
 const FORGET_INTERVAL_MS = 60_000;
-/** A local window is never mixed with another one, so its epoch needs no name of its own. */
+/** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
 
 interface LocalWindow {
   account: Account;
   readonly hash: MemoryHash;
-  /** Admitted and not reported, by bucket. */
+  /** Units admitted and not yet reported, by bucket. */
   unreported: Map<number, number>;
-  /** What was charged in advance, so that newer knowledge can replace it. */
+  /** Usage charged in advance from the store's last reply. A newer reply replaces it. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
@@ -53,7 +57,7 @@ export class LocalWindows implements QuotaWithoutStore {
 
   constructor(options: LocalWindowsOptions) {
     this.#options = options;
-    // Buckets are numbered from the Unix epoch, while time itself must not jump.
+    // Buckets are numbered from the Unix epoch, but local time must not jump: wall time is read only once.
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
   }
 
@@ -79,7 +83,7 @@ export class LocalWindows implements QuotaWithoutStore {
       beginBefore: clock.monotonicMs() + USABLE_HOLD_MS,
       beginBeforeWallMs: clock.nowMs() + USABLE_HOLD_MS,
       giveBack: () => {
-        // Once reported it is the store's, and stays counted.
+        // A unit that was already reported stays counted in the store.
         if ((window.unreported.get(bucket) ?? 0) === 0) return;
         addUnits(window.unreported, bucket, -1);
         refund(window.hash, [{ epoch: EPOCH, bucket, units: 1 }]);
@@ -114,7 +118,10 @@ export class LocalWindows implements QuotaWithoutStore {
     return this.#timeOf(this.#options.clock.monotonicMs());
   }
 
-  /** Never faster than true time, so that a local hour is not shorter, and no unit older, than by the store's clock. */
+  /**
+   * Returns Unix time in ms by a clock that never runs faster than true time. A faster one would make local hours
+   * shorter, and units older, than by the store's clock.
+   */
   #timeOf(monotonicMs: number): number {
     return Math.floor(this.#originMs + monotonicMs / CLOCK_DRIFT);
   }
@@ -146,7 +153,7 @@ export class LocalWindows implements QuotaWithoutStore {
     });
   }
 
-  /** One customer after the other: the store has just come back. */
+  /** Reports one customer at a time, because the store has only just recovered. */
   async #reportAll(): Promise<void> {
     for (const window of [...this.#windows.values()].filter(hasUnreported)) {
       if (this.#options.storeIsUp(window.account.customer)) await this.#report(window);
@@ -161,7 +168,7 @@ export class LocalWindows implements QuotaWithoutStore {
     try {
       const { used } = await this.#options.windows.report(
         account.customer,
-        // A bucket says no more of its units than that they are not younger than its end.
+        // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
         units.map(([bucket, count]) => ({ ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units: count })),
       );
       refund(
@@ -170,10 +177,10 @@ export class LocalWindows implements QuotaWithoutStore {
       );
       const receivedAt = this.#options.clock.monotonicMs();
       account.lastReply = { free: Math.max(0, account.terms.limit - used), used, receivedAt, moreAt: receivedAt };
-      // Now, because the account may be forgotten before the next outage.
+      // Charged now, because the account may be evicted before the next outage.
       this.#chargeInAdvance(window, account, this.#nowMs());
     } catch {
-      // Nobody knows whether it was counted: the units stay here until they drop, and are not sent again.
+      // The store may have counted the units or not: keep them here until they expire, and do not send them again.
     }
   }
 

@@ -1,12 +1,12 @@
 const SLOT_MS = 2000;
 
-/** How often something happens, as an average over about two seconds, from two counters. */
+/** Measures how often something happens: an average over about two seconds, from two counters. */
 export class RateMeter {
   #slotStartMs = Number.NEGATIVE_INFINITY;
   #current = 0;
   #previous = 0;
 
-  /** `nowMs`: monotonic. */
+  /** Counts one event. `nowMs`: monotonic. */
   note(nowMs: number): void {
     this.#turnTo(nowMs);
     this.#current++;

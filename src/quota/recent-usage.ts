@@ -4,13 +4,13 @@ import { areSameTerms, type Terms } from './account.ts';
 import type { HourlyQuota } from './leased-quota.ts';
 import type { Usage } from './usage.ts';
 
-/** Bounds a customer that polls its usage to four store calls a second. */
+/** Limits a customer that polls its usage to four store calls a second. */
 const REUSE_MS = 250;
 
 interface Read {
   readonly terms: Terms;
   readonly usage: Promise<Usage>;
-  /** Undefined while the store call is under way, and after it failed. */
+  /** Undefined while the store call is in flight, and after it failed. */
   result: { readonly usage: Usage; readonly admitted: number; readonly goodUntilMs: number } | undefined;
   isUnderWay: boolean;
 }
@@ -19,14 +19,14 @@ export interface RecentUsageOptions {
   readonly hourly: Pick<HourlyQuota, 'usage' | 'admitted'>;
   readonly storeIsUp: (customer: string) => boolean;
   readonly clock: Clock;
-  /** Customers held in memory. */
+  /** Maximum number of customers in memory. */
   readonly customers: number;
 }
 
 /**
- * Customers' usage for whoever may ask as often as it likes: one store call per customer at a time, whose result is shared
- * and then reused for 250 ms, with the requests added that this instance admitted meanwhile. A change of the limit, a
- * usage reset or the loss of the store ends that at once.
+ * Serves customers' usage to clients, which may poll it at any rate. Each customer has at most one store call in
+ * flight. Its result is shared and reused for 250 ms, plus the requests that this instance admitted meanwhile. A change
+ * of the limit, a usage reset or the loss of the store discards the result at once.
  */
 export class RecentUsage {
   readonly #options: RecentUsageOptions;
@@ -37,7 +37,7 @@ export class RecentUsage {
     this.#reads = new LruMap(options.customers);
   }
 
-  /** Rejects with StoreUnavailableError, which is never reused. */
+  /** Returns the customer's usage. Rejects with StoreUnavailableError; failures are not reused. */
   of(customer: string, terms: Terms): Promise<Usage> {
     const read = this.#reads.get(customer);
     if (read && areSameTerms(read.terms, terms)) {
@@ -54,7 +54,7 @@ export class RecentUsage {
     const { usage, admitted } = result;
     const since = Math.max(0, hourly.admitted(customer) - admitted);
     if (since === 0) return usage;
-    // When the first request of an hour stops counting is only known to the store.
+    // Only the store knows when the first unit of an empty window will expire.
     if (usage.used === 0) return undefined;
     const used = usage.used + since;
     return { ...usage, used, remaining: Math.max(0, usage.limit - used) };

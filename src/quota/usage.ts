@@ -1,4 +1,4 @@
-/** A customer's hour as people read it. `resetSeconds` is 0 when nothing is counted. */
+/** A customer's usage of the last hour, for display. `resetSeconds` is 0 when nothing is counted. */
 export interface Usage {
   readonly limit: number;
   readonly used: number;
@@ -7,7 +7,7 @@ export interface Usage {
   readonly windowSeconds: number;
 }
 
-/** As callers and administrators get it. */
+/** Returns usage in the form of the public and admin APIs. */
 export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds }: Usage) {
   return { limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds };
 }

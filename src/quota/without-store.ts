@@ -11,13 +11,13 @@ export interface WithoutStoreOptions {
   readonly onError: OnStoreError;
   readonly windows: WindowStore;
   readonly storeIsUp: (customer: string) => boolean;
-  /** The most instances that ran within the last hour, this one included. */
+  /** Returns the number of instances announced within the last hour, this one included. */
   readonly instances: () => number;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
 }
 
-/** How quotas are decided while the store is away. */
+/** Creates the fallback that decides quotas while the store is unavailable. */
 export function createQuotaWithoutStore(options: WithoutStoreOptions): QuotaWithoutStore {
   switch (options.onError) {
     case 'local':
@@ -33,7 +33,7 @@ function deny(): Admission {
   throw new StoreUnavailableError('quotas cannot be decided without the store (store.on_error: deny)');
 }
 
-/** Not counted anywhere: the operator chose availability over the quota. */
+/** Counts nothing: the operator chose availability over the quota. */
 function allow({ lastReply }: Account): Admission {
   return {
     outcome: 'admitted',
