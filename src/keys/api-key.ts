@@ -1,7 +1,7 @@
 /**
  * API keys as text. A generated key is `tg_`, 32 random bytes in base62 (43 characters, zero-padded), and the CRC-32 of
- * everything before it in base62 (6 characters): a secret scanner can recognise one, and a mistyped one is refused
- * without asking the store. Keys that were made elsewhere may be any token68.
+ * all before it in base62 (6 characters). Secret scanners can recognise this form, and a mistyped key is refused
+ * without a store lookup. Imported keys, which were made elsewhere, may be any token68.
  */
 import { hash, randomBytes as secureRandomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -15,33 +15,33 @@ const GENERATED_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** token68 of RFC 9110 §11.2; the length is checked apart, because `=` belongs to it. */
+/** token68 of RFC 9110 §11.2. The length is checked separately, because it includes the trailing `=`. */
 const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/;
 const SHORTEST_KEY = 8;
 const LONGEST_KEY = 512;
 
-/** No more of a key is ever shown, or sent to search for it. */
+/** Maximum length of a key's beginning that may be shown, or sent to search for the key. */
 export const LONGEST_KEY_BEGINNING = 12;
 const SHORTEST_SHOWN = 32;
-/** Characters of a key that are never shown: 24 of base62 are 142 bits, out of reach of guessing. */
+/** Characters of a key that are never shown. 24 characters of base62 are 142 bits, too many to guess. */
 const HIDDEN_LENGTH = 24;
 
-/** A new key with 256 bits of `randomBytes`, which must be cryptographically secure. */
+/** Creates a key with 256 bits of `randomBytes`, which must be cryptographically secure. */
 export function createApiKey(randomBytes: (size: number) => Buffer = secureRandomBytes): string {
   const checked = GENERATED_PREFIX + toBase62(bigIntOf(randomBytes(RANDOM_BYTES)), RANDOM_LENGTH);
   return checked + checksum(checked);
 }
 
-/** True only for what has the form of a generated key but not its checksum; keys made elsewhere never fail. */
+/** Returns true only for a key that has the form of a generated one but a wrong checksum. Other forms never fail. */
 export function failsChecksum(key: string): boolean {
   if (key.length !== GENERATED_LENGTH || !key.startsWith(GENERATED_PREFIX)) return false;
   return checksum(key.slice(0, CHECKED_LENGTH)) !== key.slice(CHECKED_LENGTH);
 }
 
-/** Each place where a generated key may begin: they can overlap, so only the prefix is consumed. */
+/** Matches every position at which a generated key may begin. Matches may overlap, so only the prefix is consumed. */
 const POSSIBLY_GENERATED = new RegExp(`${GENERATED_PREFIX}(?=([0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}))`, 'g');
 
-/** Whether a generated key, with its checksum, stands anywhere in a text. */
+/** Returns whether a text contains a generated key with a correct checksum. */
 export function containsGeneratedKey(text: string): boolean {
   for (const [, rest] of text.matchAll(POSSIBLY_GENERATED)) {
     if (!failsChecksum(`${GENERATED_PREFIX}${rest}`)) return true;
@@ -49,19 +49,19 @@ export function containsGeneratedKey(text: string): boolean {
   return false;
 }
 
-/** Whether a token can be an API key at all: token68 of 8 to 512 characters. */
+/** Returns whether a token has the form of an API key: token68 of 8 to 512 characters. */
 export function isPossibleKey(token: string): boolean {
   return token.length >= SHORTEST_KEY && token.length <= LONGEST_KEY && TOKEN68.test(token);
 }
 
-/** The name under which a key is stored: lower-case hex SHA-256 of the whole key. */
+/** Returns the name under which a key is stored: lower-case hex SHA-256 of the whole key. */
 export function sha256Hex(key: string): string {
   return hash('sha256', key, 'hex');
 }
 
 /**
- * What people recognise a key by: at most its first 12 characters, and only as many as leave 24 in the dark. Of a key
- * that was made elsewhere and has less than 32 nothing is shown: there is too little left to recognise it by.
+ * Returns the beginning of a key, for people to recognise it by: at most 12 characters, so that at least 24 stay
+ * hidden. Undefined for an imported key of fewer than 32 characters, because too few could be shown to recognise it.
  */
 export function keyPrefix(key: string): string | undefined {
   return key.length < SHORTEST_SHOWN
@@ -69,12 +69,12 @@ export function keyPrefix(key: string): string | undefined {
     : key.slice(0, Math.min(LONGEST_KEY_BEGINNING, key.length - HIDDEN_LENGTH));
 }
 
-/** Whether a key may begin with this text, which is short enough to be shown. */
+/** Returns whether a text may be the beginning of a key and is short enough to be shown. */
 export function isKeyBeginning(text: string): boolean {
   return text.length <= LONGEST_KEY_BEGINNING && /^[A-Za-z0-9\-._~+/]+$/.test(text);
 }
 
-/** A name for a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */
+/** Creates the id of a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */
 export function createKeyId(randomBytes: (size: number) => Buffer = secureRandomBytes): string {
   return `key_${toBase62(bigIntOf(randomBytes(14)), 19)}`;
 }

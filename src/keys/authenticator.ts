@@ -1,7 +1,7 @@
 /**
- * Who a key belongs to, mostly from memory. Keys are looked up by their SHA-256, so that neither the store nor this
- * memory holds what could be presented to the gateway. Keys and customers are kept apart: a customer's record is read
- * once for all of its keys.
+ * Finds the customer of an API key, mostly in memory. Keys are looked up by their SHA-256, so that neither the store
+ * nor this cache contains a usable key. Keys and customers are cached separately: a customer's record is read once for
+ * all of its keys.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
@@ -14,40 +14,40 @@ import { type CacheTimes, createRecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
 
-/** The same object for as long as both records stay as they are; frozen. */
+/** A valid key and its customer. Frozen, and the same object for as long as both records are unchanged. */
 export interface KnownKey {
   readonly outcome: 'known';
   readonly key: EnforcedKey;
-  /** Wall time in ms at which the key ends, if it does. */
+  /** Wall time in ms at which the key expires; undefined if it does not. */
   readonly expiresAtMs: number | undefined;
-  /** Undefined: the key names a customer that has no record. */
+  /** Undefined if the key names a customer that has no record. */
   readonly customer: EnforcedCustomer | undefined;
 }
 
 export interface InvalidKey {
   readonly outcome: 'invalid';
-  /** `unusable`: there is a record, but with an id that cannot be one, so that it is taken for none. */
+  /** `unusable`: the key's record has a malformed key id or customer id, and is treated as missing. */
   readonly reason: 'checksum' | 'unknown' | 'unusable' | 'revoked' | 'expired';
-  /** Of the key's record, for operators only: clients learn nothing about a key that is not valid. */
+  /** From the key's record, for operators only: clients learn nothing about an invalid key. */
   readonly keyId?: string;
-  /** As `keyId`. */
+  /** As for `keyId`. */
   readonly customer?: string;
 }
 
 export interface Authenticator {
   /**
-   * Not a promise when the answer is in memory. Rejects with StoreUnavailableError when the answer is not to be had:
-   * never an outcome about the key.
+   * Authenticates a token; without a promise if memory suffices. Rejects with StoreUnavailableError if neither memory
+   * nor the store can decide: an unavailable store never makes a key invalid.
    */
   authenticate(token: string): Authentication | Promise<Authentication>;
   size(): AuthenticatorSize;
-  /** Other times, from the next request on; what is in memory stays. */
+  /** Applies new cache times from the next request on. Cached records stay. */
   follow(times: CacheTimes): void;
-  /** Stops listening to invalidations. */
+  /** Unsubscribes from invalidations. */
   close(): void;
 }
 
-/** Entries in memory. */
+/** Numbers of cache entries. */
 export interface AuthenticatorSize {
   readonly keys: number;
   readonly unknownKeys: number;
@@ -59,16 +59,16 @@ export interface AuthenticatorOptions extends CacheTimes {
   readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
   readonly invalidations: Pick<Invalidations, 'subscribe'>;
   readonly clock: Clock;
-  /** Most keys in memory, and most customers. */
+  /** Maximum number of cached keys, and of cached customers. */
   readonly entries: number;
 }
 
-/** A key's record and what follows from it. */
+/** A cached key record, and what is derived from it. */
 interface HeldKey {
   readonly record: EnforcedKey;
   readonly expiresAtMs: number | undefined;
   readonly refusal: InvalidKey | undefined;
-  /** The answer that was given last. */
+  /** The last result for this key, reused while the customer's record is unchanged. */
   known: KnownKey | undefined;
 }
 
@@ -145,7 +145,7 @@ function lastingRefusalOf(record: EnforcedKey): InvalidKey | undefined {
   return record.revokedAt === undefined ? undefined : refusalOf(record, 'revoked');
 }
 
-/** With what of the record can be an id: the rest may be of any length and content. */
+/** Includes only well-formed ids: others may have any length and content. */
 function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']): InvalidKey {
   return invalid(reason, { ...(isKeyId(id) && { keyId: id }), ...(isCustomerId(customer) && { customer }) });
 }

@@ -4,8 +4,8 @@ import { parseTimestamp } from '../timestamp.ts';
 export type KeyState = 'live' | 'revoked' | 'expired';
 
 /**
- * Wall time in ms at which a key ends, if it does. An unreadable time ends it at once: whoever wrote it meant a bound,
- * and none of ours is safe to assume.
+ * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already
+ * past: a limit was intended, and no assumed one is safe.
  */
 export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): number | undefined {
   return expiresAt === undefined ? undefined : (parseTimestamp(expiresAt) ?? 0);
@@ -18,8 +18,8 @@ export function keyState(record: EnforcedKey, nowMs: number): KeyState {
 }
 
 /**
- * Whether a key that could still be used has not been since `sinceMs`. One that never was counts from its creation, and
- * one whose creation nobody wrote down as old.
+ * Returns whether a live key has not been used since `sinceMs`. A key that was never used counts from its creation.
+ * Without a creation time, it counts as unused.
  */
 export function isUnusedSince(
   record: KeyRecord,

@@ -1,15 +1,15 @@
 /**
- * Takes note of which keys are used, at the cost of a look into a map for a request. A key is written at most once a
- * minute, together with all others of a few seconds; what was last used is therefore known to about a minute. A write
- * that fails is not repeated: the key's next use, from a minute later on, is.
+ * Records when keys are used, at the cost of one map lookup per request. A key's use is written at most once a minute,
+ * in a batch with the other uses of about 10 s. The time of last use is therefore accurate to about a minute. Failed
+ * writes are not repeated: the key's next use, from a minute later on, is written instead.
  */
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
 import type { KeyUseStore } from '../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
-/** Flushes after which a key that is used again is written again. */
+/** Number of flushes after which a further use of a key is written. */
 const FLUSHES_UNTIL_NOTED_AGAIN = 6;
-/** One call to the store may not keep it from others for long. */
+/** Uses per store call, limited so that a call does not delay others for long. */
 const MOST_IN_A_CALL = 1000;
 const MOST_REMEMBERED = 100_000;
 
@@ -21,9 +21,9 @@ export interface KeyUsesOptions {
 
 export class KeyUses {
   readonly #options: KeyUsesOptions;
-  /** The number of the flush before which a key was noted, oldest first. */
+  /** The flush count at which each key was noted, by key id; oldest first. */
   readonly #notedBefore = new Map<string, number>();
-  /** Wall time in ms of uses that are not written yet. */
+  /** Wall time in ms of uses that are not written yet, by key id. */
   #unwritten = new Map<string, number>();
   #flushes = 0;
   #writing: Promise<void> | undefined;
@@ -34,19 +34,19 @@ export class KeyUses {
     this.#timer = this.#startAfterInterval();
   }
 
-  /** Called for every request whose key is good. */
+  /** Records a use. Called for every request with a valid key. */
   note(keyId: string): void {
     if (this.#notedBefore.has(keyId)) return;
-    // The store is slow. The key is not remembered, so its next use is noted.
+    // The store is slow, and the batch is full. The key is not remembered, so its next use is noted.
     if (this.#unwritten.size >= MOST_IN_A_CALL) return;
-    // With more keys than that, some are written more than once a minute; none is left out.
+    // With more keys than this, some are written more than once a minute; none is skipped.
     if (this.#notedBefore.size >= MOST_REMEMBERED) this.#notedBefore.clear();
     this.#notedBefore.set(keyId, this.#flushes);
     this.#unwritten.set(keyId, this.#options.clock.nowMs());
     if (this.#unwritten.size === MOST_IN_A_CALL) this.#write();
   }
 
-  /** Writes what was noted, and stops. */
+  /** Stops, and writes the uses noted so far. */
   async close(): Promise<void> {
     this.#timer.cancel();
     await this.#writing;
@@ -70,14 +70,14 @@ export class KeyUses {
     }
   }
 
-  /** One call at a time: a store that is slow gets no more of them. */
+  /** Makes one store call at a time, so as not to burden a slow store further. */
   #write(): void {
     if (this.#writing !== undefined || this.#unwritten.size === 0) return;
     const uses = Array.from(this.#unwritten, ([keyId, usedAtMs]) => ({ keyId, usedAtMs }));
     this.#unwritten = new Map();
     this.#writing = this.#options.store
       .noteUses(uses)
-      // The store's metrics count it, and what was lost is no more than a minute's accuracy.
+      // The store's metrics count the failure. All that is lost is accuracy, of about a minute.
       .catch(() => undefined)
       .then(() => {
         this.#writing = undefined;

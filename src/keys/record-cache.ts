@@ -1,15 +1,17 @@
 /**
- * Records of the store in memory, bounded in number, each read once for everybody who waits for it.
+ * Caches a limited number of store records in memory. Concurrent requests for a record share one read.
  *
- * - A record answers until `cacheMs` after the read that confirmed it was sent. The last fifth of that time is for
- *   reading it again: the request that comes then starts the read and is answered from memory.
- * - That there is no such record is remembered for at most 5 s, and apart, so that made-up ids push out no real ones.
- * - A change to one record drops it. A read of it that is under way may be from before the change: whoever waits for it
- *   already may have its result, but it is not kept, and whoever comes later starts another.
- * - When anything may have changed, nothing is dropped, but every record must be read again before it answers.
- * - While the store is away, a record answers until `staleIfErrorMs` after it was confirmed, whatever state it is in.
- *   After a failed read requests do not wait for another: the next are answered from memory, and one of them starts a
- *   read every 250 ms. A failure of long ago says nothing about the store of now, so then a request waits again.
+ * - A record is fresh for `cacheMs`, counted from the sending of the read that confirmed it. In the last fifth of that
+ *   time, the next request starts a background read and is served from memory.
+ * - A missing record is remembered for at most 5 s. Missing records have a cache of their own, so that made-up ids
+ *   evict no real records.
+ * - A change to a record removes it. A read in flight may still return the old record. Requests that already wait for
+ *   it may receive it, but it is not cached, and later requests start a new read.
+ * - When any record may have changed, none is removed, but each must be read again before it is served.
+ * - While the store is unavailable, a record is served until `staleIfErrorMs` after it was confirmed, even if it has to
+ *   be read again. After a failed read, requests are served from memory without waiting for another; one of them starts
+ *   a read every 250 ms. A failure more than a second ago says nothing about the store now, so the next request waits
+ *   for a read.
  */
 import type { Clock } from '../clock.ts';
 import { LruMap } from '../lru-map.ts';
@@ -17,55 +19,56 @@ import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;
 const LONGEST_MISSING_MS = 5000;
-/** Share of `cacheMs` after which a record is read again without anybody waiting. */
+/** Share of `cacheMs` after which a record is refreshed by a background read. */
 const REFRESH_FROM = 0.8;
 const RETRY_MS = 250;
-/** How long after a failed read the store is taken to be away. */
+/** How long after a failed read the store counts as unavailable. */
 const AWAY_MS = 1000;
 
 export interface RecordCache<Value extends object> {
   /**
-   * The record, or undefined when there is none. Not a promise when the answer is in memory; else one that rejects
-   * with StoreUnavailableError when the store is away and nothing in memory may stand in.
+   * Returns the record, or undefined if there is none; without a promise if memory suffices. Rejects with
+   * StoreUnavailableError when the store is unavailable and no cached record may be served instead.
    */
   get(id: string): Value | undefined | Promise<Value | undefined>;
-  /** The record of this id has changed, or has come to be. */
+  /** Removes a record from the cache, because it was changed or created. */
   invalidate(id: string): void;
-  /** Any record may have changed. */
+  /** Requires every record to be read again before it is served, because any may have changed. */
   invalidateAll(): void;
-  /** Other times, from the next request on. */
+  /** Applies new times from the next request on. */
   follow(times: CacheTimes): void;
   size(): RecordCacheSize;
 }
 
 export interface RecordCacheSize {
   readonly records: number;
-  /** Ids of which is remembered that they have no record. */
+  /** Ids that are remembered as having no record. */
   readonly missing: number;
 }
 
 export interface CacheTimes {
-  /** How long a record answers without being read again. */
+  /** How long a record is served without being read again. */
   readonly cacheMs: number;
-  /** How long a record may answer while the store is away, counted from when the store last confirmed it. */
+  /** How long a record may be served while the store is unavailable, counted from the last read that confirmed it. */
   readonly staleIfErrorMs: number;
 }
 
 export interface RecordCacheOptions<Value extends object> extends CacheTimes {
-  /** Undefined: no such record. Rejects with StoreUnavailableError when the store does not say. */
+  /** Resolves to undefined if there is no such record. Rejects with StoreUnavailableError if the store cannot tell. */
   readonly read: (id: string) => Promise<Value | undefined>;
-  /** Whether a record is still the one in memory, which then stays: its users may recognise it by identity. */
+  /** Returns whether a record equals the cached one, which then stays: users may compare records by identity. */
   readonly unchanged: (held: Value, read: Value) => boolean;
   readonly clock: Clock;
-  /** Most records kept; the least recently used makes room. */
+  /** Maximum number of records; the least recently used is evicted. */
   readonly entries: number;
 }
 
+/** A cached record. */
 interface Held<Value> {
   value: Value;
-  /** Monotonic time before the read was sent: the record cannot be older. */
+  /** Monotonic time just before the read was sent: the record is at least as recent as this. */
   confirmedAtMs: number;
-  /** Another than the cache's: anything may have changed since. */
+  /** The cache's generation at that read. If the cache has another one now, the record may have changed since. */
   generation: number;
   failure: { readonly atMs: number; readonly generation: number } | undefined;
 }
@@ -76,9 +79,9 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
   let refreshMs = REFRESH_FROM * cacheMs;
   let missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
   const held = new LruMap<string, Held<Value>>(entries);
-  /** When the store was asked, by id. */
+  /** Missing records: monotonic ms at which the store was asked, by id. */
   const missing = new LruMap<string, number>(MISSING_ENTRIES);
-  /** Reads that may be kept: an invalidation takes them out, which is how they learn of it. */
+  /** Reads whose results may be cached. Invalidation removes a read from this map, so that its result is not cached. */
   const underWay = new Map<string, Promise<Value | undefined>>();
   let generation = 0;
 
@@ -95,7 +98,7 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
   }
 
   function readAside(id: string): void {
-    // Whether it failed is noted with the record; who has to wait for a read hears of it then.
+    // A failure is stored with the record. A request that has to wait for a read gets the error from its own read.
     if (!underWay.has(id)) read(id).catch(() => {});
   }
 
@@ -126,7 +129,7 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
     const entry = held.get(id);
     if (entry === undefined || !(error instanceof StoreUnavailableError)) throw error;
     if (error instanceof DamagedRecordError) {
-      // The store works: what it held before must not outlive its change.
+      // The store responded, and its record has changed: the cached one must no longer be served.
       if (noted) held.delete(id);
       throw error;
     }
