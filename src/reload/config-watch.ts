@@ -1,23 +1,23 @@
 /**
- * Notices that a configuration file may have changed. The folder is watched and not the file: a Kubernetes ConfigMap is
- * swapped by turning a symbolic link beside it, and a watch on the file would stay with the old one for good. What a watch
- * can miss (a network file system, a link into another folder, secrets in files elsewhere) is found by looking now and
- * then.
+ * Detects possible changes of a config file. It watches the folder: Kubernetes updates a ConfigMap by switching a
+ * symbolic link beside the file, and a watch on the file would stay on the old one. A watch misses some changes
+ * (network file systems, links into other folders, secrets in files elsewhere), so the file is also checked every few
+ * seconds.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** A file is written in several steps, and is read when nothing has happened for so long. */
+/** A file may be written in several steps. It is read once its folder has been quiet for this long. */
 const SETTLE_MS = 100;
-/** And after so long whatever happens, so that something else in the folder cannot keep it from being read. */
+/** The file is read after this time at the latest, even if other changes in the folder continue. */
 const LONGEST_SETTLE_MS = 500;
 const LOOK_MS = 5000;
 
 export interface ConfigWatchOptions {
   readonly file: string;
-  /** Called some time after anything in the file's folder has changed, and every few seconds. Never throws. */
+  /** Called shortly after any change in the file's folder, and every few seconds. Never throws. */
   readonly look: () => void;
-  /** Told why there is no watch, so that a change is noticed by looking only. */
+  /** Called with the reason if the folder is not watched; changes are then found only by the regular checks. */
   readonly onUnwatched: (error: unknown) => void;
 }
 
@@ -25,7 +25,7 @@ export interface ConfigWatch {
   close(): void;
 }
 
-/** Keeps no process alive. */
+/** Starts watching a config file. Does not keep the process alive. */
 export function watchConfig({ file, look, onUnwatched }: ConfigWatchOptions): ConfigWatch {
   const folder = dirname(resolve(file));
   let settling: NodeJS.Timeout | undefined;

@@ -1,11 +1,11 @@
 import type { CustomerRecord, RecordStore } from '../store/store.ts';
 
-/** A page is read by a few commands, none of which keeps the store from others for long. */
+/** A page takes a few store commands, each short enough not to delay others for long. */
 const PAGE_CUSTOMERS = 100;
 
 export type CustomerLists = Pick<RecordStore, 'listCustomers'>;
 
-/** All customers, page by page, each of them once. Rejects with StoreUnavailableError. */
+/** Yields all customers in pages, each customer once. Rejects with StoreUnavailableError, or when `signal` aborts. */
 export async function* everyCustomer(records: CustomerLists, signal?: AbortSignal): AsyncGenerator<CustomerRecord[]> {
   const seen = new Set<string>();
   let cursor: string | undefined;
@@ -19,7 +19,7 @@ export async function* everyCustomer(records: CustomerLists, signal?: AbortSigna
   } while (cursor !== undefined);
 }
 
-/** How many customers' records name each of these plans; those that none names are left out. */
+/** Returns the number of customers by plan name in their records. Omits plans that no record names. */
 export async function countHolders(
   plans: ReadonlySet<string>,
   records: CustomerLists,

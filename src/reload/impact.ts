@@ -1,49 +1,50 @@
 /**
- * Whom other limits would hit: every customer's limit before and after, against what it has used in the last hour.
+ * Shows which customers new limits affect: compares each customer's limit before and after with its usage in the last
+ * hour.
  *
- * Customers and windows are read in pages, so that the store always has time for others, and the answer is bounded however
- * many customers there are: counts, and the customers that are closest to their limits.
+ * Customers and windows are read in pages, so that other store calls are not delayed for long. However many customers
+ * there are, the result is bounded: counts, and the customers that are closest to their limits.
  */
 import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/limit.ts';
 import type { CustomerRecord, UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
-/** From this part of its limit on, a customer is near it. */
+/** From this fraction of its limit on, a customer counts as near it. */
 export const NEAR_RATIO = 0.8;
-/** The number of customers that are named in each list. */
+/** Maximum number of customers in each list. */
 const MOST_NAMED = 100;
 
 export interface LimitChange {
-  /** By its current name; undefined in a group of customers on different plans. */
+  /** The current name; undefined in a group of customers on different plans. */
   readonly plan: string | undefined;
-  /** Undefined: no limit, so that every request is refused. */
+  /** Undefined without a limit: every request is refused. */
   readonly before: number | undefined;
   readonly after: number | undefined;
 }
 
 export interface CustomerImpact {
   readonly customer: string;
-  /** As its record has it. */
+  /** As named in the customer's record. */
   readonly plan: string;
-  /** Undefined: there is none, and every request is refused. */
+  /** Undefined without a limit: every request is refused. */
   readonly before: number | undefined;
   readonly after: number | undefined;
   readonly used: number;
   readonly state: 'refused' | 'near';
 }
 
-/** A customer whose limit changes, and is set by an override before or after. */
+/** A customer whose limit changes, and is set by an override before or after the change. */
 export interface OverrideChange extends LimitChange {
   readonly customer: string;
   readonly used: number;
 }
 
-/** Customers whose limits change in the same way, or all of those whose limit an override sets before or after. */
+/** Customers whose limits change in the same way, or all whose limit is set by an override before or after. */
 export interface ImpactGroup extends LimitChange {
   /** `starter 1000 → 800`, or `overrides`, which has neither plan nor limits. */
   readonly label: string;
   readonly customers: number;
-  /** Those of them that have used the new limit up already, or are left without one. */
+  /** Customers of the group that have used up the new limit, or have none. */
   readonly refused: number;
 }
 
@@ -51,20 +52,20 @@ export interface Impact {
   readonly customers: number;
   readonly raised: number;
   readonly lowered: number;
-  /** Have no limit before and one after. */
+  /** Customers without a limit before, and with one after. */
   readonly gained: number;
-  /** Have a limit before and none after. */
+  /** Customers with a limit before, and without one after. */
   readonly lost: number;
-  /** Would be refused now, by the limits after. */
+  /** Customers that the limits after would refuse now. */
   readonly refused: number;
-  /** Those of them that would not by the limits before. */
+  /** Customers that the limits after would refuse now, and the limits before would not. */
   readonly newlyRefused: number;
-  /** Have used 80 % of the limit after, and not all of it. */
+  /** Customers that have used at least 80 % of the limit after, but not all of it. */
   readonly near: number;
   readonly groups: readonly ImpactGroup[];
   /** The first 100. */
   readonly overrides: readonly OverrideChange[];
-  /** Of the refused and the near, those with the highest part of their limits used, and those without one first. */
+  /** At most 100 refused and near customers: first those without a limit, then by falling share of the limit used. */
   readonly closest: readonly CustomerImpact[];
 }
 
@@ -74,7 +75,7 @@ export interface ImpactParts {
 }
 
 export interface ImpactOptions {
-  /** Only customers whose limits change are looked at further. */
+  /** Assesses only customers whose limits change; `customers` still counts all. */
   readonly changedOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -85,7 +86,7 @@ interface Case {
   readonly after: EffectiveLimit;
 }
 
-/** Rejects with StoreUnavailableError, and as `signal` says. */
+/** Compares two sets of limits. Rejects with StoreUnavailableError, or when `signal` aborts. */
 export async function assessImpact(
   before: LimitPolicy,
   after: LimitPolicy,
@@ -130,7 +131,7 @@ class Tally {
 
   constructor(before: LimitPolicy, after: LimitPolicy) {
     this.#after = after;
-    // Plans whose limits change are reported without customers too.
+    // Plans whose limits change are reported even if they have no customers.
     for (const [name, plan] of before.plans) {
       const current = planNameOf(name, after);
       const [old, next] = [numberOf(plan), current === undefined ? undefined : numberOf(after.plans.get(current))];
@@ -193,7 +194,7 @@ class Tally {
   }
 }
 
-/** `1000 → 800` */
+/** Returns text such as `1000 → 800`. */
 export function limitChange({ before, after }: LimitChange): string {
   return `${before ?? 'none'} → ${after ?? 'none'}`;
 }
@@ -202,7 +203,7 @@ function labelOf(change: LimitChange): string {
   return `${change.plan} ${limitChange(change)}`;
 }
 
-/** Undefined: every customer of the plan has its own limit. */
+/** Returns the limit of a plan; undefined if each of its customers has its own. */
 function numberOf(plan: PlanPolicy | undefined): number | undefined {
   return typeof plan?.requestsPerHour === 'number' ? plan.requestsPerHour : undefined;
 }

@@ -1,4 +1,4 @@
-/** Tells what a posted configuration would change, and for which customers, without applying any of it. */
+/** Shows what a posted config file would change, and for which customers, without applying it. */
 import type { ConfigChange } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { Comparison } from '../config/parser.ts';
@@ -6,7 +6,7 @@ import { countHolders } from './customers.ts';
 import { assessImpact, type Impact, type ImpactParts } from './impact.ts';
 import { droppedPlans } from './reloader.ts';
 
-/** The name of a posted file in problems. */
+/** The name of a posted file in error messages. */
 export const POSTED_FILE = '(posted)';
 
 /** Another preview is in progress. */
@@ -17,14 +17,14 @@ export class PreviewBusyError extends Error {
 export interface Preview {
   readonly runningHash: string;
   readonly hash: string;
-  /** The result that a reload of the file would have now, secrets and contents of named files apart. */
+  /** The result if the file were reloaded now, ignoring changes of secrets and in the contents of named files. */
   readonly reload: 'applied' | 'unchanged' | 'restart_required' | 'plan_in_use';
   /** The first 100. */
   readonly changes: readonly ConfigChange[];
   readonly changesTotal: number;
   /** Secret settings that are set in both files, and may differ: a preview never compares secrets. */
   readonly uncompared: readonly string[];
-  /** Plans that it drops, with the number of customers that hold each. */
+  /** Plans that the file drops although customers are on them, with the number of these customers. */
   readonly droppedPlans: ReadonlyMap<string, number>;
   readonly impact: Impact;
 }
@@ -36,8 +36,8 @@ export interface PreviewerParts extends ImpactParts {
 }
 
 /**
- * Makes one preview at a time, because each costs a core for the time that parsing takes, and reads every customer. The
- * function rejects with ConfigError, StoreUnavailableError and {@link PreviewBusyError}.
+ * Creates a function that makes one preview at a time, because parsing takes a whole core and every customer is read.
+ * It rejects with ConfigError, StoreUnavailableError and {@link PreviewBusyError}.
  */
 export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) => Promise<Preview> {
   let busy = false;

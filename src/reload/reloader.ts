@@ -1,12 +1,12 @@
 /**
- * Takes over a changed configuration file while the gateway runs: wholly, or not at all.
+ * Applies a changed config file while the gateway runs: completely, or not at all.
  *
- * A file that has faults, that changes what is fixed while the gateway runs, or that drops a plan which customers hold,
- * changes nothing: the gateway goes on with what it has, and says why. One that was refused for a key that needs a restart
- * is not applied in part either, because what then runs would be written down nowhere.
+ * A file is refused if it is invalid, changes a setting that needs a restart, or drops a plan that customers are on.
+ * The gateway then keeps its config and reports why. A file that needs a restart is not applied in part either, because
+ * no file would then contain the running config.
  *
- * Attempts are made one after the other. What was noticed by itself is reported once for each content and reason; what
- * somebody asked for is answered each time.
+ * Reloads run one at a time. A change found by watching is reported once for each content and reason; a requested
+ * reload is reported each time.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -21,18 +21,18 @@ import { StoreUnavailableError } from '../store/store.ts';
 import { type CustomerLists, countHolders } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 
-/** `noticed`: nobody asked for it. */
+/** `noticed`: found by watching the file, not requested. */
 export type ReloadTrigger = 'noticed' | 'signal' | 'admin';
 
 export interface ReloadOutcome {
   readonly result: ReloadResult;
-  /** Of what runs afterwards. */
+  /** Of the config that runs afterwards. */
   readonly hash: string;
-  /** What the file changes; all of it runs now if `result` is `applied`, and nothing of it otherwise. */
+  /** What the file changes. All of it is in effect if `result` is `applied`, and none of it otherwise. */
   readonly changes: readonly ConfigChange[];
-  /** Why it was not taken over, each complete in itself. */
+  /** Why the file was not applied. Each entry can be read on its own. */
   readonly problems: readonly string[];
-  /** Of what runs afterwards, as `Config.warnings` has them. */
+  /** Of the config that runs afterwards, as in `Config.warnings`. */
   readonly warnings: readonly string[];
 }
 
@@ -43,15 +43,15 @@ export interface LastReload extends ReloadOutcome {
 
 export interface ReloaderOptions extends ImpactParts {
   readonly running: Config;
-  /** Wall time in ms since when. */
+  /** Wall time in ms at which `running` was loaded. */
   readonly runningSinceMs: number;
-  /** The file as it is now. Rejects with ConfigError. */
+  /** Reads the file. Rejects with ConfigError. */
   readonly read: () => Promise<Uint8Array>;
-  /** The digest of the content and of the named files as they are now, as in {@link ConfigSource}. */
+  /** Returns the digest of the content and of the current named files, as in {@link ConfigSource}. */
   readonly digestOf: (content: Uint8Array, namedFiles: ConfigSource['namedFiles']) => Promise<string>;
-  /** Must not block the event loop. Rejects with ConfigError, and as `signal` says. */
+  /** Must not block the event loop. Rejects with ConfigError, or when `signal` aborts. */
   readonly parse: (content: Uint8Array, signal: AbortSignal) => Promise<Config>;
-  /** Makes the gateway run with it: at once and wholly, or it rejects and nothing has changed. */
+  /** Applies the config at once and completely; or rejects, and nothing has changed. */
   readonly apply: (config: Config) => Promise<void>;
   readonly records: CustomerLists;
   readonly metrics: Pick<Metrics, 'configReloaded'>;
@@ -59,11 +59,12 @@ export interface ReloaderOptions extends ImpactParts {
   readonly clock: Clock;
 }
 
-/** How often the holders of a dropped plan are counted again while nobody asks. */
+/** How often the customers of a dropped plan are counted again while nobody requests a reload. */
 const RECOUNT_MS = 60_000;
 const MOST_IN_LINE = 3;
 const STOPPING = 'the gateway is being stopped';
 
+/** The last result, to recognise a repetition. */
 interface Seen {
   readonly digest: string;
   readonly result: ReloadResult;
@@ -76,11 +77,11 @@ export class Reloader {
   readonly #closing = new AbortController();
   #running: Config;
   #loadedAtMs: number;
-  /** The file as it runs, once it was seen by this object. */
+  /** Content of the file that runs, once this object has read it. */
   #runningText: string | undefined;
   #last: LastReload | undefined;
   #seen: Seen | undefined;
-  /** What the last file that differs from the running one was parsed to. */
+  /** The result of parsing the last file that differed from the running one. */
   #parsed: { readonly source: ConfigSource; readonly result: Config | ConfigError } | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -94,24 +95,24 @@ export class Reloader {
     return this.#running;
   }
 
-  /** Wall time in ms at which the file was last found to be what runs. */
+  /** Wall time in ms of the last reported reload that applied the file or found it unchanged; else of the start. */
   get loadedAtMs(): number {
     return this.#loadedAtMs;
   }
 
-  /** The last attempt that was reported. */
+  /** The last reload that was reported. */
   get last(): LastReload | undefined {
     return this.#last;
   }
 
-  /** Never rejects. */
+  /** Reads the file, and applies it if it has changed. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadOutcome> {
     const turn = this.#turn.then(() => this.#attempt(trigger));
     this.#turn = turn;
     return turn;
   }
 
-  /** No attempt begins any more; resolves when the one under way has ended. */
+  /** Aborts parsing and starts no more reloads. Resolves when the one in progress has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#turn;
@@ -144,7 +145,7 @@ export class Reloader {
     return digest === (await this.#options.digestOf(content, namedFiles));
   }
 
-  /** Parsing is costly: a refused file is not parsed again at each look, until it or a file that it names changes. */
+  /** Parsing is costly: unless requested, a refused file is parsed again only after it, or a file it names, changed. */
   async #parse(content: Uint8Array, trigger: ReloadTrigger): Promise<Config> {
     this.#refuseCutOff(latin1(content));
     if (trigger !== 'noticed' || !this.#parsed || !(await this.#isSame(this.#parsed.source, content))) {
@@ -164,7 +165,7 @@ export class Reloader {
     const outcome = await this.#judge(next, trigger, digest);
     if (outcome.result === 'applied') await this.#options.apply(next);
     if (!isRefusal(outcome.result)) {
-      // Also if no value has changed: its lines and the digest of its source have.
+      // Even if no setting has changed: line numbers and the digest of the source may have.
       this.#running = next;
       this.#parsed = undefined;
     }
@@ -196,7 +197,7 @@ export class Reloader {
     return this.#outcome(problems.length > 0 ? 'plan_in_use' : 'applied', changes, problems);
   }
 
-  /** A prefix of the running file that ends within a line was not meant: whoever writes it has not finished, or failed. */
+  /** Refuses a file that is the running one, truncated within a line: writing it has not finished, or has failed. */
   #refuseCutOff(text: string): void {
     const running = this.#runningText;
     if (running === undefined || text.length >= running.length || !running.startsWith(text)) return;
@@ -227,7 +228,7 @@ export class Reloader {
     const isRecount = isSame && result === 'plan_in_use' && this.#options.clock.monotonicMs() - seen.atMs < RECOUNT_MS;
     if (!isRecount) this.#seen = { digest, result, problems: text, atMs: this.#options.clock.monotonicMs() };
     if (trigger !== 'noticed' || result === 'applied') return true;
-    // The first look finds the file that the gateway was started with; a look after an applied one finds that one.
+    // Not news: the first check finds the file of the start, and a check after a reload the file that was applied.
     if (result === 'unchanged') return seen !== undefined && (seen.digest !== digest || isRefusal(seen.result));
     return !isSame;
   }
@@ -248,7 +249,7 @@ export class Reloader {
         for (const warning of outcome.warnings) logger.warn(warning);
         return;
       case 'unchanged':
-        // An editor that saves without a change, or touches only comments, is not worth a line.
+        // Not worth a log line: an editor saved without a change, or changed only comments.
         if (trigger === 'noticed' && !endsRefusals) return;
         logger.info(facts, 'configuration unchanged: the file has the settings that run already');
         return;
@@ -269,7 +270,7 @@ export class Reloader {
     }
   }
 
-  /** Runs after the new limits apply, because counting the customers takes time. */
+  /** Logs which customers the new limits affect. Runs after the reload, because counting the customers takes time. */
   async #reportLimitChanges(before: Config, after: Config): Promise<void> {
     const { logger } = this.#options;
     const { signal } = this.#closing;
@@ -297,13 +298,13 @@ function limitFields({ plan, before, after }: LimitChange) {
   return plan === undefined ? {} : { plan, before: before ?? null, after: after ?? null };
 }
 
-/** Names of plans, former ones too, that records may have and the next configuration does not know any more. */
+/** Returns plan names, former ones included, that customer records may contain and the next config does not know. */
 export function droppedPlans(before: LimitPolicy, after: LimitPolicy): ReadonlySet<string> {
   const known = [...before.plans.keys(), ...before.formerPlans.keys()];
   return new Set(known.filter((plan) => planNameOf(plan, after) === undefined));
 }
 
-/** One character for each byte, whatever the encoding. */
+/** Decodes each byte as one character, whatever the encoding. */
 function latin1(content: Uint8Array): string {
   return Buffer.from(content).toString('latin1');
 }
