@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** `a.b.c.d` as two of the eight groups of an IPv6 address (RFC 4291 §2.2). */
+/** Returns `a.b.c.d` as two of the eight groups of an IPv6 address (RFC 4291 §2.2). */
 function groupsOfIpv4(address: string): number[] {
   const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
   return [a * 256 + b, c * 256 + d];
@@ -11,7 +11,7 @@ function groupsOf(part: string): number[] {
   return part.split(':').flatMap((group) => (group.includes('.') ? groupsOfIpv4(group) : [Number.parseInt(group, 16)]));
 }
 
-/** The eight groups of an IPv6 address, whatever it leaves out. */
+/** Returns the eight groups of an IPv6 address, with `::` expanded. */
 function expand(address: string): number[] {
   const [head = '', tail = ''] = address.split('::');
   const before = groupsOf(head);
@@ -19,15 +19,15 @@ function expand(address: string): number[] {
   return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
 }
 
-/** An IPv4 peer of a dual-stack socket shows up as `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2). */
+/** Returns `a.b.c.d` for `::ffff:a.b.c.d`, as a dual-stack socket reports an IPv4 peer (RFC 4291 §2.5.5.2). */
 export function unmapped(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 
 /**
- * What one caller can be taken to have of the address space, in one spelling: an IPv4 address, or the /64 of an IPv6
- * address, within which a host takes as many addresses as it likes (RFC 8981). An IPv4 address in the form of an IPv6 one
- * (RFC 4291 §2.5.5.2) is the IPv4 address. What is no address is a block of its own.
+ * Returns the address block that a single client is assumed to control, in one spelling. This is an IPv4 address, or
+ * the /64 of an IPv6 address, within which a host uses as many addresses as it likes (RFC 8981). An IPv4-mapped IPv6
+ * address yields the IPv4 address (RFC 4291 §2.5.5.2). Text that is not an address is a block of its own.
  */
 export function addressBlock(address: string): string {
   if (isIP(address) !== 6) return address;

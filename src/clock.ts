@@ -1,8 +1,8 @@
 /**
- * Time as a parameter, so that tests and simulations can hold it still.
+ * Time as a parameter, so that tests and simulations can control it.
  *
- * `nowMs` is wall time (milliseconds since the Unix epoch; may jump), `monotonicMs` counts up from an arbitrary
- * origin and never goes back: deadlines and durations use the latter only.
+ * `nowMs` is wall time (milliseconds since the Unix epoch; may jump). `monotonicMs` counts up from an arbitrary origin
+ * and never goes back: deadlines and durations use it.
  */
 export interface Clock {
   nowMs(): number;
@@ -14,14 +14,14 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 };
 
-/** Delayed actions as a parameter, for the same reason. */
+/** Timers as a parameter, for the same reason. */
 export interface Scheduler {
-  /** Runs `action` once, not before `delayMs` have passed. */
+  /** Runs `action` once, after at least `delayMs`. */
   after(delayMs: number, action: () => void): Scheduled;
   /**
-   * As `after`, for how long to wait for an answer. A busy process must not take its own delay for the other side's: the
-   * time counts from the end of this turn of the event loop, when what is asked leaves, and what has arrived when it is
-   * over is read first.
+   * Like `after`, for the timeout of a reply. Delays of this process must not count as delays of the peer. So the time
+   * starts at the end of this turn of the event loop, when the request is sent. When it has passed, replies that have
+   * already arrived are read before `action` runs.
    */
   deadline(delayMs: number, action: () => void): Scheduled;
 }
@@ -30,7 +30,7 @@ export interface Scheduled {
   cancel(): void;
 }
 
-/** Node.js's timers; none of them keeps the process alive. */
+/** Node.js's timers, set so that they do not keep the process alive. */
 export const systemScheduler: Scheduler = {
   after(delayMs, action) {
     const timer = setTimeout(action, Math.max(0, delayMs)).unref();

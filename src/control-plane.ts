@@ -1,6 +1,6 @@
 /**
- * What is there for operators: the ops and the admin listener, and the configuration that is followed. There is one of it,
- * however many processes serve callers.
+ * The part of a gateway for operators: the ops and admin listeners, and reloads of the config file. A gateway has one
+ * control plane, however many processes serve clients.
  */
 import { randomBytes } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
@@ -30,12 +30,12 @@ import { Reloader, type ReloadOutcome, type ReloadTrigger } from './reload/reloa
 import type { Store } from './store/store.ts';
 import { listenerOf } from './strict-app.ts';
 
-/** Those who serve callers, as one: this process, or its workers. */
+/** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
 export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
   facts(): Omit<ServingFacts, 'configHash'>;
-  /** Empty where there are none. */
+  /** Empty without workers. */
   workers(): readonly WorkerStatus[];
-  /** All of them go by another configuration; rejects, and nothing has changed. */
+  /** Applies a config to every data plane; or rejects, and nothing has changed. */
   follow(config: Config): Promise<void>;
 }
 
@@ -44,13 +44,13 @@ export interface ControlPlaneParts {
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
   readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
-  /** What is scraped. */
+  /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly version: string;
   readonly startedAtMs: number;
-  /** For the configuration file when it is read again. */
+  /** The environment variables for reloads of the config file. */
   readonly environment: Environment;
 }
 
@@ -58,18 +58,21 @@ export interface ControlPlane {
   readonly opsUrl: string;
   /** Undefined without an `admin` section. */
   readonly adminUrl: string | undefined;
-  /** What runs. */
+  /** The running config. */
   readonly config: Config;
-  /** From now on a changed configuration file is noticed. Resolves when it was looked at for the first time. */
+  /** Starts watching the config file. Resolves after the first check of it. */
   follow(): Promise<void>;
-  /** Never rejects. */
+  /** Reloads the config file. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
-  /** Not ready from now on. */
+  /** Makes the gateway not ready from now on. */
   drain(): void;
   close(): Promise<void>;
 }
 
-/** @throws Error when an address is taken. */
+/**
+ * Opens the ops listener and, if configured, the admin listener.
+ * @throws Error when an address is in use.
+ */
 export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
   const { serving, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
   await using opened = new AsyncDisposableStack();
@@ -149,7 +152,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       planNames: new Set(config.plans.keys()),
       currentPlan: (plan) => planNameOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
-      // Of the file as it was last read: an edit that changes no value may move lines.
+      // From the last file read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
       runningConfig: () => config.disclosed,
       reload: () => reloader.reload('admin'),
@@ -198,7 +201,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           logger.warn({ err: error }, 'the configuration is not watched, and is looked at every 5 s'),
       });
       running.defer(() => watching.close());
-      // Also learns what the file holds now, so that a part of it can be told from a new one.
+      // Also records the file's current content, to recognise a truncated version of it later.
       await reloader.reload('noticed');
     },
     reload: (trigger) => reloader.reload(trigger),

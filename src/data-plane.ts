@@ -1,6 +1,6 @@
 /**
- * What serves callers: the public listener and all that its requests pass through. One process has one of it, and the
- * gateway one or, as workers, several.
+ * The part of a gateway that serves clients: the public listener, and all that its requests pass through. A
+ * single-process gateway has one data plane, a gateway with workers has one in each worker.
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
@@ -44,13 +44,13 @@ import { createForwarder } from './upstream/forwarder.ts';
 import type { UpstreamStatus } from './upstream/upstream.ts';
 import type { UpstreamObserver } from './upstream/upstreams.ts';
 
-/** How it is with one of those who serve callers. Plain data. */
+/** The status of a data plane. Plain data, so that a worker can send it to the primary. */
 export interface ServingFacts {
   readonly configHash: string;
   readonly store: StoreStatus;
-  /** The others can know of this instance. */
+  /** Other instances can count this one. */
   readonly announced: boolean;
-  /** That said within the last hour that they run. */
+  /** Instances announced within the last hour. */
   readonly instances: number;
   readonly upstreams: readonly UpstreamStatus[];
 }
@@ -61,21 +61,21 @@ export interface DataPlane {
   held(customer: string): Held;
   refusals(customer: string): readonly RecentRefusal[];
   highestUsage(count: number): readonly CustomerUsage[];
-  /** The public keys that assertions can be verified with. */
+  /** Returns the public keys that verify assertions. */
   publicKeys(): { readonly keys: readonly object[] };
-  /** Failed keys of an address block that others counted. */
+  /** Adds failed keys of an address block that other workers counted. */
   learnFailures(block: string, failures: number): void;
-  /** Goes by another configuration from the next request on; rejects, and nothing has changed. */
+  /** Applies a config from the next request on; or rejects, and nothing has changed. */
   follow(config: Config): Promise<void>;
   /**
-   * Takes requests, and tells the other instances so. Resolves to the URL, without a path.
-   * @throws Error when the address is taken, or the certificate cannot be used.
+   * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
+   * @throws Error when the address is in use.
    */
   listen(): Promise<string>;
-  /** As {@link createDrain}. */
+  /** `beginDrain` and `drain` are the two steps of {@link createDrain}. */
   beginDrain(): void;
   drain(deadlineMs: number): Promise<void>;
-  /** Gives back what it holds of quotas, writes down what it knows of keys' uses. The store stays open. */
+  /** Refunds unused quota units, and writes the recorded uses of keys. Leaves the store open. */
   close(): Promise<void>;
 }
 
@@ -83,14 +83,17 @@ export interface DataPlaneParts {
   readonly store: Store;
   readonly metrics: Metrics;
   readonly logger: Logger;
-  /** Gets the access log. */
+  /** Receives the access log. */
   readonly destination: LogDestination;
   readonly clock: Clock;
-  /** Told of failed keys, as FailedAttempts tells; left out: nobody else counts them. */
+  /** Receives the address blocks of failed keys: see `told` of {@link FailedAttempts}. Omitted without workers. */
   readonly keyFailed?: (block: string) => void;
 }
 
-/** Opens all but the listener. */
+/**
+ * Opens everything except the listener.
+ * @throws Error when the certificate cannot be used.
+ */
 export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
   const { store, metrics, logger, destination, clock, keyFailed } = parts;
   await using opened = new AsyncDisposableStack();
@@ -188,7 +191,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
     learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
 
-    /** Everything that may fail comes first; what then changes does so between two requests. */
+    /** Everything that may fail comes first. The changes after it take effect between two requests. */
     async follow(next) {
       const nextIdentity = isDeepStrictEqual(running.identity, next.identity)
         ? identity
@@ -210,7 +213,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
 
     async listen() {
       const url = await openListener(publicServer, 'listen', config, held);
-      // Only now: a gateway that cannot listen serves nobody, and would make everybody's share smaller for an hour.
+      // Only now: a gateway that cannot listen serves nobody, but would reduce the shares of the others for an hour.
       await instances.start();
       return url;
     },
@@ -220,7 +223,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   };
 }
 
-/** Binds a listener that goes down with the rest. As {@link listen}. */
+/** Binds a listener, and registers its close with `opened`. Resolves and rejects like {@link listen}. */
 export async function openListener(
   server: Server | TlsServer,
   name: 'listen' | 'ops' | 'admin',
@@ -244,7 +247,7 @@ interface CertificateParts {
   readonly clock: Clock;
 }
 
-/** The certificate of the public listener; what becomes of it is said in log and metrics. */
+/** Watches the certificate of the public listener, and reports its changes in log and metrics. */
 function watchCertificate(files: NonNullable<ListenConfig['tls']>, { metrics, logger, clock }: CertificateParts) {
   return new WatchedCertificate({
     ...files,
@@ -263,7 +266,7 @@ function watchCertificate(files: NonNullable<ListenConfig['tls']>, { metrics, lo
   });
 }
 
-/** What the backend is told in signed form; undefined where it is told nothing. */
+/** Creates the signer of assertions for the upstream, and its public keys; undefined if not configured. */
 export async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
   if (!identity.assertion) return undefined;
   const { issuer, ttlSeconds, signingKeys } = identity.assertion;
@@ -304,7 +307,7 @@ interface QuotaParts {
   readonly clock: Clock;
 }
 
-/** Decides, and tells, what customers may send. */
+/** Creates the customer quota, which admits or refuses requests and reports usage. */
 export function openQuota(config: Config, { store, instances, clock }: QuotaParts, opened: AsyncDisposableStack) {
   const scheduler = systemScheduler;
   const common = { windows: store.windows, storeIsUp: (customer: string) => store.isUp(customer), clock, scheduler };
@@ -314,7 +317,7 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
     accounts: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({
       ...common,
-      // A report that the store refuses is lost; it waits until reservations are taken again.
+      // A report that the store refuses is lost, so reports wait until the store accepts reservations again.
       storeIsUp: (customer) => store.isUp(customer) && !store.status().refusing,
       onError: config.store.onError,
       instances: () => instances.countForShare(),
@@ -329,7 +332,7 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
   });
 }
 
-/** The backend's origins; starts the bundled one where the configuration asks for it. */
+/** Returns the upstreams' origins. Starts the bundled sample backend if the config names it. */
 async function openUpstreams({ upstream }: Config, opened: AsyncDisposableStack): Promise<[URL, ...URL[]]> {
   if (upstream.target.kind === 'urls') {
     const [first, ...others] = upstream.target.urls;
@@ -340,7 +343,7 @@ async function openUpstreams({ upstream }: Config, opened: AsyncDisposableStack)
   return [backend.url];
 }
 
-/** The retries' metric, and one log line for each upstream that goes out of service or comes back. */
+/** Counts retries, and logs each upstream that is ejected or back in service. */
 function observeUpstreams(metrics: Metrics, logger: Logger): UpstreamObserver {
   return {
     retry: metrics.upstreamRetry,

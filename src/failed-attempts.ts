@@ -1,13 +1,13 @@
 /**
- * Failed attempts to be let in by the address that they come from, on this instance, in windows of a minute that begin
- * with a failure.
+ * Counts failed authentication attempts by client address, in windows of a minute that begin with a failure. Counts are
+ * per process; `learn` adds those of others.
  *
- * Only failures are counted, and they are counted after what was presented was looked at: so nothing here can keep out
- * whoever has the right to come in, known or never seen before, whoever shares the address.
- * docs/decisions/0006-failed-keys-are-looked-up.md says what that costs.
+ * Only failures are counted, after the credentials were checked. So failures never keep out valid credentials from the
+ * same address, whether or not the gateway has seen these before. docs/decisions/0006-failed-keys-are-looked-up.md
+ * describes the cost.
  *
- * The number of addresses is bounded, because whoever has an IPv6 /32 has four billion blocks of them. Those that failed
- * last are kept; one that is crowded out begins anew.
+ * The number of addresses is bounded, because the owner of an IPv6 /32 has four billion /64 blocks. Those that failed
+ * last are kept. An evicted address starts from zero.
  */
 import { addressBlock } from './address-block.ts';
 import type { Clock } from './clock.ts';
@@ -15,7 +15,7 @@ import { LruMap } from './lru-map.ts';
 import { secondsUntil } from './quota/admission.ts';
 
 const WINDOW_MS = 60_000;
-/** Those in memory, of about 200 bytes each. */
+/** Maximum number of address blocks in memory, of about 200 bytes each. */
 const ADDRESSES = 10_000;
 
 interface Window {
@@ -30,8 +30,8 @@ export class FailedAttempts {
   readonly #windows = new LruMap<string, Window>(ADDRESSES);
 
   /**
-   * `perMinute`: failures of one address that are answered with what is wrong; at least 1. `told`: gets the block of each
-   * failure that is counted here up to the first one beyond, for others who count the same addresses.
+   * `perMinute`, at least 1: the failures of an address whose responses state the cause. `told` receives the block of
+   * each failure counted here, up to the first above `perMinute`, so that other processes can count it, too.
    */
   constructor(clock: Clock, perMinute: number, told: (block: string) => void = () => {}) {
     this.#clock = clock;
@@ -40,8 +40,8 @@ export class FailedAttempts {
   }
 
   /**
-   * Counts a failure of an address, or of what else is told apart by a name. Beyond `perMinute` of them: the whole
-   * seconds, at least 1, until it may fail again.
+   * Counts a failure of an address, or of another identifier. Above `perMinute` failures, returns the whole seconds
+   * until another is allowed, at least 1.
    */
   count(address: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
@@ -51,7 +51,7 @@ export class FailedAttempts {
     return window.failures > this.#perMinute ? secondsUntil(window.endsAtMs, nowMs) : undefined;
   }
 
-  /** As {@link count}, for one more failure that has not happened: counts nothing. */
+  /** Returns what {@link count} would return for one more failure, but counts nothing. */
   retrySeconds(address: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
     const window = this.#windows.get(addressBlock(address));
@@ -59,7 +59,7 @@ export class FailedAttempts {
     return secondsUntil(window.endsAtMs, nowMs);
   }
 
-  /** Failures of an address block that somebody else counted. */
+  /** Adds failures of an address block that another process counted. */
   learn(block: string, failures: number): void {
     this.#add(block, failures, this.#clock.monotonicMs());
   }

@@ -1,6 +1,6 @@
 /**
- * The composition root of a gateway that is one process: builds every part from the configuration, passes it what it
- * depends on, and closes all in the reverse order. workers/primary.ts is that of one with workers.
+ * The composition root of a single-process gateway: builds every part from the config, passes it its dependencies, and
+ * closes all in reverse order. workers/primary.ts is the composition root of a gateway with workers.
  */
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config/config.ts';
@@ -14,18 +14,19 @@ import { seed } from './seed.ts';
 import { beginToServe, type Gateway } from './serving.ts';
 import { readVersion } from './version.ts';
 
-/** What tests put in place of the real thing. */
+/** Replacements for tests. */
 export interface GatewayOverrides {
   readonly clock?: Clock;
-  /** Gets every log line; left out: standard output. */
+  /** Receives every log line; standard output by default. */
   readonly logDestination?: LogDestination;
-  /** For the file when it is read again; left out: the environment of the process. */
+  /** For reloads of the config file; by default, the environment of the process. */
   readonly environment?: Environment;
 }
 
 /**
- * Starts all listeners. A Redis that is away is no reason to fail: the gateway is live, not ready, and heals.
- * @throws Error when an address is taken, or the embedded store's file is; the message says what to change.
+ * Starts all listeners. An unavailable Redis is not an error: the gateway is live but not ready, and recovers by
+ * itself.
+ * @throws Error when an address or the embedded store's file is in use; the message says what to change.
  */
 export async function startGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
   const { clock = systemClock, logDestination, environment = processEnvironment() } = overrides;

@@ -1,7 +1,7 @@
 const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
 const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
 
-/** A name to look up. What has only digits and dots is a mistyped address (RFC 1123 §2.1). */
+/** Returns whether a text can be a host name. Text of digits and dots alone is a mistyped address (RFC 1123 §2.1). */
 export function isHostName(text: string): boolean {
   return HOST_NAME.test(text) && !/^[\d.]+$/.test(text);
 }

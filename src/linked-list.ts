@@ -3,7 +3,7 @@ export interface Linked<Node> {
   next: Node | undefined;
 }
 
-/** Nodes in the order in which they were appended; each stands in one list, and leaves from wherever it stands. */
+/** A doubly linked list in the order of appending. A node is in at most one list, and can be removed anywhere. */
 export class LinkedList<Node extends Linked<Node>> {
   #first: Node | undefined;
   #last: Node | undefined;
@@ -23,7 +23,7 @@ export class LinkedList<Node extends Linked<Node>> {
     this.#last = node;
   }
 
-  /** Its links are cut, so that one that left long ago keeps nobody who came after it. */
+  /** Clears the links of the removed node, so that a reference to it does not keep later nodes in memory. */
   remove(node: Node): void {
     const { previous, next } = node;
     if (previous === undefined) this.#first = next;

@@ -6,13 +6,13 @@ import { isIPv6 } from 'node:net';
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** The environment variable that the port was taken from. */
+  /** The environment variable that set the port. */
   readonly portVariable?: string | undefined;
 }
 
 /**
- * Binds `server` and resolves to the URL it can be reached at; port 0 takes any free one. A failure says which
- * setting to change. `name` is the section of the configuration.
+ * Binds `server` and resolves to its URL; port 0 takes any free one. Rejects with an error that says which setting to
+ * change. `name` is the listener's section of the config.
  */
 export async function listen(
   server: Server | TlsServer,

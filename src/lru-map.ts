@@ -5,15 +5,15 @@ interface Node<Key, Value> extends Linked<Node<Key, Value>> {
   readonly value: Value;
 }
 
-/** An insertion into a full map looks at no more entries than this. */
+/** Maximum number of entries that an insertion into a full map examines for eviction. */
 const EVICTION_CANDIDATES = 8;
 
 /**
- * A map of at most `capacity` entries: a new one beyond that evicts the least recently used. Entries that `mayEvict` wants
- * kept stay, so the map exceeds its capacity while it finds no other.
+ * A map of at most `capacity` entries: inserting one more evicts the least recently used one. An entry is kept if
+ * `mayEvict` returns false for it. If no other is found, the map exceeds its capacity.
  *
- * Entries are linked in the order of use. The insertion order of a Map would not do: whoever asks a Map for its first
- * key walks over every hole that deletions left, which is tens of microseconds an eviction at 100,000 entries.
+ * Entries are linked in the order of use. Not the insertion order of a Map: finding its first key walks over deleted
+ * slots, which takes tens of microseconds per eviction at 100,000 entries.
  */
 export class LruMap<Key, Value> {
   readonly #capacity: number;

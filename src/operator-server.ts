@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import { createConnections } from './edge/connections.ts';
 import { answerProblem } from './problems/answer.ts';
 
-/** Prometheus, probes and a few dashboards and command lines. */
+/** Enough for Prometheus, probes, and a few dashboards and command lines. */
 const CONNECTIONS = 256;
 const PIPELINED = 16;
 const RESPONSE_STALL_TIMEOUT_MS = 30_000;
@@ -16,8 +16,8 @@ const TIMEOUTS = {
 };
 
 /**
- * Creates the server of the ops or the admin listener. Its connections are limited as those of the public listener are:
- * at the limit a new connection displaces an idle one, so that idle connections keep no probe out.
+ * Creates the server of the ops or the admin listener. Connections are limited like those of the public listener. At
+ * the limit, a new one evicts an idle one, so that idle connections do not keep probes out.
  */
 export function createOperatorServer(handle: RequestListener, clock: Clock, opened: AsyncDisposableStack): Server {
   const connections = createConnections({
@@ -37,7 +37,7 @@ export function createOperatorServer(handle: RequestListener, clock: Clock, open
       });
       return;
     }
-    // Node.js sends it by itself only where nothing listens to `checkContinue`.
+    // With a listener for `checkContinue`, Node.js does not send 100 Continue itself.
     if (req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
     handle(req, res);
   });

@@ -1,23 +1,23 @@
 import type { Clock } from './clock.ts';
 import { LruMap } from './lru-map.ts';
 
-/** What this instance refused a customer for the same reason. Times: wall time in ms. */
+/** A customer's refusals for one reason, on this instance. Times: wall time in ms. */
 export interface RecentRefusal {
-  /** Of docs/errors.md. */
+  /** The problem code, as in docs/errors.md. */
   readonly code: string;
   readonly count: number;
   readonly firstAtMs: number;
   readonly lastAtMs: number;
-  /** Of the last one. */
+  /** Of the last refusal. */
   readonly keyId: string | undefined;
 }
 
-/** Customers in memory; each has an entry for each code at most. */
+/** Maximum number of customers in memory: those refused last, each with at most one entry per code. */
 const CUSTOMERS = 10_000;
-/** A reason that did not come up for so long begins anew, and is told no more. */
+/** An entry without a refusal for this long is no longer returned, and the next refusal starts a new one. */
 const FORGET_MS = 3_600_000;
 
-/** The refusals of the last hour by customer and reason, on this instance; of those that were refused last. */
+/** Recent refusals by customer and code, on this instance. An entry ends after an hour without a further refusal. */
 export class RecentRefusals {
   readonly #clock: Clock;
   readonly #byCustomer = new LruMap<
@@ -46,7 +46,7 @@ export class RecentRefusals {
     noted.keyId = keyId;
   }
 
-  /** The last ones first. */
+  /** Returns the customer's refusals, the latest first. */
   of(customer: string): readonly RecentRefusal[] {
     const nowMs = this.#clock.nowMs();
     const noted = [...(this.#byCustomer.get(customer)?.values() ?? [])];

@@ -1,4 +1,4 @@
-/** What every process of the gateway has, whatever it does: a log, a store that is observed, and the metrics. */
+/** What every gateway process (single, primary or worker) needs: a log, the store, and the metrics. */
 import { fstatSync } from 'node:fs';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
@@ -12,19 +12,19 @@ import type { Store, StoreObserver } from './store/store.ts';
 
 export interface Log {
   readonly destination: LogDestination;
-  /** Since the start. */
+  /** Returns the number of lines dropped since the start. */
   droppedLines(): number;
 }
 
 interface LogOptions {
-  /** Other processes write to standard output too. */
+  /** Other processes write to standard output, too. */
   readonly shared: boolean;
   readonly format: Config['logging']['format'];
 }
 
-/** Opens the log on standard output. A terminal gets colors, unless the environment has NO_COLOR. */
+/** Opens the log on standard output. The pretty format uses colors on a terminal, unless NO_COLOR is set. */
 export function openLog(opened: AsyncDisposableStack, { shared, format }: LogOptions): Log {
-  // A write to a file is never divided.
+  // A write to a file is never split, so only other outputs need wholeLines.
   const isPipe = !fstatSync(process.stdout.fd).isFile();
   const stream = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
   opened.defer(() => stream.close());
@@ -40,7 +40,7 @@ interface ObservedStoreParts extends Pick<MetricsOptions, 'version' | 'upstreams
   readonly droppedLines: Log['droppedLines'];
 }
 
-/** The store, and the metrics that say how it is with it and with all else. @throws Error as {@link openStore}. */
+/** Opens the store, and creates the metrics for it and for the process. @throws Error as {@link openStore}. */
 export async function openObservedStore(config: Config, parts: ObservedStoreParts, opened: AsyncDisposableStack) {
   const { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage } = parts;
   const metrics = createMetrics({
@@ -65,7 +65,7 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
   return { store, metrics };
 }
 
-/** The store's metrics, and one log line for each change of its state. */
+/** Updates the store's metrics. Logs each change of its state, and damaged windows and records. */
 function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
   let reached = false;
   return {

@@ -2,7 +2,7 @@ import type { SeedCustomer } from './config/config.ts';
 import { keyPrefix, sha256Hex } from './keys/api-key.ts';
 import type { RecordStore } from './store/store.ts';
 
-/** Writes the customers and keys of the quick start that are not there yet; what exists stays as it is. */
+/** Creates the customers and keys of the quick start that do not exist yet. Existing ones are not changed. */
 export async function seed(customers: readonly SeedCustomer[], records: RecordStore, createdAt: string): Promise<void> {
   for (const { id, name, plan, requestsPerHour, key } of customers) {
     await records.createCustomer({

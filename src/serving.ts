@@ -4,7 +4,7 @@ import type { ControlPlane } from './control-plane.ts';
 import type { Logger } from './observability/logger.ts';
 import type { ReloadOutcome, ReloadTrigger } from './reload/reloader.ts';
 
-/** Where the listeners can be reached, as URLs without a path. */
+/** The URLs of the listeners, without a path. */
 export interface GatewayAddresses {
   readonly public: string;
   readonly ops: string;
@@ -14,19 +14,19 @@ export interface GatewayAddresses {
 
 export interface Gateway {
   readonly addresses: GatewayAddresses;
-  /** Reads the configuration file again; besides, every change of it is noticed. Never rejects. */
+  /** Reloads the config file, which is also watched for changes. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
-  /** Stops being ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
+  /** Makes the gateway not ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
   close(): Promise<void>;
 }
 
-/** Those who serve callers, as they begin and end. */
+/** What serves clients: the data plane of this process, or the worker pool. */
 export interface Callers {
-  /** Takes requests; resolves to the URL, without a path. */
+  /** Starts accepting requests. Resolves to the URL, without a path. */
   listen(): Promise<string>;
-  /** Answers end their connections from now on. */
+  /** Makes responses close their connections from now on. */
   beginDrain(): void;
-  /** Takes no more, and resolves when what was under way has ended, or after so long. */
+  /** Stops accepting connections. Resolves when requests in flight have ended, or were aborted after `deadlineMs`. */
   drain(deadlineMs: number): Promise<void>;
 }
 
@@ -35,13 +35,13 @@ export interface ServingParts {
   readonly controlPlane: ControlPlane;
   readonly logger: Logger;
   readonly version: string;
-  /** For the log line that says what was started. */
+  /** Additional fields of the log line about the start. */
   readonly facts?: object;
 }
 
 /**
- * The last step of a start, and the whole of a stop, the same with workers and without: `opened` belongs to the gateway
- * from then on. Throws what `callers` throw when they cannot listen.
+ * Starts serving clients, as the last step of a start, and returns the gateway, which can be stopped. Used with workers
+ * and without. The gateway then owns `opened`. Rejects if `callers.listen` does.
  */
 export async function beginToServe(
   config: Config,
@@ -69,7 +69,7 @@ export async function beginToServe(
         await callers.drain(shutdown.drainMs);
         logger.info('tollgate stopped');
       } finally {
-        // A failed drain must not keep the store and the log from being closed.
+        // Closes the store and the log even if the drain failed.
         await running.disposeAsync();
       }
     },

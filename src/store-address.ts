@@ -1,7 +1,4 @@
-/**
- * What `store.url` may be, and what it means. A fault is returned as the words that complete "store.url: …"; none repeats
- * the URL, which may hold a password.
- */
+/** Parses `store.url`. Faults complete the text "store.url: …" and never repeat the URL, which may hold a password. */
 import { isIP } from 'node:net';
 import { isHostName } from './host-name.ts';
 
@@ -11,7 +8,7 @@ export interface HostAndPort {
   readonly port: number;
 }
 
-/** How a connection to Redis begins; user name and password are decoded. */
+/** How to connect to Redis. User name and password are percent-decoded. */
 export interface RedisAccess {
   readonly tls: boolean;
   readonly username?: string;
@@ -23,11 +20,11 @@ export type RedisAddress =
   | (RedisAccess & {
       readonly kind: 'sentinel';
       readonly sentinels: readonly HostAndPort[];
-      /** The name that the sentinels have for the master. */
+      /** The master's name in the sentinels' config. */
       readonly master: string;
       readonly database: number;
     })
-  /** `seeds`: some members, from which the others are learnt. */
+  /** `seeds`: some members of the cluster, from which the others are discovered. */
   | (RedisAccess & { readonly kind: 'cluster'; readonly seeds: readonly HostAndPort[] });
 
 export type StoreAddress =
@@ -45,7 +42,7 @@ const SENTINEL_RULE = "must name the sentinels' master after their addresses: /m
 
 const HOST_AND_PORT = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d{1,5}))?$/;
 const DATABASE = /^(?:\/(\d{0,5}))?$/;
-/** What Sentinel takes for the name of a master, and then perhaps a database. */
+/** A master name that Sentinel accepts, optionally followed by a database number. */
 const MASTER = /^\/([A-Za-z0-9._-]+)(?:\/(\d{0,5}))?$/;
 
 class Fault extends Error {}

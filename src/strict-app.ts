@@ -3,8 +3,8 @@ import express, { type Express } from 'express';
 import { answerProblem } from './problems/answer.ts';
 
 /**
- * An Express application without the defaults that guess: it says nothing of itself, computes no ETags, leaves queries
- * alone, and tells paths apart by case and trailing slash.
+ * Creates an Express application with strict settings: no X-Powered-By, no ETags, no query parsing, and paths that
+ * differ by case and trailing slash.
  */
 export function createStrictApp(): Express {
   const app = express();
@@ -17,8 +17,8 @@ export function createStrictApp(): Express {
 }
 
 /**
- * For `createServer`; asks for the application at each request. A target that is no URL never gets as far as a handler:
- * Express has a page of its own for it.
+ * Returns a listener for `createServer` that calls `app` for each request, so that the application can be replaced. It
+ * refuses targets that are not a URL or path, because Express would respond to them with an error page of its own.
  */
 export function listenerOf(app: () => Express): RequestListener {
   return (req, res) => {
@@ -28,8 +28,8 @@ export function listenerOf(app: () => Express): RequestListener {
 }
 
 /**
- * Classes whose objects are Express's requests and answers from the start, for `createServer`. Express changes the
- * prototype of each object otherwise, and everything that touches such an object afterwards is slower for it.
+ * Creates request and response classes for `createServer` that have Express's prototypes from the start. Otherwise
+ * Express changes the prototype of each object, which slows down every later access to it.
  */
 export function messageClasses(app: Express) {
   class AppRequest extends IncomingMessage {}

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 import { LruMap } from './lru-map.ts';
 
-/** Lets pass what is worth saying once in a while for each id. Of more than `ids` of them some come more often. */
+/** Rate-limits reports, such as log lines, per id. Tracks at most `ids` ids; an evicted one may be reported early. */
 export class Throttle {
   readonly #clock: Clock;
   readonly #everyMs: number;
@@ -13,7 +13,7 @@ export class Throttle {
     this.#silentUntilMs = new LruMap(ids);
   }
 
-  /** True the first time, then not again for this id until `everyMs` have passed. */
+  /** Returns true the first time, then not again for this id until `everyMs` have passed. */
   isDue(id: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const silentUntilMs = this.#silentUntilMs.get(id);

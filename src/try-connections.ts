@@ -1,11 +1,11 @@
-/** Tries what a configuration connects to, before a gateway is started with it. */
+/** Checks that the store and the upstreams of a config can be used, before a gateway is started with it. */
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from './config/config.ts';
 import { withoutUserInfo } from './config/disclose.ts';
 import { type StoreFinding, tryStore } from './store/try-store.ts';
 import { tryUpstream } from './upstream/try-upstream.ts';
 
-/** Sentinels and members of a cluster are asked one after the other. */
+/** Bounds the whole attempt at a store: sentinels and cluster members are tried one after the other. */
 const LONGEST_STORE_TRY_MS = 10_000;
 
 export interface ConnectionFinding extends StoreFinding {
@@ -13,7 +13,7 @@ export interface ConnectionFinding extends StoreFinding {
   readonly subject: string;
 }
 
-/** Resolves to at least one finding for the store and for each upstream, in this order. Writes nothing, and never rejects. */
+/** Tries the store, then each upstream, with at least one finding for each. Writes nothing, and never rejects. */
 export async function tryConnections(config: Config): Promise<readonly ConnectionFinding[]> {
   const [store, ...upstreams] = await Promise.all([tryStoreOf(config), ...tryUpstreamsOf(config)]);
   return [...store, ...upstreams];
