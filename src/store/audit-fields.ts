@@ -1,10 +1,10 @@
-/** Audit entries as named text fields: the form in which both stores keep them. Nobody but the gateway writes them. */
+/** Audit entries as named text fields, the form in which both stores keep them. Only the gateway writes them. */
 import type { Fields } from './record-fields.ts';
 import type { AuditEntry } from './store.ts';
 
 /**
- * Entries are kept for this long, unless there are more than {@link AUDIT_ENTRIES}. Both are far above what administration
- * needs, so that a burst of changes does not push out older entries.
+ * Entries are kept this long, unless there are more than {@link AUDIT_ENTRIES}. Both limits far exceed what
+ * administration needs, so that a burst of changes does not push out older entries.
  */
 export const AUDIT_RETENTION_MS = 400 * 24 * 3600 * 1000;
 /** About 75 MB in Redis. */
@@ -26,7 +26,7 @@ export function auditFields({ at, actor, from, action, customer, keyId, details 
   };
 }
 
-/** The entry, or undefined when this is none. */
+/** Returns the entry, or undefined when a required field is unset. */
 export function auditEntryFrom({
   at,
   actor,
@@ -48,7 +48,7 @@ export function auditEntryFrom({
   };
 }
 
-/** What is no JSON object is shown as it is: an entry that somebody damaged is worth seeing. */
+/** Returns text that is not a JSON object under `unreadable`, so that operators still see a damaged entry. */
 function parseDetails(text: string): NonNullable<AuditEntry['details']> {
   try {
     const details: unknown = JSON.parse(text);

@@ -1,22 +1,22 @@
 /**
- * Pages of one customer's keys. Sorting by age needs all of them, so only a list that is short enough is sorted as a whole,
- * oldest first, and cut by value: keys may come and go between two pages. The pages of a longer list are in the store's own
- * order, and each is sorted by itself.
+ * Pages of one customer's API keys. Sorting by age requires reading all keys, so only a short list is sorted as a
+ * whole, oldest first. Its cursor holds the sort position of the last key, not an index, because keys may be created or
+ * deleted between two pages. A longer list is paged in the store's own order, and each page is sorted by itself.
  */
 import type { KeyRecord, Page } from './store.ts';
 
-/** A list is sorted as a whole when it has at most so many keys, or fits into one page. */
+/** A list with at most this many keys, or one that fits into one page, is sorted as a whole. */
 const MOST_SORTED = 200;
-/** Of wall time in ms: text that sorts as the time does. */
+/** Digits of a wall time in ms, zero-padded so that text order is time order. */
 const TIME_DIGITS = 15;
 const POSITION = /^\d{15} ./s;
 
-/** How many keys a customer may have for its list to be sorted as a whole. */
+/** Returns the most keys that a list sorted as a whole may have. `limit`: the page size. */
 export function mostSorted(limit: number): number {
   return Math.max(limit, MOST_SORTED);
 }
 
-/** Keys of unknown age come before all others. `after`: of {@link positionIn}. */
+/** Returns the page that follows the position `after` (see {@link positionIn}). Keys of unknown age come first. */
 export function sortedPage(keys: readonly KeyRecord[], after: string | undefined, limit: number): Page<KeyRecord> {
   const rest = oldestFirst(keys).filter((key) => after === undefined || positionOf(key) > after);
   const items = rest.slice(0, limit);
@@ -29,7 +29,7 @@ export function oldestFirst(keys: readonly KeyRecord[]): KeyRecord[] {
   return keys.toSorted((a, b) => (positionOf(a) < positionOf(b) ? -1 : 1));
 }
 
-/** Where a sorted page ended, by its cursor; undefined for any other cursor. */
+/** Returns the position at which a sorted page ended, decoded from its cursor; undefined for any other cursor. */
 export function positionIn(cursor: string): string | undefined {
   const position = Buffer.from(cursor, 'base64url').toString();
   return POSITION.test(position) && encode(position) === cursor ? position : undefined;

@@ -1,6 +1,6 @@
 import type { Invalidation, Invalidations } from './store.ts';
 
-/** Those who want to hear of invalidations; each is called in the turn of `emit`. They must not throw. */
+/** The listeners for invalidations. `emit` calls each one synchronously; listeners must not throw. */
 export class InvalidationListeners {
   readonly #listeners = new Set<(invalidation: Invalidation) => void>();
 

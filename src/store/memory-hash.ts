@@ -1,6 +1,6 @@
 import type { WindowHash, WindowHead } from './window-arithmetic.ts';
 
-/** A window in memory: for the time without a store, and for simulations. */
+/** A window in memory, for quotas while the store is unavailable and for simulations. */
 export class MemoryHash implements WindowHash {
   readonly #buckets = new Map<number, number>();
   #head: WindowHead | undefined;

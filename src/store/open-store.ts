@@ -1,4 +1,4 @@
-/** Which store a URL means. */
+/** Opens the store that a URL names. */
 import type { Clock } from '../clock.ts';
 import { parseStoreUrl } from '../store-address.ts';
 import { openEmbeddedStore } from './embedded/embedded-store.ts';
@@ -7,7 +7,7 @@ import type { RedisTls, SentinelAccess } from './redis/server-options.ts';
 import type { Store, StoreObserver } from './store.ts';
 
 export interface StoreSettings {
-  /** As src/store-address.ts has it. */
+  /** For the syntax see src/store-address.ts. */
   readonly url: string;
   readonly keyPrefix: string;
   readonly timeoutMs: number;
@@ -19,14 +19,14 @@ export interface StoreSurroundings {
   readonly clock: Clock;
   readonly observer: StoreObserver;
   readonly warn: (message: string) => void;
-  /** Opening writes nothing to Redis. Default: no. */
+  /** Opening writes nothing to Redis. Default: false. */
   readonly readOnly?: boolean;
 }
 
 /**
- * Opens the store that `url` names. A Redis that is away is no error.
+ * Opens the store that `settings.url` names. An unreachable Redis is not an error: the store keeps trying to connect.
  * @throws StoreUnavailableError when the embedded store's file cannot be opened or is in use.
- * @throws Error for a URL that breaks the rules.
+ * @throws Error for an invalid URL.
  */
 export async function openStore(settings: StoreSettings, surroundings: StoreSurroundings): Promise<Store> {
   const address = parseStoreUrl(settings.url);

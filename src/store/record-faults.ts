@@ -1,6 +1,6 @@
 /**
- * What can be wrong with a record of a key or a customer that another program wrote, in words that say what to do. Values
- * are shown only where none can be an API key.
+ * Faults in key and customer records that other programs wrote, each with its remedy. Messages show a field's value
+ * only where it cannot be an API key.
  */
 import { isCustomerId } from '../customer-id.ts';
 import { isKeyId } from '../key-id.ts';
@@ -28,21 +28,24 @@ export type FaultCode =
 
 export interface RecordFault {
   readonly code: FaultCode;
-  /** What is wrong, what follows from it, and what to do. */
+  /** The fault, its consequence and the remedy. */
   readonly text: string;
 }
 
-/** A record as it was found. */
+/** A record as read from the store. */
 export type InspectedRecord = InspectedKey | InspectedCustomer;
 
 export interface InspectedKey {
   readonly kind: 'key';
-  /** Tells it from others, and holds neither the key nor all of its hash. */
+  /** Identifies the record for operators. Contains neither the API key nor its whole hash. */
   readonly record: string;
   readonly found: KeyFields | RecordFault;
-  /** What is wrong beyond the form of its fields. */
+  /** Faults other than malformed fields: faults of the index entries, or a field that contains the API key. */
   readonly faults: readonly RecordFault[];
-  /** Undefined: it names none that could have a record. */
+  /**
+   * Whether the key's customer has a record. Undefined if not looked up, because the record's name, id or customer is
+   * invalid.
+   */
   readonly customerExists?: boolean | undefined;
 }
 
@@ -52,7 +55,7 @@ export interface InspectedCustomer {
   readonly found: { readonly id: string; readonly fields: CustomerFields } | RecordFault;
 }
 
-/** Whether there is a fault in place of what a record should hold. */
+/** Returns whether `found` is a fault in place of a record's fields. */
 export function isFault(found: object): found is RecordFault {
   return 'code' in found && 'text' in found;
 }
@@ -75,7 +78,7 @@ export const BAD_NAME: RecordFault = {
   text: 'is read by no gateway: after "key:" there must be the SHA-256 of the whole API key in 64 lower-case hex digits. If it is the key itself, delete the record, and replace the key',
 };
 
-/** `field` is the whole key. */
+/** Returns the fault of a record whose field `field` contains the API key itself. */
 export function holdsKey(field: string): RecordFault {
   return {
     code: 'holds_key',
@@ -83,7 +86,7 @@ export function holdsKey(field: string): RecordFault {
   };
 }
 
-/** `name`: what the record must be called. */
+/** Returns the fault of a customer record without braces in its name. `name`: the correct name. */
 export function unbracedName(name: string): RecordFault {
   return {
     code: 'unbraced_name',
@@ -101,7 +104,7 @@ export const DAMAGED_INDEX: RecordFault = {
   text: 'cannot be indexed: its key-id entry or the customer-keys set of its customer has another type. Delete that, and run "tollgate store reindex"',
 };
 
-/** `other`: the record that has the id, too. */
+/** Returns the fault of a key record whose id also belongs to the record `other`. */
 export function duplicateId(other: string): RecordFault {
   return {
     code: 'duplicate_id',
@@ -116,7 +119,7 @@ export function missingCustomer(id: string): RecordFault {
   };
 }
 
-/** `reason`: why the configuration and the record of a customer give no limit. */
+/** Returns the fault of a customer without a limit. `reason`: why the config and the customer's record give none. */
 export function noLimit(code: 'unknown_plan' | 'no_limit', reason: string): RecordFault {
   const remedy =
     code === 'unknown_plan'
@@ -125,13 +128,13 @@ export function noLimit(code: 'unknown_plan' | 'no_limit', reason: string): Reco
   return { code, text: `has no limit, so requests get 403: ${reason}; ${remedy}` };
 }
 
-/** What keeps a key from working as it should. None when all fields are unset: then there is no record. */
+/** Returns the faults that affect requests with this key. Empty when all fields are unset: then there is no record. */
 export function enforcedKeyFaults(fields: EnforcedKeyFields): readonly RecordFault[] {
   const isThere = Object.values(fields).some(Boolean);
   return isThere ? faultsForRequests(fields) : [];
 }
 
-/** All that is wrong within a key's record. */
+/** Returns all faults in the fields of a key record. */
 export function keyFaults(fields: KeyFields): readonly RecordFault[] {
   const { created_at, revoked_at } = fields;
   const faults = faultsForRequests(fields);
@@ -145,13 +148,13 @@ export function keyFaults(fields: KeyFields): readonly RecordFault[] {
   return faults;
 }
 
-/** As {@link enforcedKeyFaults}; what the configuration says of the plan is left out. */
+/** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
 export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
   const isThere = Object.values(fields).some(Boolean);
   return isThere && !fields.plan ? [NO_PLAN] : [];
 }
 
-/** All that is wrong within a customer's record; what the configuration says of the plan is left out. */
+/** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
 export function customerFaults(id: string, { plan, suspended }: CustomerFields): readonly RecordFault[] {
   const faults: RecordFault[] = [];
   if (!isCustomerId(id)) {

@@ -1,6 +1,6 @@
 /**
- * Records as named text fields: the form in which both stores keep them. An absent, null or empty field is unset.
- * Outside programs write such records, so every value is read with suspicion.
+ * Records as named text fields, the form in which both stores keep them. An absent, null or empty field is unset. Other
+ * programs also write such records, so no value is trusted.
  */
 import type { CustomerChange, CustomerRecord, EnforcedCustomer, EnforcedKey, KeyChange, KeyRecord } from './store.ts';
 
@@ -16,9 +16,9 @@ export const KEY_FIELDS = [
 ] as const;
 export const CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'name', 'suspended', 'usage_reset_at'] as const;
 
-/** Of {@link EnforcedKey}. */
+/** The fields of {@link EnforcedKey}. */
 export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
-/** Of {@link EnforcedCustomer}. */
+/** The fields of {@link EnforcedCustomer}. */
 export const ENFORCED_CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'suspended', 'usage_reset_at'] as const;
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
@@ -27,7 +27,7 @@ export type CustomerFields = Fields<(typeof CUSTOMER_FIELDS)[number]>;
 export type EnforcedKeyFields = Fields<(typeof ENFORCED_KEY_FIELDS)[number]>;
 export type EnforcedCustomerFields = Fields<(typeof ENFORCED_CUSTOMER_FIELDS)[number]>;
 
-/** The record, or undefined when a required field is unset: then there is no such key. */
+/** Returns the record, or undefined when a required field is unset: then the key does not exist. */
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
   const enforced = enforcedKeyFrom(fields);
   return (
@@ -40,7 +40,7 @@ export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
   );
 }
 
-/** As {@link keyRecordFrom}. */
+/** Like {@link keyRecordFrom}, without the fields that do not affect requests. */
 export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefined {
   if (!fields.id || !fields.customer) return undefined;
   return {
@@ -52,13 +52,13 @@ export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefi
   };
 }
 
-/** The record, or undefined when the plan is unset: then there is no such customer. */
+/** Returns the record, or undefined when the plan is unset: then the customer does not exist. */
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
   const enforced = enforcedCustomerFrom(id, fields);
   return enforced && { ...enforced, ...(fields.name && { name: fields.name }) };
 }
 
-/** As {@link customerRecordFrom}. */
+/** Like {@link customerRecordFrom}, without the fields that do not affect requests. */
 export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields): EnforcedCustomer | undefined {
   if (!fields.plan) return undefined;
   return {
@@ -93,12 +93,12 @@ export function customerFields(record: CustomerRecord): CustomerFields {
   };
 }
 
-/** The fields that change, and only those; null or empty unsets. */
+/** Returns only the fields that change; null or an empty value unsets a field. */
 export function keyChangeFields({ name, expiresAt }: KeyChange): KeyFields {
   return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expires_at: expiresAt }) };
 }
 
-/** The fields that change, and only those; null or empty unsets. */
+/** Returns only the fields that change; null or an empty value unsets a field. */
 export function customerChangeFields({ plan, name, requestsPerHour, suspended }: CustomerChange): CustomerFields {
   return {
     ...(plan !== undefined && { plan }),
@@ -108,7 +108,7 @@ export function customerChangeFields({ plan, name, requestsPerHour, suspended }:
   };
 }
 
-/** Other programs write `true` or a date as well as `1`: whatever does not deny the suspension is one. */
+/** Other programs also write `true` or a date: any value except `0`, `false` and empty suspends the customer. */
 function isSuspended(text: string | null | undefined): boolean {
   return Boolean(text) && text !== '0' && text !== 'false';
 }

@@ -1,6 +1,7 @@
 /**
- * What the gateway keeps outside its own memory, as four interfaces: records (keys and customers), last uses of keys, the
- * audit log, and windows (the hourly counters). Redis and the embedded store implement them and pass one contract suite.
+ * The interfaces to the state that the gateway keeps outside its own memory: records (keys and customers), last uses of
+ * keys, the audit log, windows (the hourly counters), usage reports and invalidations. Redis and the embedded store
+ * implement them and pass the same contract tests.
  */
 
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
@@ -15,27 +16,27 @@ export interface KeyRecord {
   readonly createdAt?: string;
   readonly expiresAt?: string;
   readonly revokedAt?: string;
-  /** The id of the key that was made to take its place: `expiresAt` ends its grace. */
+  /** The id of the key that replaces this one; `expiresAt` is then the end of this key's grace period. */
   readonly replacedBy?: string;
 }
 
-/** What decisions about requests depend on. Texts for people are not in it: they may be of any size. */
+/** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
 export type EnforcedKey = Pick<KeyRecord, 'id' | 'customer' | 'expiresAt' | 'revokedAt' | 'replacedBy'>;
 
 export interface CustomerRecord {
   readonly id: string;
   readonly plan: string;
   readonly name?: string;
-  /** The customer's own limit. `'invalid'`: somebody wrote what is not an integer of at least 1. */
+  /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
   readonly requestsPerHour?: number | 'invalid';
   readonly suspended: boolean;
   readonly usageResetAt?: string;
 }
 
-/** As {@link EnforcedKey}. */
+/** Like {@link EnforcedKey}: the fields that affect requests. */
 export type EnforcedCustomer = Omit<CustomerRecord, 'name'>;
 
-/** What is not named stays as it is; null unsets. */
+/** An omitted field keeps its value; null unsets it. */
 export interface CustomerChange {
   readonly plan?: string;
   readonly name?: string | null;
@@ -43,67 +44,71 @@ export interface CustomerChange {
   readonly suspended?: boolean;
 }
 
-/** What is not named stays as it is; null unsets. */
+/** An omitted field keeps its value; null unsets it. */
 export interface KeyChange {
   readonly name?: string | null;
   readonly expiresAt?: string | null;
 }
 
-/** Why the record, as it is, must not be changed; undefined when it may be. */
+/** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
 
-/** Throws what a check returned, outside of what turns failures into {@link StoreUnavailableError}. */
+/**
+ * Throws the error of an {@link UpdateCheck}, or returns the result. Must be called outside the code that converts
+ * every failure to {@link StoreUnavailableError}.
+ */
 export function unlessRefused<R>(result: R | Error): R {
   if (result instanceof Error) throw result;
   return result;
 }
 
-/** How a key that is to be replaced was found; only `retired` changed anything. */
+/** The outcome of retiring a key in favour of its replacement. Only `retired` means that the record was changed. */
 export type Retirement =
   | { readonly outcome: 'retired'; readonly record: KeyRecord }
-  /** Revoked, or replaced before, or its expiry is not the expected one any more. */
+  /** The key was already revoked or replaced, or its expiry is no longer the expected one. */
   | { readonly outcome: 'changed'; readonly record: KeyRecord }
   | { readonly outcome: 'missing' };
 
-/** Part of a list. */
+/** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Where the next page begins; undefined after the last. Opaque, of URL-safe characters. */
+  /** The cursor of the next page; undefined on the last page. Opaque, in URL-safe characters. */
   readonly next: string | undefined;
 }
 
-/** The cursor is none that this store gave. */
+/** Thrown for a cursor that this store did not issue. */
 export class InvalidCursorError extends Error {
   override readonly name = 'InvalidCursorError';
 }
 
 /**
- * Lists promise what a walk over a living store can: what is there from the first page to the last is listed; what
- * comes, goes or changes meanwhile may be listed or not, and in two pages something may be listed twice. Their methods
- * reject with {@link InvalidCursorError}.
+ * Lists are not snapshots. A record that exists from the first page to the last is listed. One that is created, deleted
+ * or changed meanwhile may be missing, and a record may appear on two pages. List methods reject with
+ * {@link InvalidCursorError}.
  */
 export interface RecordStore {
   /** `sha256`: lower-case hex digest of the whole API key. */
   findKey(sha256: string): Promise<EnforcedKey | undefined>;
   findCustomer(id: string): Promise<EnforcedCustomer | undefined>;
-  /** With what only people read. */
+  /** Resolves to the whole record, including the fields that do not affect requests. */
   findCustomerRecord(id: string): Promise<CustomerRecord | undefined>;
   createCustomer(record: CustomerRecord): Promise<'created' | 'exists'>;
-  /** A key of no customer is not created; one that is created while its customer is being deleted goes with it. */
+  /** Creates a key only if its customer exists. A key created while its customer is being deleted is deleted too. */
   createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists' | 'no_customer'>;
   findKeyById(keyId: string): Promise<KeyRecord | undefined>;
-  /** Sets `revokedAt` unless it is set already; the record as it is afterwards, undefined when there is none. */
+  /** Sets `revokedAt` unless it is already set. Resolves to the resulting record, undefined when there is none. */
   revokeKey(keyId: string, revokedAt: string): Promise<KeyRecord | undefined>;
   /**
-   * Deletes the customer's window and writes `usageResetAt`, both at once; the record as it is afterwards, undefined
+   * Deletes the customer's window and writes `usageResetAt`, atomically. Resolves to the resulting record, undefined
    * when there is none.
    */
   resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
-  /** At most `limit` customers, also such as other programs wrote. */
+  /** Lists at most `limit` customers, including those that other programs wrote. */
   listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
   /**
-   * The record as it is afterwards, undefined when there is none. Rejects with the error that `check` returns for the record
-   * that would be changed; then nothing is. Called again when the record was changed between check and write.
+   * Resolves to the resulting record, undefined when there is none. When `check` returns an error for the current
+   * record, rejects with it and changes nothing. Calls `check` again when the record has changed between check and
+   * write.
    */
   updateCustomer(
     id: string,
@@ -111,38 +116,39 @@ export interface RecordStore {
     check?: UpdateCheck<EnforcedCustomer>,
   ): Promise<CustomerRecord | undefined>;
   /**
-   * With its keys, those that other programs wrote once they are indexed, and its window. The number of keys that went
-   * with it, undefined when there was no such customer.
+   * Deletes the customer with its window and its keys; keys that other programs wrote only if they are indexed.
+   * Resolves to the number of deleted keys, undefined when there was no such customer.
    */
   deleteCustomer(id: string): Promise<number | undefined>;
-  /** At most `limit` keys of all customers, also such as other programs wrote without their indexes. */
+  /** Lists at most `limit` keys of all customers, including those that other programs wrote without index entries. */
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /**
-   * At most `limit` keys of one customer; those that other programs wrote once they are indexed. Costs what a page has, so
-   * only the keys of a customer that has few come oldest first: see customer-key-pages.ts.
+   * Lists at most `limit` keys of one customer; keys that other programs wrote only if they are indexed. The cost
+   * depends on the page size, not on the number of keys. So only a short list is sorted oldest first as a whole: see
+   * customer-key-pages.ts.
    */
   listCustomerKeys(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
-  /** As {@link updateCustomer}. */
+  /** Like {@link updateCustomer}. */
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**
-   * Gives a key that is neither revoked nor replaced, and expires when the caller thinks it does, a successor and the end
-   * of its grace, all at once.
+   * Sets a key's replacement and the end of its grace period, atomically. Changes nothing when the key is revoked or
+   * already replaced, or when its expiry is not the expected one.
    */
   retireKey(keyId: string, expected: Pick<KeyRecord, 'expiresAt'>, replacement: KeyReplacement): Promise<Retirement>;
-  /** Takes a key away as if it had never been. For one that nobody can have used. */
+  /** Deletes a key without a trace. Only for a key that nobody can have used. */
   discardKey(keyId: string): Promise<void>;
   /**
-   * Writes the indexes by key id and by customer for keys that other programs wrote without them, and drops entries that
-   * lead nowhere. Safe to repeat and while gateways run.
+   * Adds missing index entries, by key id and by customer, of keys that other programs wrote. Deletes entries without a
+   * matching record. Safe to repeat and to run while gateways run.
    */
   reindex(): Promise<ReindexReport>;
-  /** Reads every record as it is, in pieces of bounded size, some records perhaps twice. Changes nothing. */
+  /** Reads every record as stored, in batches of bounded size; some records may appear twice. Changes nothing. */
   inspect(): AsyncIterable<readonly InspectedRecord[]>;
 }
 
 export interface KeyReplacement {
   readonly replacedBy: string;
-  /** The end of the grace. */
+  /** The end of the replaced key's grace period. */
   readonly expiresAt: string;
 }
 
@@ -150,38 +156,41 @@ export interface ReindexReport {
   readonly keys: number;
   readonly entriesAdded: number;
   readonly entriesDropped: number;
-  /** Key records without entries, by fault. */
+  /** The number of key records that could not be indexed, by fault. */
   readonly passedOver: Readonly<Partial<Record<FaultCode, number>>>;
-  /** Ten of them at most. */
+  /** At most ten of the records that could not be indexed. */
   readonly examples: readonly { readonly record: string; readonly fault: RecordFault }[];
 }
 
-/** When keys were last used, to about a minute: kept apart from their records, so that a use invalidates nothing. */
+/**
+ * When keys were last used, to about a minute. Stored apart from the key records, so that a use does not invalidate
+ * cached records.
+ */
 export interface KeyUseStore {
-  /** Later than what is known, or nothing happens. Wall time in ms. */
+  /** Records the given uses, except those that are not later than the recorded ones. Wall time in ms. */
   noteUses(uses: readonly { readonly keyId: string; readonly usedAtMs: number }[]): Promise<void>;
-  /** In the order of `keyIds`; undefined for one that was never used. */
+  /** Resolves to wall times in ms, in the order of `keyIds`; undefined for a key that was never used. */
   lastUses(keyIds: readonly string[]): Promise<readonly (number | undefined)[]>;
 }
 
-/** One change that somebody made. Values of keys are never in it. */
+/** One audited admin action: a change, a config preview or a refused access. Never contains the value of an API key. */
 export interface AuditEntry {
   /** ISO 8601 UTC. */
   readonly at: string;
-  /** `token`, or `jwt:` and the subject. */
+  /** `token`, `jwt:` followed by the subject, or `unknown`. */
   readonly actor: string;
-  /** The address that the call came from. */
+  /** The client's address. */
   readonly from: string;
   /** Such as `key.create`. */
   readonly action: string;
-  /** The customer that it was about, where there is one. */
+  /** The affected customer, if any. */
   readonly customer?: string;
   readonly keyId?: string;
-  /** What was changed to what, by the names of the admin API. */
+  /** Parameters and results of the action, by the field names of the admin API. */
   readonly details?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** Wall time in ms. Left out: no bound. */
+/** A range of wall times in ms. Without a bound, that side is open. */
 export interface TimeRange {
   /** Inclusive. */
   readonly fromMs?: number | undefined;
@@ -189,12 +198,12 @@ export interface TimeRange {
   readonly toMs?: number | undefined;
 }
 
-/** Entries are added, and dropped when they are very old or very many; none is ever changed. */
+/** An append-only log. Entries are never changed, and deleted only when very old or very many. */
 export interface AuditStore {
   append(entry: AuditEntry): Promise<void>;
   /**
-   * Newest first; of those that were appended within `range`. A cursor belongs to the range that it was given for. Rejects
-   * with {@link InvalidCursorError}.
+   * Lists the entries appended within `range`, newest first. A cursor is valid only with the range that it was issued
+   * for. Rejects with {@link InvalidCursorError}.
    */
   list(
     cursor: string | undefined,
@@ -203,35 +212,39 @@ export interface AuditStore {
   ): Promise<Page<AuditEntry & { readonly id: string }>>;
 }
 
-/** What a store says has changed: by this program or by any other. */
+/** A change reported by the store, made by this program or by any other. */
 export type Invalidation =
   | { readonly kind: 'key'; readonly sha256: string }
   | { readonly kind: 'customer'; readonly id: string }
   /** Anything may have changed: the push was interrupted, or everything was deleted. */
   | { readonly kind: 'all' };
 
-/** The push of changes to keys and customers that were read before, missing ones included. */
+/** The push of changes to key and customer records that were read before, including records that did not exist then. */
 export interface Invalidations {
-  /** While false, changes made elsewhere are noticed only by reading again. */
+  /** While false, changes by other processes are noticed only by reading again. */
   readonly connected: boolean;
-  /** `listener` is called in the turn in which the push arrives. Returns how to stop. */
+  /**
+   * Calls `listener` in the event-loop turn in which the push arrives. Returns a function that ends the subscription.
+   */
   subscribe(listener: (invalidation: Invalidation) => void): () => void;
 }
 
-/** Units of one lease that go back to the bucket they were counted in. */
+/** A refund: units of one lease that return to the bucket they were counted in. */
 export interface GiveBack {
   readonly epoch: string;
   readonly bucket: number;
   readonly units: number;
-  /** The store session of the grant. A give-back is sent on that session only, so that none can run twice. */
+  /** The store session of the grant. A refund is sent only on that session, so that none can run twice. */
   readonly session: number;
 }
 
 export interface ReserveRequest {
   readonly customer: string;
-  /** Requests that wait for a unit now; 0 reads the window without taking anything. */
+  /**
+   * Requests that wait for a unit now. With both `need` and `ahead` 0, the call reads the window without taking units.
+   */
   readonly need: number;
-  /** Units wanted beyond `need`, granted from a fraction of what is free. */
+  /** Units wanted beyond `need`, granted from a fraction of the free units. */
   readonly ahead: number;
   readonly limit: number;
   /** How far in the future the last request on this grant may reach the upstream. At most 10,000. */
@@ -241,42 +254,50 @@ export interface ReserveRequest {
 
 export interface Grant {
   readonly granted: number;
-  /** Units left for anybody after this grant. */
+  /** Units that are still free after this grant. */
   readonly free: number;
   /** Units counted in the last hour, this grant included. */
   readonly used: number;
-  /** Milliseconds from `storeTimeMs` until more than `free` are free; -1: nothing is counted, so nothing will drop. */
+  /**
+   * Milliseconds from `storeTimeMs` until more than `free` units are free. -1: never, because nothing is counted or the
+   * limit is 0.
+   */
   readonly waitMs: number;
   readonly bucket: number;
   readonly epoch: string;
   readonly session: number;
   readonly storeTimeMs: number;
-  /** Store time at which the last open hold of this customer, by whatever gateway, ends. */
+  /** Store time at which the customer's last open hold ends, across all gateways. */
   readonly holdEndMs: number;
 }
 
 export interface WindowStore {
-  /** One atomic check and count. Rejects with {@link StoreUnavailableError}; has no deadline of its own. */
+  /**
+   * Checks the limit and counts units, atomically. Rejects with {@link StoreUnavailableError}; has no deadline of its
+   * own.
+   */
   reserve(request: ReserveRequest): Promise<Grant>;
-  /** Units that went back; 0 when the window is another one, or the session that granted them is over. */
+  /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
   refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number>;
   /**
-   * Counts units that were admitted while the store was away, whatever the limit. Not to be repeated when the outcome
-   * is unknown. Rejects with {@link StoreUnavailableError}.
+   * Counts units that were admitted while the store was unavailable, regardless of the limit. Must not be retried when
+   * the outcome is unknown. Rejects with {@link StoreUnavailableError}.
    */
   report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }>;
 }
 
-/** What many windows hold, for reports: reads in small steps, and changes nothing. */
+/** Reads the usage of many windows for reports, in small steps. Changes nothing. */
 export interface UsageReader {
   /**
-   * Units counted in the last hour, in the order given; of those below `from`, some number below `from`. Rejects with
-   * {@link StoreUnavailableError}.
+   * Resolves to the units counted in the last hour, in the order given. A usage below `from` may be inexact, but is
+   * never reported as `from` or more. Rejects with {@link StoreUnavailableError}.
    */
   usedOf(windows: readonly { readonly customer: string; readonly from: number }[]): Promise<readonly number[]>;
 }
 
-/** Units that may have reached the upstream until `ageMs` before the report; negative: until so long after it. */
+/**
+ * Units that may have reached the upstream until `ageMs` before the report. A negative age is a time after the report.
+ */
 export interface AdmittedUnits {
   readonly ageMs: number;
   readonly units: number;
@@ -285,19 +306,19 @@ export interface AdmittedUnits {
 export interface StoreStatus {
   readonly kind: 'redis' | 'embedded';
   readonly up: boolean;
-  /** True once the store answered for the first time since start. */
+  /** True once the store has replied for the first time since startup. */
   readonly reached: boolean;
-  /** The last failure in words for operators, without secrets. */
+  /** The last failure, in words for operators, without secrets. */
   readonly lastError?: string;
   /** Whether changes to keys and customers are pushed. */
   readonly invalidation: 'connected' | 'disconnected';
-  /** The store lost its data since this gateway saw it: what it does not know is no longer proof of anything. */
+  /** The store lost its data, so a missing record does not prove that it never existed. */
   readonly wiped: boolean;
-  /** The store has no record at all, as one that lost its data has none. */
+  /** No record is known in the store, which may mean that it lost its data. */
   readonly empty: boolean;
-  /** The store threw records away for want of memory, or may have. */
+  /** The store evicted keys for lack of memory, perhaps records. */
   readonly evicted: boolean;
-  /** The store can be reached and refuses what quotas have to write: they are decided without it. */
+  /** The store is reachable but refuses quota writes, so quotas are decided without it. */
   readonly refusing: boolean;
 }
 
@@ -309,20 +330,20 @@ export interface Store {
   readonly usages: UsageReader;
   readonly invalidations: Invalidations;
   /**
-   * Says that this instance runs. Resolves to the number of instances that said so within the last hour, this one
-   * included. Rejects with {@link StoreUnavailableError}.
+   * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
+   * this one. Rejects with {@link StoreUnavailableError}.
    */
   announce(instance: string): Promise<number>;
-  /** Takes the announcement of this instance away. Rejects with {@link StoreUnavailableError}. */
+  /** Deletes the announcement of this instance. Rejects with {@link StoreUnavailableError}. */
   withdraw(instance: string): Promise<void>;
   /**
-   * Declares that the store is meant as it is, though its data was lost: gateways stop doubting it. Rejects with
+   * Accepts the store's present data as intended, although data was lost: gateways trust the store again. Rejects with
    * {@link StoreUnavailableError}.
    */
   initialise(): Promise<void>;
   /**
-   * Whether calls are worth making now; for a customer: those about its window. Cheap: asked for every request that needs
-   * the store.
+   * Returns whether calls are worth making now; with `customer`, calls about that customer's window. Must be cheap:
+   * called for every request that needs the store.
    */
   isUp(customer?: string): boolean;
   status(): StoreStatus;
@@ -359,39 +380,48 @@ export type StoreOp =
   | 'withdraw'
   | 'initialise';
 
-/** Told of every call and of every change between reachable and not; implementations never throw. */
+/** Receives every store call and every change of availability. Implementations never throw. */
 export interface StoreObserver {
   called(op: StoreOp, durationSeconds: number, failed: boolean): void;
   up(up: boolean, reason?: string): void;
-  /** The store began to refuse what quotas have to write, for this reason, or takes it again. */
+  /** The store began to refuse quota writes for `reason`, or accepts them again (undefined). */
   refusing?(reason: string | undefined): void;
-  /** A reservation failed because of what the customer's window holds. `reply`: only now and then for each customer. */
+  /**
+   * A reservation failed because the customer's stored window is damaged. `reply` is rate-limited: undefined if one was
+   * passed for this customer recently.
+   */
   damagedWindow?(customer: string, reply: string | undefined): void;
-  /** A record was read that another program wrote wrongly. `isReported`: only now and then for each record. */
+  /**
+   * A malformed record was read that another program wrote. `isReported` is rate-limited per record: true if the fault
+   * should be logged.
+   */
   damagedRecord?(damage: RecordDamage, isReported: boolean): void;
 }
 
 export interface RecordDamage {
   readonly kind: 'key' | 'customer';
-  /** Tells the record from others, and holds neither the key nor all of its hash. */
+  /** Identifies the record for operators. Contains neither the API key nor its whole hash. */
   readonly record: string;
   readonly fault: RecordFault;
-  /** Of the record, where it has usable ones. */
+  /** From the record, if valid there. */
   readonly keyId?: string;
   readonly customer?: string;
 }
 
-/** The store did not answer, or not in time, or not what it must. Never means "no such record". */
+/**
+ * Thrown when the store replied with an error or an unexpected value, too late or not at all. Never means "no such
+ * record".
+ */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }
 
-/** The record is there, and is not of the form in which it could be read. The store itself works. */
+/** Thrown for a record that exists but is malformed, so it cannot be read. The store itself works. */
 export class DamagedRecordError extends StoreUnavailableError {
   override readonly name = 'DamagedRecordError';
 }
 
-/** Why a record that the store does not have may exist all the same. */
+/** Why a record that is missing from the store may still have existed. */
 export type StoreDoubt = 'wiped' | 'empty' | 'evicted';
 
 const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
@@ -400,7 +430,7 @@ const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
   evicted: 'the store has evicted keys',
 };
 
-/** The store answered and has no such record, but that proves nothing. */
+/** Thrown when a record is missing from the store, but this does not prove that it never existed. */
 export class StoreDoubtError extends StoreUnavailableError {
   override readonly name = 'StoreDoubtError';
   readonly doubt: StoreDoubt;

@@ -1,4 +1,4 @@
-/** Finds out whether a gateway could use a store, without writing anything to it. */
+/** Checks whether a gateway could use a store, without writing anything to it. */
 import { constants } from 'node:fs';
 import { access, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -15,7 +15,7 @@ export interface StoreFinding {
 
 const SQLITE_HEADER = 'SQLite format 3\0';
 
-/** Never rejects. `clock`: which the clock of Redis is compared with. */
+/** Tries the store that `settings.url` names. Compares Redis' clock with `clock`. Never rejects. */
 export async function tryStore(settings: StoreSettings, clock: Clock = systemClock): Promise<readonly StoreFinding[]> {
   const address = parseStoreUrl(settings.url);
   switch (address.kind) {
@@ -28,7 +28,7 @@ export async function tryStore(settings: StoreSettings, clock: Clock = systemClo
   }
 }
 
-/** SQLite itself would create files beside the store, and may wait for a gateway that uses it. */
+/** Reads the file's header directly: SQLite would create files beside it and might block on a running gateway. */
 async function checkFile(file: string): Promise<StoreFinding> {
   try {
     await using handle = await open(file, constants.O_RDWR);
@@ -48,7 +48,7 @@ async function checkFolder(folder: string): Promise<StoreFinding> {
     return { outcome: 'ok', text: 'the file does not exist yet, and can be created' };
   } catch (error) {
     const parent = dirname(folder);
-    // A start creates missing folders.
+    // The gateway creates missing folders at startup.
     if (codeOf(error) === 'ENOENT' && parent !== folder) return await checkFolder(parent);
     return { outcome: 'error', text: `the file cannot be created: ${messageOf(error)}` };
   }

@@ -1,28 +1,31 @@
 /**
- * The hourly window: how units are counted, dropped and given back.
+ * The hourly window: how units are counted, dropped and refunded.
  *
  * A customer's window is a set of buckets of `bucketMs` each and a head that sums them up. Bucket `b` covers the store
  * times from `b * bucketMs` up to `(b + 1) * bucketMs`.
  *
- * Reserve counts its units in the bucket of `now + holdMs`: the last instant at which a request on this grant may reach
- * the upstream. The bucket is dropped one window after its own end. Whatever is granted from then on reaches the upstream
- * a whole window after everything the bucket counted, so no interval of `windowMs` sees more than the limit.
+ * `reserve` counts its units in the bucket of `now + holdMs`: the last instant at which a request on this grant may
+ * reach the upstream. The bucket is dropped one window after its own end. Units granted from then on reach the upstream
+ * at least one whole window after all units of the dropped bucket. So no interval of `windowMs` sees more than the
+ * limit.
  *
- *  1. Units that travel along as give-backs return to the buckets they were counted in.
- *  2. Expired buckets are dropped: at most `MAX_STEPS` indices are walked from the oldest one, and when that is not enough
- *     (a customer with long pauses) all buckets are counted anew.
- *  3. `granted` is what is needed, as far as it is free, and of `ahead` no more than an eighth of what is free after that.
- *     Far from the limit this saves calls; near it every request is decided alone.
- *  4. The answer says how long to wait until more is free: until the first drop after which `used < limit`.
+ *  1. Refunds (`giveBacks`) return their units to the buckets they were counted in.
+ *  2. Expired buckets are dropped: at most `MAX_STEPS` indices are visited, from the oldest one. If that is not enough
+ *     (a customer with long pauses), all buckets are recounted.
+ *  3. `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
+ *     `ahead`. Far from the limit this saves calls; near it every request is decided alone.
+ *  4. The result says how long to wait until more units are free: until the first drop after which `used < limit`.
  *
- * A refusal counts nothing; all it may write is the removal of what has expired.
+ * A refusal counts nothing. It writes at most the refunds and the removal of expired buckets.
  *
- * Charge counts units that were admitted while the store was away, so it asks for no limit. Each is counted in the bucket
- * of the last instant at which it may have reached the upstream, and not at all when that bucket has been dropped.
+ * `charge` counts units that were admitted while the store was unavailable, so it applies no limit. It counts each unit
+ * in the bucket of the last instant at which it may have reached the upstream, and ignores it if that bucket has been
+ * dropped.
  *
- * The store's clock may go back. Buckets up to a minute ahead are left as they are and drop that much later. Buckets
- * further ahead would lock the customer out, so they are folded into the latest bucket of the present, and the window
- * begins a new epoch: a give-back that names a folded bucket must not take units out of a later one of the same index.
+ * The store's clock may step back. Buckets up to a minute ahead stay unchanged and are dropped that much later. Buckets
+ * further ahead would lock the customer out, so they are folded into the latest bucket that can be written now, and the
+ * window begins a new epoch. Otherwise a refund for a folded bucket could take units out of a later bucket with the
+ * same index.
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
@@ -46,18 +49,18 @@ export interface WindowShape {
 export const HOURLY: WindowShape = { windowMs: WINDOW_MS, bucketMs: BUCKET_MS };
 
 export interface WindowHead {
-  /** Drawn when the window was created; a give-back must name it. */
+  /** Random id, drawn when the window is created or buckets are folded. A refund must name it. */
   readonly epoch: string;
   /** The sum of all buckets. */
   readonly used: number;
-  /** Index of the oldest bucket, 0 when it is not known. */
+  /** Index of the oldest bucket, 0 when unknown. */
   readonly oldest: number;
   /** No bucket has a higher index. */
   readonly newest: number;
   readonly holdEndMs: number;
 }
 
-/** One customer's window, as it is stored. The caller makes a reserve or refund atomic. */
+/** One customer's window as stored. The caller makes each operation atomic. */
 export interface WindowHash {
   head(): WindowHead | undefined;
   setHead(head: WindowHead): void;
@@ -76,7 +79,10 @@ export type WindowGrant = Omit<Grant, 'session'>;
 
 type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
 
-/** @throws RangeError when the request is one that no store may run. */
+/**
+ * Checks a reservation's numbers.
+ * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
+ */
 export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest, 'giveBacks'>): void {
   if (![need, ahead, limit, holdMs].every((value) => Number.isSafeInteger(value) && value >= 0)) {
     throw new RangeError('need, ahead, limit and holdMs must be integers of at least 0');
@@ -84,7 +90,10 @@ export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest,
   if (holdMs > MAX_HOLD_MS) throw new RangeError(`holdMs must be at most ${MAX_HOLD_MS}`);
 }
 
-/** @throws RangeError when these are no units that a store may count. */
+/**
+ * Checks the units of a report.
+ * @throws RangeError when an age is not finite, or units are not an integer of at least 0.
+ */
 export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
   if (!admitted.every(({ ageMs, units }) => Number.isFinite(ageMs) && Number.isSafeInteger(units) && units >= 0)) {
     throw new RangeError('ageMs must be finite, and units an integer of at least 0');
@@ -92,7 +101,7 @@ export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
 }
 
 /**
- * Checks and counts. `nowMs` is the store's time; `freshEpoch` is used if a window begins.
+ * Checks the limit and counts the granted units. `nowMs` is the store's time; `freshEpoch` names a new window or epoch.
  * @throws RangeError as {@link checkRequest}.
  */
 export function reserve(
@@ -131,7 +140,7 @@ export function reserve(
 }
 
 /**
- * Counts, whatever the limit. `used` is what is counted afterwards.
+ * Counts units regardless of the limit. `used` in the result includes them.
  * @throws RangeError as {@link checkAdmitted}.
  */
 export function charge(
@@ -155,7 +164,9 @@ export function charge(
   return { used: ledger.used };
 }
 
-/** Units that went back: at most what each bucket holds, nothing for another epoch or a bucket that is gone. */
+/**
+ * Refunds units and returns their number: at most what each bucket holds, none for another epoch or a dropped bucket.
+ */
 export function refund(hash: WindowHash, giveBacks: WindowRequest['giveBacks']): number {
   const stored = hash.head();
   if (!stored) return 0;
@@ -193,7 +204,7 @@ function takeBack(hash: WindowHash, ledger: Ledger, giveBacks: WindowRequest['gi
   return returned;
 }
 
-/** Whether anything about the head may have changed. */
+/** Drops expired buckets. Returns whether the head may have changed. */
 function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): boolean {
   const isTooFarAhead = ledger.newest > farthestBucket(shape, nowMs);
   if (isTooFarAhead) recount(hash, ledger, shape, nowMs, freshEpoch);
@@ -221,7 +232,7 @@ function dropOldest(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs:
   if (ledger.used > 0 && (ledger.oldest === 0 || steps >= MAX_STEPS)) recount(hash, ledger, shape, nowMs, freshEpoch);
 }
 
-/** The exact ledger from the buckets themselves; drops what has expired and folds what lies too far ahead. */
+/** Recomputes the head from the buckets. Drops expired buckets and folds those too far ahead. */
 function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): void {
   ledger.used = 0;
   ledger.oldest = 0;
@@ -254,7 +265,8 @@ function waitUntilMoreFree(
 ): number {
   if (head.used === 0 || limit === 0) return -1;
   let toDrop = head.used - limit + 1;
-  // Every bucket holds at least one unit, so the buckets are looked at only after the limit was lowered.
+  // Every bucket holds at least one unit. So all buckets are read only when `used` exceeds the limit: after the limit
+  // was lowered, or after a charge.
   if (toDrop <= 1 || toDrop <= (hash.units(head.oldest) ?? 0)) return dropTimeMs(head.oldest, shape) - nowMs;
   for (const [bucket, units] of hash.buckets().toSorted(([a], [b]) => a - b)) {
     toDrop -= units;
@@ -263,7 +275,7 @@ function waitUntilMoreFree(
   return -1;
 }
 
-/** Units of the buckets that have not been dropped. */
+/** Returns the units of all buckets that have not expired. */
 export function unitsCounted(
   buckets: Iterable<readonly [bucket: number, units: number]>,
   shape: WindowShape,
@@ -274,12 +286,12 @@ export function unitsCounted(
   return counted;
 }
 
-/** Store time at which a bucket's units are free again. */
+/** Returns the store time at which a bucket expires and its units are free again. */
 export function dropTimeMs(bucket: number, { windowMs, bucketMs }: WindowShape): number {
   return (bucket + 1) * bucketMs + windowMs;
 }
 
-/** No reservation made now can be counted later than in this bucket. */
+/** Returns the latest bucket in which a reservation made now can be counted. */
 function latestBucket({ bucketMs }: WindowShape, nowMs: number): number {
   return Math.floor((nowMs + MAX_HOLD_MS) / bucketMs);
 }

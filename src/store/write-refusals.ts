@@ -1,17 +1,17 @@
 import type { Clock } from '../clock.ts';
 
-/** A store at the edge of its memory takes some writes and refuses others: that is one refusal, not many. */
+/** A store near its memory limit accepts some writes and refuses others. Refusals within this time belong together. */
 const SETTLED_MS = 10_000;
 
 export interface WriteRefusalsOptions {
   readonly clock: Clock;
-  /** Called once when refusals begin, with the first one's reason, and once when they have ended. */
+  /** Called once when refusals begin, with the first one's reason, and once without a reason when they have ended. */
   readonly changed: (reason: string | undefined) => void;
 }
 
 /**
- * Whether a store that can be reached refuses what quotas have to write: it is full, or does not permit it. Refusals have
- * ended when something was written and nothing was refused for 10 s.
+ * Tracks whether a reachable store refuses quota writes, because it is full or does not permit them. Refusals have
+ * ended when a write succeeds and no write was refused for 10 s.
  */
 export class WriteRefusals {
   readonly #options: WriteRefusalsOptions;
