@@ -14,7 +14,7 @@ export function embeddedAudit(database: DatabaseSync, run: RunOperation): AuditS
      VALUES (:at, :actor, :from, :action, :customer, :key_id, :details)`,
   );
   const deleteUpTo = database.prepare('DELETE FROM audit WHERE id <= ?');
-  // A few at a time: more become old only while others are appended.
+  // Deletes at most 100 at a time: each append deletes more old entries than it adds.
   const deleteOld = database.prepare(
     'DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 100) AND at < ?',
   );
@@ -42,7 +42,7 @@ export function embeddedAudit(database: DatabaseSync, run: RunOperation): AuditS
   };
 }
 
-/** Before and after every time, as texts are compared. */
+/** The texts that sort before and after every timestamp. */
 const EARLIEST = '';
 const LATEST = '~';
 

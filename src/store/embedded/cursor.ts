@@ -1,10 +1,13 @@
-/** Where a page of a table ends: the last row's key, in URL-safe characters. */
+/** Cursors of table pages: the key of the page's last row, in URL-safe characters. */
 import { InvalidCursorError, type Page } from '../store.ts';
 
-/** Below every key. */
+/** Sorts before every key. */
 const START = '';
 
-/** The page that these rows, one more than `limit` where there are more, make up; what is no item is left out. */
+/**
+ * Returns the page of the first `limit` rows; one more row means that there is a next page. Leaves out rows for which
+ * `itemFrom` returns undefined.
+ */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
   limit: number,
@@ -17,7 +20,7 @@ export function pageOf<Row, Item>(
   return { items: given.flatMap((row) => itemFrom(row) ?? []), next };
 }
 
-/** The key after which the page begins. @throws InvalidCursorError when it is none that was given. */
+/** Returns the key after which the page begins. @throws InvalidCursorError when the cursor is malformed. */
 export function keyBefore(cursor: string | undefined): string {
   if (cursor === undefined) return START;
   const key = Buffer.from(cursor, 'base64url').toString();

@@ -1,10 +1,10 @@
-/** Opening the embedded store's file: one process, one schema. */
+/** Opens the embedded store's file, for one process at a time and with the current schema. */
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../store.ts';
 
-/** Each makes the schema of the next version out of the one before; the first begins with an empty file. */
+/** Each migrates the schema to the next version; the first starts with an empty file. */
 const MIGRATIONS = [
   `
   CREATE TABLE customer (
@@ -68,19 +68,20 @@ const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
 const SQLITE_READONLY = 8;
 const SQLITE_FULL = 13;
-/** How SQLite reports a write beyond a disk quota: an I/O error, with the kind in the second byte. */
+/** The code of a write beyond a disk quota: an I/O error, with its kind in the second byte. */
 const SQLITE_IOERR_WRITE = 10 | (3 << 8);
-/** Errors are refined in the bytes above. */
+/** Mask of the primary error code; the bytes above refine it. */
 const PRIMARY_CODE = 0xff;
-/** The file has the hashes of keys and the audit. SQLite gives its `-wal` and `-shm` the mode of the file. */
+/** The file contains key hashes and the audit log. SQLite gives its `-wal` and `-shm` files the same mode. */
 const OWNER_ONLY = 0o600;
 
 /**
- * Opens the file, makes it (and its folder) if there is none, and holds it alone until it is closed or the process ends.
+ * Opens the file, creating it and its folder if missing. Locks it until it is closed or the process ends.
  *
- * `synchronous = NORMAL` with a write-ahead log: a crash of the process loses nothing, a power cut may lose the last
+ * `synchronous = NORMAL` with a write-ahead log: a process crash loses nothing; a power failure may lose the last
  * moments.
- * @throws StoreUnavailableError when another process has the file, or it cannot be opened, or is not ours to read.
+ * @throws StoreUnavailableError when another process uses the file, it cannot be opened or read, or its schema version
+ * is unknown.
  */
 export function openDatabase(file: string): DatabaseSync {
   let database: DatabaseSync | undefined;
@@ -88,7 +89,7 @@ export function openDatabase(file: string): DatabaseSync {
     mkdirSync(dirname(file), { recursive: true });
     restrictToOwner(file);
     database = new DatabaseSync(file, { timeout: 0 });
-    // Counters in memory of two processes would drift apart unnoticed, so the lock is taken now and kept.
+    // Takes the lock now and keeps it: the in-memory counters of two processes would diverge unnoticed.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     inTransaction(database, migrate);
     return database;
@@ -112,19 +113,19 @@ export function inTransaction<T>(database: DatabaseSync, work: (database: Databa
   }
 }
 
-/** Whether the database can still be read, and only a write failed: the disk is full, or was made read-only. */
+/** Returns whether only a write failed, because the disk is full or read-only, and the database can still be read. */
 export function isWriteRefusal(error: unknown): boolean {
   const code = errorCodeOf(error) ?? 0;
   const primary = code & PRIMARY_CODE;
   return primary === SQLITE_FULL || primary === SQLITE_READONLY || code === SQLITE_IOERR_WRITE;
 }
 
-/** A write that changes nothing. */
+/** Writes to the file without changing its data. */
 export function rewriteHeader(database: DatabaseSync): void {
   database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
 }
 
-/** Rows that were changed since the file was opened. */
+/** Returns the number of rows changed since the file was opened. */
 export function totalChanges(database: DatabaseSync): number {
   return Number(database.prepare('SELECT total_changes() AS changes').get()?.changes);
 }
@@ -133,13 +134,16 @@ function errorCodeOf(error: unknown): number | undefined {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined;
 }
 
-/** Before SQLite opens it: a file that SQLite creates can be read by others at first. */
+/**
+ * Restricts access to the file's owner. Must run before SQLite opens the file: other users could read a file that
+ * SQLite creates until its mode is changed.
+ */
 function restrictToOwner(file: string): void {
   closeSync(openSync(file, 'a', OWNER_ONLY));
   try {
     chmodSync(file, OWNER_ONLY);
   } catch (error) {
-    // A file of another user that this process may write is that user's to protect.
+    // The file belongs to another user, who is responsible for its mode.
     if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) throw error;
   }
 }

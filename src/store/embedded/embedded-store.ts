@@ -1,9 +1,9 @@
 /**
  * The embedded store: SQLite in one file, for trying the gateway out and for a single small machine.
  *
- * Calls run in the gateway's own thread, about 60 µs for a write. They are promises like those of any other store, and
- * whatever SQLite throws (a full disk, a broken file) is a StoreUnavailableError. A store that can be read and not written,
- * because the disk is full, is up and refuses what quotas have to write.
+ * Calls run in the gateway's own thread; a write takes about 60 µs. They return promises like those of any other store,
+ * and every SQLite error (a full disk, a broken file) becomes a StoreUnavailableError. A store that can be read but not
+ * written, because the disk is full, counts as up but refusing quota writes.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
@@ -20,14 +20,14 @@ import { embeddedUsages, embeddedWindows } from './windows.ts';
 const EPOCH_BYTES = 6;
 
 export interface EmbeddedStoreOptions {
-  /** Created, with its folder, if there is none. */
+  /** Created with its folder if missing. */
   readonly file: string;
   /** Its wall time is the store's time. */
   readonly clock: Clock;
   readonly observer: StoreObserver;
 }
 
-/** @throws StoreUnavailableError as {@link openDatabase}; the message says what to do. */
+/** Opens the embedded store. @throws StoreUnavailableError as {@link openDatabase}; the message contains the remedy. */
 export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStoreOptions): Promise<Store> {
   const database = openDatabase(file);
   const listeners = new InvalidationListeners();
@@ -67,9 +67,9 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     audit: embeddedAudit(database, run),
     windows: embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
     usages: embeddedUsages({ database, run, clock }),
-    // Nobody else writes to the file, so what is changed here is all that changes.
+    // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, subscribe: listeners.subscribe },
-    // A write that an idle gateway makes, too: it finds out whether the disk is full, and whether it still is.
+    // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.
     announce: () =>
       run('announce', () => {
         rewriteHeader(database);
@@ -77,7 +77,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
         return 1;
       }),
     withdraw: () => run('withdraw', () => undefined),
-    // A lost file is a new store, which nobody takes for the old one.
+    // Nothing to accept: this store never suspects data loss. A lost file is simply a new store.
     initialise: () => run('initialise', () => undefined),
     isUp: () => up,
     status: () => ({

@@ -1,11 +1,11 @@
-/** When keys were last used, in SQLite. */
+/** Last uses of keys, in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyUseStore } from '../store.ts';
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
 
 export function embeddedKeyUses(database: DatabaseSync, run: RunOperation): KeyUseStore {
-  // A use that is told after its key was deleted leaves nothing behind.
+  // Inserts nothing if the key was deleted before its use was recorded.
   const note = database.prepare(
     `INSERT INTO key_use (key_id, used_at_ms) SELECT id, :usedAtMs FROM api_key WHERE id = :keyId
      ON CONFLICT (key_id) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE excluded.used_at_ms > used_at_ms`,

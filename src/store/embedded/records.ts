@@ -35,10 +35,10 @@ type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
 type CustomerRow = Required<CustomerFields> & { readonly id: string };
 
-/** Rows of an inspection that are in memory at once. */
+/** Rows that an inspection holds in memory at once. */
 const PAGE = 1000;
 
-/** `changed` is told of every change in the turn in which it is made. */
+/** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
   database: DatabaseSync,
   run: RunOperation,
@@ -81,7 +81,7 @@ export function embeddedRecords(
   const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
   const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
 
-  /** Writes these fields of the key and tells of it; the record as it is afterwards. */
+  /** Writes these fields of the key and reports the change. Returns the resulting record. */
   const changeKey = (row: KeyRow, fields: KeyFields): KeyRecord | undefined => {
     const { id } = row;
     const { name, expires_at, revoked_at, replaced_by } = { ...row, ...fields };
@@ -196,7 +196,8 @@ export function embeddedRecords(
 
     listCustomerKeys: async (customer, cursor, limit) => {
       const position = cursor === undefined ? undefined : positionIn(cursor);
-      // A cursor of the other kind is for a list that has grown since, or never was short.
+      // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed
+      // again from its start.
       const after = keyBefore(position === undefined ? cursor : undefined);
       return run('list_customer_keys', () => {
         const rows = selectKeysOf.all(customer, after, mostSorted(limit) + 1) as KeyRow[];
@@ -246,7 +247,7 @@ export function embeddedRecords(
         changed({ kind: 'key', sha256: row.sha256 });
       }),
 
-    // Its keys and indexes are one table, which only this program writes.
+    // Nothing to repair: keys and their indexes are one table, which only this program writes.
     reindex: () =>
       run('reindex', () => ({
         keys: Number(countKeys.get()?.keys),
@@ -284,7 +285,7 @@ export function embeddedRecords(
   };
 }
 
-/** All rows, by the id after which each page begins. */
+/** Yields all rows in pages. `read` receives the id after which its page begins. */
 async function* pages<Row extends { readonly id: string }>(
   read: (after: string) => Promise<readonly Row[]>,
 ): AsyncGenerator<readonly Row[]> {

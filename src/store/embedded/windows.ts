@@ -1,4 +1,4 @@
-/** The hourly windows in SQLite: the pure arithmetic over two tables, one transaction a call. */
+/** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../clock.ts';
 import type { GiveBack, UsageReader, WindowStore } from '../store.ts';
@@ -16,11 +16,13 @@ import {
 import { inTransaction } from './database.ts';
 import type { RunOperation } from './operation.ts';
 
-/** Nothing here can lose a reply, so there is one session as long as the store is open. */
+/** No reply can be lost here, so one session lasts as long as the store is open. */
 const SESSION = 1;
-/** For each window that begins, so many idle ones may be removed: the tables shrink as fast as they grow, in small bites. */
+/**
+ * At most this many idle windows are removed per new window: the tables shrink as fast as they grow, in small steps.
+ */
 const REMOVALS_PER_NEW_WINDOW = 2;
-/** A window is idle once its newest bucket was dropped this long ago for certain, whatever the clock did meanwhile. */
+/** How long after its newest bucket expired a window counts as idle, to allow for clock steps. */
 const IDLE_MARGIN_MS = 120_000;
 
 export interface EmbeddedWindowsOptions {
@@ -28,7 +30,7 @@ export interface EmbeddedWindowsOptions {
   readonly run: RunOperation;
   /** Its wall time is the store's time. */
   readonly clock: Clock;
-  /** A new random name for a window; no white space. */
+  /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
 }
 
@@ -89,7 +91,7 @@ function ofThisSession(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
   return giveBacks.filter(({ session }) => session === SESSION);
 }
 
-/** One customer's window as the arithmetic wants it. Valid inside a transaction. */
+/** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */
 function sqliteHashes(database: DatabaseSync): (customer: string) => WindowHash {
   const selectHead = database.prepare(
     'SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ?',
