@@ -1,5 +1,5 @@
--- Says that an instance runs. KEYS[1] the sorted set of instances; ARGV[1] the instance, ARGV[2] for how long that holds,
--- in milliseconds. Returns the number of instances that said so within that time.
+-- Announces an instance. KEYS[1] the sorted set of instances; ARGV[1] the instance, ARGV[2] how long an announcement
+-- counts, in milliseconds. Returns the number of instances announced within that time.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

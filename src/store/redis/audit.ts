@@ -1,4 +1,4 @@
-/** The audit log: one stream, whose ids are the entries' ids and begin with the store's time in ms. */
+/** The audit log: one stream. The stream's ids are the entries' ids, and begin with the store's time in ms. */
 import {
   AUDIT_ENTRIES,
   AUDIT_FIELDS,
@@ -16,11 +16,11 @@ const ID_PARTS = 2n ** 64n;
 
 export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditStore {
   const name = auditName(keyPrefix);
-  /** Of the entry appended last, by the store's clock: a gateway's clock that is wrong must not drop entries. */
+  /** Store time of the last appended entry. The gateway's clock is not used: a wrong clock must not delete entries. */
   let appendedAtMs: number | undefined;
   let trimsByAge = false;
 
-  /** XADD trims by age or by number, so the two take turns. */
+  /** Returns the trim option of the next XADD. XADD trims by age or by number, so the two alternate. */
   function nextBound(): ['MINID' | 'MAXLEN', '~', number] {
     trimsByAge = !trimsByAge && appendedAtMs !== undefined;
     if (!trimsByAge || appendedAtMs === undefined) return ['MAXLEN', '~', AUDIT_ENTRIES];
@@ -64,7 +64,7 @@ function fieldsFrom(values: readonly string[]): AuditFields {
 function checkedId(cursor: string): string {
   const parts = ENTRY_ID.exec(cursor)?.slice(1);
   const isEntryId = parts?.every((part) => BigInt(part) < ID_PARTS) && parts.some((part) => BigInt(part) > 0n);
-  // Nothing is below 0-0, and Redis refuses to look there.
+  // 0-0 is rejected: no entry is below it, and Redis refuses it as an exclusive bound.
   if (!isEntryId) throw new InvalidCursorError();
   return cursor;
 }

@@ -1,5 +1,5 @@
--- Changes an index entry that is what it was when it was read. KEYS[1] the string; ARGV[1] what it was, ARGV[2] what it
--- is to be (empty: deleted). Returns 1 if it was changed, else 0.
+-- Changes an index entry if it has the expected value. KEYS[1] the string; ARGV[1] the expected value, ARGV[2] the new
+-- value (empty: delete the entry). Returns 1 if it was changed, else 0.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

@@ -1,40 +1,48 @@
 /**
- * What the parts of the store speak to: one connection, or in a cluster one to each master, with each command sent to the
- * one that holds its name.
+ * The interface through which the store's parts send commands to Redis: one connection, or in a cluster one to each
+ * master. In a cluster, each command is sent to the master that holds its Redis key (called name here).
  */
 import type { StoreOp } from '../store.ts';
 import type { RedisClient } from './client.ts';
 
 export interface WalkPlan {
-  /** In the order in which they must be walked: a name that moves meanwhile goes from an earlier one to a later one. */
+  /**
+   * In the order in which they must be scanned: a name that moves during the scan moves from an earlier server to a
+   * later one.
+   */
   readonly servers: readonly RedisChannel[];
-  /** Another one when other servers hold the names, or names move elsewhere: then a walk must begin again. */
+  /** Changes when other servers hold the names, or names are moved: then a scan must start again. */
   readonly layout: string;
 }
 
 export interface RedisChannel {
-  /** For defining commands before the first call, and for calls on a channel that `run` did not ask for. */
+  /** For defining commands before the first call, and for calls outside `run` and `attempt`. */
   readonly client: RedisClient;
-  /** Names what every server of the channel was connected by; undefined while one is missing. Changes with each loss. */
+  /**
+   * Identifies the present connections to all servers of the channel; undefined while one is missing. Changes with each
+   * loss.
+   */
   readonly sessions: string | undefined;
-  /** Every server, or the one that holds this name, can be called now. */
+  /** Returns whether calls are possible now: to every server, or to the one that holds `name`. */
   isUsable(name?: string): boolean;
-  /** A number that changes whenever the connection that carries this name's commands is lost or is another one. */
+  /** Returns a number that changes whenever the connection for this name is lost or replaced. */
   sessionOf(name: string): number;
   /**
-   * Runs one operation and tells the observer. What cannot be sent is refused at once.
-   * @throws StoreUnavailableError for whatever `operation` rejects with.
+   * Runs one operation and reports it to the observer. Rejects at once what cannot be sent.
+   * @throws StoreUnavailableError when `operation` rejects.
    */
   run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T>;
   /**
-   * The same without telling the observer. Rejects with StoreUnavailableError when it cannot be sent, and else with what
-   * `operation` rejects with.
+   * Like `run`, but does not report to the observer. Rejects with StoreUnavailableError when the operation cannot be
+   * sent, else with the error of `operation`.
    */
   attempt<T>(operation: (redis: RedisClient) => Promise<T>): Promise<T>;
-  /** For what must be asked of each server: in a cluster one channel to each master. */
+  /** For commands that every server must run: in a cluster one channel to each master. */
   readonly servers: readonly RedisChannel[];
-  /** How every name can be found, as the servers themselves have it now. Rejects with StoreUnavailableError. */
+  /**
+   * Resolves to a plan for scanning all names, from the servers' own present view. Rejects with StoreUnavailableError.
+   */
   planWalk(op: StoreOp): Promise<WalkPlan>;
-  /** Whether what a server loses is not known to the others. */
+  /** Whether there are several servers, each of which can lose data unnoticed by the others. */
   readonly isCluster: boolean;
 }

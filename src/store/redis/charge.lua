@@ -1,8 +1,8 @@
 
--- Charge: counts units that were admitted without asking, whatever the limit, each in the bucket of its own time.
+-- Charge: counts units admitted without a reservation, regardless of the limit, each in the bucket of its own time.
 --
 -- ARGV     window.lua's, then for each entry: age ms, units
--- Returns  used
+-- Returns  the units counted afterwards
 dropExpired()
 for i = 4, #ARGV, 2 do
   local bucket = math.min(math.floor((now - ARGV[i]) / bucketMs), latest)

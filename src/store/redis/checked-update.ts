@@ -1,4 +1,4 @@
-/** Changes a record only while it is as it was when it was checked: otherwise reads and checks it again. */
+/** Changes a record only if it has not changed since it was checked; otherwise reads and checks it again. */
 import { readFileSync } from 'node:fs';
 import type { Fields } from '../record-fields.ts';
 import { StoreUnavailableError, type UpdateCheck } from '../store.ts';
@@ -6,7 +6,7 @@ import type { RedisClient } from './client.ts';
 import { named } from './replies.ts';
 
 const UPDATE_LUA = readFileSync(new URL('./update-record.lua', import.meta.url), 'utf8');
-/** After each, another program has changed the record between reading and writing it. */
+/** An attempt fails when another program changes the record between the read and the write. */
 const MOST_ATTEMPTS = 20;
 
 interface UpdateCommands {
@@ -20,22 +20,22 @@ interface UpdateCommands {
 export interface RecordUpdate<Name extends string, Current, Result> {
   /** The fields that are read for the check, and must not change until the record is written. */
   readonly checked: readonly Name[];
-  /** Undefined: there is no such record. */
+  /** Returns undefined when there is no such record. */
   readonly currentFrom: (fields: Fields<Name>) => Current | undefined;
   readonly check: UpdateCheck<Current>;
   readonly changes: Fields<string>;
-  /** `recordFrom` gets the values of these fields, as they are afterwards. */
+  /** `recordFrom` receives the resulting values of these fields. */
   readonly returned: readonly string[];
   readonly recordFrom: (values: unknown) => Result | undefined;
 }
 
-/** The record as it is afterwards, undefined when there is none, or the error that the check returned. */
+/** Resolves to the resulting record, undefined when there is none, or to the error that the check returned. */
 export type UpdateRecord = <Name extends string, Current, Result>(
   name: string,
   update: RecordUpdate<Name, Current, Result>,
 ) => Promise<Result | Error | undefined>;
 
-/** Called before the first command is sent. */
+/** Returns the update function. Must be called before the first command is sent, because it defines a command. */
 export function checkedUpdates(client: RedisClient): UpdateRecord {
   client.defineCommand('tollgateUpdateRecord', { numberOfKeys: 1, lua: UPDATE_LUA });
   const redis = client as RedisClient & UpdateCommands;

@@ -1,4 +1,4 @@
-/** The client of a connection: ioredis with fewer writes, and several commands at once. */
+/** The Redis client of a connection: ioredis with fewer socket writes, and with batches of commands. */
 import { Redis, type RedisOptions } from 'ioredis';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
@@ -6,7 +6,7 @@ export type Command = readonly [name: string, ...args: (string | number)[]];
 
 export type BatchReply = readonly [error: Error | null, reply: unknown];
 
-/** Replies are of the form that they have had from the start. */
+/** Without `replyMapping`: replies keep the default (RESP2) form. */
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 export class RedisClient extends Redis {
@@ -14,7 +14,7 @@ export class RedisClient extends Redis {
     super(options);
   }
 
-  /** What is asked within one turn of the event loop leaves in one write, at its end: writes are what a call costs most. */
+  /** Sends the commands of one event-loop turn in a single write at its end: writes are the largest cost of a call. */
   override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
     const { stream } = this;
     if (stream?.writableCorked === 0) {
@@ -24,7 +24,9 @@ export class RedisClient extends Redis {
     return super.sendCommand(...args);
   }
 
-  /** Sends the commands together, in their order. What each was answered; rejects when nothing was. */
+  /**
+   * Sends the commands together, in order. Resolves to the error or reply of each; rejects when there are no replies.
+   */
   async batch(commands: readonly Command[]): Promise<readonly BatchReply[]> {
     if (commands.length === 0) return [];
     const replies = await this.pipeline(commands.map((command) => [...command])).exec();

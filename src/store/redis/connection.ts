@@ -1,14 +1,14 @@
 /**
- * One connection to Redis that fails fast and heals by itself.
+ * One connection to Redis that fails fast and recovers by itself.
  *
- * The options turn off everything that makes ioredis wait or repeat. Without them an outage becomes hanging requests, and
- * a command whose reply was lost is sent again and counts twice. Only the handshake reconnects, for ever.
+ * The options turn off everything that makes ioredis wait or retry. Otherwise requests would hang during an outage, and
+ * a command whose reply was lost would be sent again and counted twice. Only connecting is retried, without limit.
  *
- * The connection is usable while it is ready and its last call was answered. After a call that was not answered in time,
- * a PING finds out when Redis answers again; until then further calls are refused at once, so that a silent store makes
- * one request wait and not every one.
+ * The connection is usable while it is ready and its last call got a reply. After a call without a timely reply, PINGs
+ * detect when Redis replies again. Until then further calls are refused at once, so that a silent store delays one
+ * request and not every one.
  *
- * A connection that carries nothing may be dead without either end knowing. So an idle one is sent a PING now and then.
+ * A connection without traffic may be dead unnoticed by both ends. So a PING is sent at a regular interval.
  */
 import { once } from 'node:events';
 import { ReplyError } from 'ioredis';
@@ -23,37 +23,40 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
 const PROBE_INTERVAL_MS = 200;
 const HEARTBEAT_MS = 5000;
-/** How long closing waits for replies that are still due. */
+/** How long closing waits for outstanding replies. */
 const CLOSE_MS = 500;
-/** What a member of a cluster answers when another one is to be asked: nothing has run. */
+/** Replies with which a cluster member refers to another one, or asks for a retry: the command has not run. */
 const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
-/** How Redis repeats what it was sent with a command that it does not have: with AUTH, the password. */
+/** Redis repeats the arguments of a command that it does not know: for AUTH, the password. */
 const REPEATED_ARGUMENTS = /,? with args beginning with.*/is;
-/** Replacing shorter ones would mangle every message. */
+/** Shorter secrets are not masked, because that would mangle every message. */
 const SHORTEST_SECRET = 4;
-/** What Redis before 7 puts before the refusal of a command within a script. */
+/** The prefix that Redis before 7 puts before the error of a command within a script. */
 const SCRIPT_PLACE = /^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?(?=[A-Z]+ )/;
 
 export interface RedisConnectionOptions {
-  /** Which server, and how it lets us in. */
+  /** The server, its TLS options and the credentials. */
   readonly server: ClientOptions;
   /** Shown in Redis' CLIENT LIST. */
   readonly name: string;
-  /** Calls that take longer reject, and so do those after them; without it they end with the connection. */
+  /**
+   * Calls that take longer reject, and so do later ones until Redis replies. Without it, calls end only with the
+   * connection.
+   */
   readonly commandTimeoutMs?: number;
-  /** A connection that leaves a call unanswered for so long is given up. */
+  /** A connection on which a call gets no reply for this long is closed. */
   readonly socketTimeoutMs: number;
-  /** How often it is made sure that Redis still answers on this connection. Default 5 s. */
+  /** Interval of the PINGs that check the connection. Default 5 s. */
   readonly heartbeatMs?: number;
   readonly clock: Clock;
   readonly observer: StoreObserver;
   /** Called whenever `usable` may have changed, and with the reason whenever something failed. */
   readonly onChange: (failure?: string) => void;
-  /** Called when the server turns out to take no writes: another one is the master by now. */
+  /** Called when the server refuses writes as a replica: another server is the master by now. */
   readonly onReadOnly?: () => void;
-  /** A replica will do, too. Default: no. */
+  /** Accepts a replica, too. Default: false. */
   readonly anyRole?: boolean;
-  /** A number that no connection was given before. Default: those of this connection alone. */
+  /** Returns a number that no connection has had. Default: unique only within this connection. */
   readonly newSession?: () => number;
 }
 
@@ -67,7 +70,7 @@ export class RedisConnection implements RedisChannel {
   readonly #secrets: readonly string[];
   #session: number;
   #attempts = 0;
-  /** In the database that the URL names. */
+  /** The database of the URL is selected, and the server's role is checked. */
   #selected = false;
   #selecting: Promise<void> | undefined;
   #unanswered = false;
@@ -91,12 +94,12 @@ export class RedisConnection implements RedisChannel {
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // Without a number ioredis would give up for good once the last of the sentinels has been asked.
+      // Must return a number: otherwise ioredis stops for good once the last sentinel has failed.
       sentinelRetryStrategy: retryDelayMs,
-      // Not by the count of ioredis, which starts anew with a server that lets us in and is then of no use.
+      // Not the count of ioredis, which restarts at a server that accepts the connection but then proves unusable.
       retryStrategy: () => retryDelayMs(++this.#attempts),
       connectionName: options.name,
-      // Who subscribes does something else first on each new connection.
+      // InvalidationPush subscribes: it must send CLIENT ID first on each new connection.
       autoResubscribe: false,
       disableClientInfo: true,
     });
@@ -146,15 +149,15 @@ export class RedisConnection implements RedisChannel {
     return this.connected && !this.#unanswered;
   }
 
-  /** Connects; settles with the first attempt, whatever came of it. */
+  /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   async open(): Promise<void> {
     const connecting = this.#redis.connect().catch(() => undefined);
-    // While no sentinel knows a master, connecting goes on for ever.
+    // While no sentinel knows a master, ioredis tries without end. The first error ends the wait here.
     await (this.#options.server.sentinels === undefined ? connecting : Promise.race([connecting, this.#noSentinel()]));
     await this.#selecting;
   }
 
-  /** What cannot be sent is refused at once and is no call. */
+  /** Runs an operation and reports it to the observer. What cannot be sent is refused at once and not reported. */
   async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
     const { clock, observer } = this.#options;
     this.#refuseUnlessUsable();
@@ -171,8 +174,8 @@ export class RedisConnection implements RedisChannel {
   }
 
   /**
-   * Part of an operation that is observed elsewhere. Rejects with StoreUnavailableError when it cannot be sent, and else
-   * with what `work` rejects with.
+   * Runs part of an operation that is reported elsewhere. Rejects with StoreUnavailableError when it cannot be sent,
+   * else with the error of `work`.
    */
   async attempt<T>(work: (redis: RedisClient) => Promise<T>): Promise<T> {
     this.#refuseUnlessUsable();
@@ -186,19 +189,19 @@ export class RedisConnection implements RedisChannel {
     }
   }
 
-  /** Connects anew, perhaps to another server. */
+  /** Closes the connection and connects again, perhaps to another server. */
   reconnect(reason: string): void {
     if (this.connected) this.#giveUp(reason);
   }
 
-  /** Closes the connection after the replies that are still due, or after {@link CLOSE_MS}. Calls reject from now on. */
+  /** Closes the connection after the outstanding replies, or after {@link CLOSE_MS}. Later calls reject. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#probe);
     clearInterval(this.#heartbeat);
     if (this.usable) await this.#quit();
     this.#redis.disconnect();
-    // ioredis only ends its side of the socket and then waits for a server that may hang.
+    // ioredis only closes its side of the socket, and then waits for a server that may hang.
     this.#redis.stream?.destroy();
   }
 
@@ -220,7 +223,7 @@ export class RedisConnection implements RedisChannel {
     if (session !== this.#session) return;
     if (fault !== undefined) {
       this.#lossReason = fault;
-      // Said at once: whoever opened the connection asks why before the socket has closed.
+      // Reported at once: the caller of `open` needs the reason before the socket has closed.
       this.#options.onChange(fault);
       this.#giveUp(fault);
       return;
@@ -231,7 +234,10 @@ export class RedisConnection implements RedisChannel {
     this.#answered();
   }
 
-  /** ioredis goes on in database 0 when another one is refused: good keys would be unknown there. */
+  /**
+   * Selects the database and returns the error, if any. ioredis would continue in database 0, where valid keys are
+   * unknown.
+   */
   async #selectDatabase(): Promise<string | undefined> {
     try {
       if (this.#database !== 0) await this.#redis.select(this.#database);
@@ -242,7 +248,10 @@ export class RedisConnection implements RedisChannel {
     }
   }
 
-  /** A replica answers reads with what the master may have changed since. Where INFO is forbidden, nobody can tell. */
+  /**
+   * Returns an error if the server is a replica, whose data may be stale. Where INFO is forbidden, the role is not
+   * checked.
+   */
   async #roleFault(): Promise<string | undefined> {
     if (this.#options.anyRole) return undefined;
     const info = await this.#redis.info('replication').catch(() => '');
@@ -306,8 +315,9 @@ export class RedisConnection implements RedisChannel {
   }
 
   /**
-   * The reply, or an error once it is late. A connection on which a reply is missing for `socketTimeoutMs` is given up.
-   * The timeouts of ioredis would fire in a process that was busy for so long, with the reply unread in its socket.
+   * Resolves to the reply, or rejects after `commandTimeoutMs`. Closes the connection when a reply is missing for
+   * `socketTimeoutMs`. The timeouts of ioredis are not used: they would fire in a process that was busy for that long,
+   * with the reply unread in its socket.
    */
   #inTime<T>(reply: Promise<T>): Promise<T> {
     const { commandTimeoutMs, socketTimeoutMs } = this.#options;
@@ -326,7 +336,10 @@ export class RedisConnection implements RedisChannel {
     });
   }
 
-  /** ioredis waits for ever for a server that accepts the connection and then says nothing. */
+  /**
+   * Closes the connection if there is no handshake: ioredis would wait forever for a server that accepts the connection
+   * and then stays silent.
+   */
   #expectHandshake(): void {
     const { session } = this;
     systemScheduler.deadline(Math.max(CONNECT_TIMEOUT_MS, this.#options.socketTimeoutMs), () => {
@@ -334,7 +347,7 @@ export class RedisConnection implements RedisChannel {
     });
   }
 
-  /** Not by `disconnect()`: that waits for the other side to close as well. */
+  /** Destroys the socket. `disconnect()` would wait for the other side to close as well. */
   #giveUp(reason: string): void {
     if (!this.#closed) this.#redis.stream.destroy(new Error(reason));
   }
@@ -345,13 +358,13 @@ export class RedisConnection implements RedisChannel {
       await this.#inTime(this.#redis.ping());
       this.#answered();
     } catch (error) {
-      // A connection that is gone says so itself.
+      // A lost connection is reported by its `close` event.
       if (this.connected) this.#notAnswered(describe(error));
     }
   }
 }
 
-/** Exponential, and spread out so that many gateways do not come back in step. */
+/** Returns an exponential delay with jitter, so that many gateways do not reconnect in step. */
 function retryDelayMs(attempt: number): number {
   const ceilingMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt);
   return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
@@ -372,8 +385,8 @@ export function describe(error: unknown): string {
 }
 
 /**
- * Removes from an error what was sent to Redis: digests of keys and a password of AUTH must not reach a log. ioredis hangs
- * the arguments of a command on its error, and Redis may repeat them in its reply.
+ * Removes the data sent to Redis from an error: key digests and the password of AUTH must not reach a log. ioredis
+ * attaches a command's arguments to its error, and Redis may repeat them in its reply.
  */
 export function withoutArguments(error: unknown, secrets: readonly string[] = []): void {
   if (!(error instanceof Error)) return;

@@ -1,6 +1,6 @@
 /**
- * Reports records that other programs wrote wrongly, when they are met. All of them are counted; the log gets each one
- * once a minute, and no more than {@link MOST_REPORTED} in a minute, however many are wrong.
+ * Reports malformed records, written by other programs, when they are read. All of them are counted. Each fault is
+ * logged once a minute, and at most {@link MOST_REPORTED} faults a minute in all.
  */
 import type { Clock } from '../../clock.ts';
 import { isCustomerId } from '../../customer-id.ts';
@@ -28,7 +28,7 @@ export interface DamagedRecordsOptions {
 
 export class DamagedRecords {
   readonly #options: DamagedRecordsOptions;
-  /** In the minute that ends at `#endsAtMs`. */
+  /** Faults logged in the minute that ends at `#endsAtMs`. */
   readonly #reported = new Set<string>();
   #endsAtMs = Number.NEGATIVE_INFINITY;
 
@@ -36,7 +36,7 @@ export class DamagedRecords {
     this.#options = options;
   }
 
-  /** To be called with what was read of a key's record. */
+  /** Must be called with the fields that were read of a key's record. Reports their faults. */
   seeKey(sha256: string, fields: EnforcedKeyFields): void {
     const faults = enforcedKeyFaults(fields);
     if (faults.length === 0) return;
@@ -49,7 +49,7 @@ export class DamagedRecords {
     });
   }
 
-  /** To be called with what was read of a customer's record. */
+  /** Must be called with the fields that were read of a customer's record. Reports their faults. */
   seeCustomer(id: string, fields: EnforcedCustomerFields): void {
     const faults = enforcedCustomerFaults(fields);
     if (faults.length === 0) return;
@@ -57,7 +57,7 @@ export class DamagedRecords {
     this.#report(faults, { kind: 'customer', record, customer: id });
   }
 
-  /** The record of this name, of a key or a customer, is no hash. */
+  /** Reports that the key or customer record of this name is not a hash. */
   seeWrongType(name: string): void {
     const { keyPrefix } = this.#options;
     const sha256 = KEY_RECORDS.parse(keyPrefix, name);

@@ -1,5 +1,5 @@
--- Deletes a customer that has no keys any more. KEYS[1] its record, KEYS[2] its window, KEYS[3] the set of its keys.
--- Returns 1, or 0 when there is a key.
+-- Deletes a customer without keys. KEYS[1] its record, KEYS[2] its window, KEYS[3] the set of its keys.
+-- Returns 1, or 0 when the customer has a key.
 if redis.call('SCARD', KEYS[3]) > 0 then
   return 0
 end

@@ -1,10 +1,11 @@
 /**
- * Deleting keys and customers for good.
+ * Permanent deletion of keys and customers.
  *
- * A key's record, its entry by id and its customer's records lie in different slots of a cluster, so no script may delete
- * them together. The key's record goes first: what a crash leaves behind are entries that lead nowhere. A customer's
- * record goes last, and only when its set of keys is empty: until then the deletion can be repeated, and a key that was
- * created meanwhile goes too. A key whose record is written later is taken back by `createKey`: see records.ts.
+ * A key's record, its index entry by id and its customer's records are in different slots of a cluster, so no script
+ * can delete them together. The key's record goes first, so a crash leaves only index entries without a record. A
+ * customer's record goes last, and only when its set of keys is empty. Until then the deletion can be repeated, and
+ * also deletes keys created meanwhile. If a key's record is written even later, `createKey` itself deletes it: see
+ * records.ts.
  */
 import { readFileSync } from 'node:fs';
 import type { KeyRecord, StoreOp } from '../store.ts';
@@ -29,7 +30,7 @@ interface DeletionCommands {
   tollgateDeleteCustomer(record: string, window: string, keys: string): Promise<unknown>;
 }
 
-/** Built before the first command is sent on the connection. */
+/** Must be built before the first command is sent on the connection, because it defines commands. */
 export class Deletion {
   readonly #connection: RedisChannel;
   readonly #redis: RedisClient & DeletionCommands;
@@ -50,16 +51,18 @@ export class Deletion {
     await this.#deleteKeys(op, await this.#index.read(op, [keyId]));
   }
 
-  /** As {@link discardKey}, also when no index leads to the key. */
+  /** Like {@link discardKey}, but also works when no index entry points to the key. */
   async deleteKey(op: StoreOp, sha256: string, record: KeyRecord): Promise<void> {
     await this.#deleteKeys(op, [{ id: record.id, sha256, record }]);
   }
 
-  /** The number of keys that went with it; undefined when there was nothing under the customer's name. */
+  /**
+   * Deletes a customer and its keys. Resolves to the number of deleted keys; undefined when the customer has no record.
+   */
   async deleteCustomer(customer: string): Promise<number | undefined> {
     const op = 'delete_customer';
     const record = customerRecordName(this.#prefix, customer);
-    // Not by its plan: a record that is none can be neither read nor created, and this is the way out.
+    // Does not require a plan: a record without one can be neither read nor created, only deleted.
     if ((await this.#connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
     let deletedKeys = 0;
     let deleted: unknown = 0;
@@ -96,7 +99,10 @@ export class Deletion {
     return deleted;
   }
 
-  /** Those of which there is a record, unless it is another's by now. The number of those that are gone. */
+  /**
+   * Deletes the keys that have a record, unless the record has another id or customer by now. Resolves to the number
+   * deleted.
+   */
   async #deleteKeys(op: StoreOp, entries: readonly IndexedKey[]): Promise<number> {
     const keys = entries.flatMap(({ sha256 = '', record }) => (record === undefined ? [] : [{ sha256, ...record }]));
     if (keys.length === 0) return 0;

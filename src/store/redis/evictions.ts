@@ -1,9 +1,9 @@
 /**
- * Whether Redis evicted keys for want of memory. Under a policy such as `allkeys-lru` records may be among them, so that a
- * record that is missing proves nothing any more.
+ * Detects whether Redis evicted keys for lack of memory. Under a policy such as `allkeys-lru` these may include
+ * records, so a missing record no longer proves that it never existed.
  *
- * Redis counts evictions from its start and says nothing else of them. What an operator accepted with `store init` is kept
- * in `<prefix>:installed:evictions`, by the server's run id, so that gateways that start later know of it too.
+ * Redis only reports a count of evictions since its start. The counts that an operator accepted with `store init` are
+ * stored in `<prefix>:installed:evictions`, by the server's run id, so that gateways that start later know them too.
  */
 import { ReplyError } from 'ioredis';
 import type { RedisChannel } from './channel.ts';
@@ -28,7 +28,7 @@ export class Evictions {
   readonly #options: EvictionsOptions;
   readonly #looking: SessionTask;
   #happened = false;
-  /** A server evicts any key when its memory is full. */
+  /** Whether a server's policy evicts any key when its memory is full. */
   #mayHappen = false;
 
   constructor(options: EvictionsOptions) {
@@ -41,12 +41,12 @@ export class Evictions {
     });
   }
 
-  /** As of the last look. */
+  /** Whether there were evictions that no operator accepted, as of the last check. */
   get happened(): boolean {
     return this.#happened;
   }
 
-  /** Looks again, but only where an eviction since the last look is possible. */
+  /** Checks again, but only if an eviction since the last check is possible. Resolves to {@link happened}. */
   async happenedBeforeNow(): Promise<boolean> {
     if (!this.#happened && this.#mayHappen) {
       this.#looking.redo();
@@ -59,7 +59,7 @@ export class Evictions {
     this.#looking.redo();
   }
 
-  /** To be called whenever the connection may have changed. */
+  /** Must be called whenever the connection may have changed. */
   tend(): void {
     this.#looking.tend();
   }
@@ -68,7 +68,7 @@ export class Evictions {
     return this.#looking.settled();
   }
 
-  /** What was evicted so far is no reason for doubt any more. */
+  /** Accepts the evictions so far: they no longer cast doubt on missing records. */
   async accept(): Promise<void> {
     const { connection, keyPrefix } = this.#options;
     const counted = await this.#count();
@@ -87,7 +87,7 @@ export class Evictions {
     const { connection, keyPrefix } = this.#options;
     const counted = await this.#count();
     this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
-    // Under these only keys that expire are evicted: windows, no records.
+    // The `volatile-*` policies evict only keys that expire: windows, but no records.
     const perhapsRecords = counted.filter(({ policy, evicted }) => !policy.startsWith('volatile-') && evicted > 0);
     const accepted =
       perhapsRecords.length === 0
@@ -96,7 +96,7 @@ export class Evictions {
     this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted[runId] ?? 0)));
   }
 
-  /** Of each server that lets itself be asked. */
+  /** Reads the counts of each server. A server that refuses INFO counts as one without evictions. */
   async #count(): Promise<readonly Counted[]> {
     const { servers } = this.#options.connection;
     const infos = await Promise.all(
@@ -123,7 +123,7 @@ export class Evictions {
   }
 }
 
-/** Where INFO is forbidden, nobody can tell. */
+/** Where INFO is forbidden, evictions cannot be detected. */
 function emptyIfRefused(error: unknown): string {
   if (error instanceof ReplyError) return '';
   throw error;

@@ -1,12 +1,12 @@
 /**
- * The hourly window in Redis, as a limiter of rate-limiter-flexible whose script is ours.
+ * The hourly window in Redis: a limiter of rate-limiter-flexible with Tollgate's own script.
  *
- * The library's own script counts fixed windows and lets refused calls consume; reserve.lua does neither. What is
- * overridden are the four methods through which `consume()` and `get()` reach the store, so the library's limits, blocks
- * and delays take no part. A grant smaller than the need is an expected outcome: it resolves.
+ * The library's script counts fixed windows and lets refused calls consume; reserve.lua does neither. This class
+ * overrides the four methods through which `consume()` and `get()` reach the store, so the library's limits, blocks and
+ * delays do not apply. A grant smaller than the need is an expected outcome, so the call resolves.
  *
- * The library registers its script on the client under one fixed name, so a client carries one instance, and instances
- * are built before the first command is sent.
+ * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
+ * is built before the first command is sent.
  */
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { AdmittedUnits, GiveBack, Grant, ReserveRequest, WindowStore } from '../store.ts';
@@ -37,13 +37,13 @@ interface ConsumeOptions {
 }
 
 export interface HourlyWindowOptions {
-  /** Has no command timeout: a grant that arrives late must still arrive, so that it can be given back. */
+  /** Has no command timeout: even a late grant must arrive, so that it can be refunded. */
   readonly connection: RedisChannel;
   readonly keyPrefix: string;
-  /** A new random name for a window; no white space. */
+  /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
   readonly faults?: ReservationFaults;
-  /** Default: the hour. Another one is for tests that cannot wait so long. */
+  /** Default: one hour. Other shapes are for tests that cannot wait that long. */
   readonly shape?: WindowShape;
 }
 
@@ -105,7 +105,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     }));
   }
 
-  /** Called by `consume()` in the turn of the call, so the session is the one that the command is sent on. */
+  /** Called synchronously by `consume()`, so the session is the one on which the command is sent. */
   async _upsert(
     key: string,
     _points: number,
@@ -119,7 +119,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
   }
 
-  /** `get()` reads by a reservation of nothing; its options carry one, for the limit. */
+  /** `get()` reads the window by reserving nothing. Its options contain a reservation only for the limit. */
   _get(key: string, { reservation }: ConsumeOptions): Promise<Grant> {
     return this._upsert(key, 0, 0, false, { reservation: { ...reservation, need: 0, ahead: 0 } });
   }
@@ -138,14 +138,17 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     resolve(this._getRateLimiterRes(key, points, grant));
   }
 
-  /** After a reconnect nobody knows whether an earlier give-back ran, and one that ran twice would admit too many. */
+  /**
+   * Keeps the refunds of the current session. After a reconnect, an earlier refund may already have run, and running it
+   * twice would admit too many requests.
+   */
   #ofThisSession(key: string, giveBacks: readonly GiveBack[]): readonly GiveBack[] {
     const current = this.#connection.sessionOf(key);
     return giveBacks.filter(({ session }) => session === current);
   }
 }
 
-/** The library's result, and the whole grant with it. */
+/** The library's result with the whole grant. */
 export class GrantRes extends RateLimiterRes {
   readonly grant: Grant;
 

@@ -1,6 +1,6 @@
 /**
- * Reads every record of keys and customers as it is, with what the indexes say of it. Each step is short, and nothing is
- * remembered beyond it but the ids of keys without an entry, up to {@link MOST_OWNERS}.
+ * Reads every key and customer record as stored, and compares the keys with their indexes. Each step is short. Between
+ * steps the inspection keeps only the ids of keys without an index entry, up to {@link MOST_OWNERS}.
  */
 import { hash } from 'node:crypto';
 import { isCustomerId } from '../../customer-id.ts';
@@ -37,7 +37,7 @@ import { deletedOf, scanAll } from './name-scan.ts';
 import { isEmpty, named, pieces, pipelined } from './replies.ts';
 
 const OP = 'inspect';
-/** Some ten megabytes. */
+/** They take some ten megabytes. */
 const MOST_OWNERS = 100_000;
 
 /** A key that can be looked up in the indexes. */
@@ -51,7 +51,7 @@ export class Inspection {
   readonly #connection: RedisChannel;
   readonly #index: KeyIndex;
   readonly #prefix: string;
-  /** Hashes of keys without an entry by id, by their ids. */
+  /** Hashes of the keys without an index entry by id, by key id. */
   readonly #owners = new Map<string, string>();
 
   constructor(connection: RedisChannel, index: KeyIndex, keyPrefix: string) {
@@ -115,7 +115,7 @@ export class Inspection {
     return faults;
   }
 
-  /** The first key without an entry that was found with this id. */
+  /** Returns the first key found with this id and without an index entry. */
   #ownerOf(id: string, sha256: string): string {
     const owner = this.#owners.get(id);
     if (owner === undefined && this.#owners.size < MOST_OWNERS) this.#owners.set(id, sha256);
@@ -141,7 +141,7 @@ export class Inspection {
     return unbracedName(customerRecordName(this.#prefix, isCustomerId(id) ? id : '<customer>'));
   }
 
-  /** Whether these customers have anything under the names of their records. */
+  /** Returns whether each customer's record name exists in Redis, whatever its type. */
   async #existing(ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
     const distinct = [...new Set(ids)];
     const replies = await this.#ask(distinct.map((id) => ['exists', customerRecordName(this.#prefix, id)]));
@@ -157,7 +157,7 @@ export class Inspection {
   }
 }
 
-/** Those of the fields that people read which hold what the hash was made of. */
+/** Returns the fields for people that contain the API key itself: their SHA-256 is the record's. */
 function fieldsWithKey(sha256: string, fields: KeyFields): readonly string[] {
   return (['id', 'name', 'prefix'] as const).filter((field) => hash('sha256', fields[field] ?? '') === sha256);
 }

@@ -1,5 +1,6 @@
 /**
- * What the mark of the installation says about the store's data. Pure: installed.ts reads and writes the mark.
+ * Derives the state of the store's data from the installation mark. Does no I/O: installed.ts reads and writes the
+ * mark.
  *
  * The mark is a Redis string. In a cluster there is one for each part of the slots, because a master may lose its data
  * while the others keep theirs. A gateway remembers the id that it read first.
@@ -12,9 +13,9 @@
  * | `init-…` | An operator accepts the data as it is. |
  * | another id | The data was lost: another gateway started on the emptied store. Never overwritten. |
  *
- * A store without any record proves nothing, because a gateway that starts after a loss finds it like that. Its id proves
- * little either: what fills the store may be a restore, which writes its own id last. So that id may be replaced by
- * another one, unless data may have been lost in between.
+ * A store without any record proves nothing, because a gateway that starts after a loss finds it empty as well. The id
+ * read from an empty store proves little: a restore may be filling the store, and it writes its own id last. So another
+ * id may replace that id, unless data may have been lost in between.
  */
 const LOST_PREFIX = 'lost-';
 const INIT_PREFIX = 'init-';
@@ -24,7 +25,7 @@ export interface Mark {
   readonly id: string | null;
 }
 
-/** `unknown`: whether there is a record is still being found out. */
+/** `unknown`: the search for a record has not finished. */
 export type DataState = 'unknown' | 'empty' | 'wiped' | 'whole';
 
 export function initId(random: string): string {
@@ -34,7 +35,7 @@ export function initId(random: string): string {
 export class InstallationMark {
   #remembered: string | undefined;
   #records: 'unknown' | 'none' | 'some' = 'unknown';
-  /** The remembered id was seen in a store without records. */
+  /** The remembered id was read from a store without records. */
   #isReplaceable = false;
   /** Names of marks that do not hold the remembered id. */
   readonly #lost = new Set<string>();
@@ -45,7 +46,7 @@ export class InstallationMark {
     return this.#records === 'none' ? 'empty' : 'unknown';
   }
 
-  /** No mark was there yet. */
+  /** No id has been read from a mark yet. */
   get isNew(): boolean {
     return this.#remembered === undefined;
   }
@@ -54,7 +55,10 @@ export class InstallationMark {
     return this.#records === 'some';
   }
 
-  /** Takes what a mark holds. Returns what must be written to it, unless another gateway was faster (SET NX). */
+  /**
+   * Updates the state from a mark that was read. Returns the value that must be written to the mark with SET NX, so
+   * that another gateway's write wins; undefined when nothing must be written.
+   */
   see({ name, id }: Mark): string | undefined {
     if (id === null) {
       if (this.#remembered === undefined) return undefined;
@@ -79,19 +83,19 @@ export class InstallationMark {
     return undefined;
   }
 
-  /** There is a record. */
+  /** Notes that there is a record. */
   sawRecord(): void {
     this.#records = 'some';
   }
 
-  /** All names were looked through, and none is a record's. */
+  /** Notes that a scan of all Redis keys found no record. */
   sawNoRecord(): void {
     if (this.#records === 'some') return;
     this.#records = 'none';
     this.#isReplaceable = true;
   }
 
-  /** Data may have been lost unseen: everything was deleted, or a connection was lost. */
+  /** Notes that data may have been lost unnoticed: everything was deleted, or a connection was lost. */
   disturbed(): void {
     this.#isReplaceable = false;
     if (this.#remembered === undefined || this.#records === 'none') this.#records = 'unknown';
@@ -99,7 +103,7 @@ export class InstallationMark {
 
   #lose(name: string): void {
     this.#lost.add(name);
-    // A restore brings records: when the mark is back, they must be looked for again.
+    // A restore brings records, so the search for them must be repeated when the mark is back.
     if (this.#records === 'none') this.#records = 'unknown';
   }
 

@@ -1,12 +1,12 @@
 /**
- * Whether what the store does not know can be taken not to exist. That is in doubt when the store lost its data or holds
- * no record at all (see installation-mark.ts), and when Redis evicted keys (see evictions.ts).
+ * Decides whether a record that is missing from the store can be taken not to exist. That is in doubt when the store
+ * lost its data or holds no record at all (see installation-mark.ts), and when Redis evicted keys (see evictions.ts).
  *
- * `<prefix>:installed` holds the mark of the installation; in a cluster each part of the slots has one more, and a read
- * of a record takes the mark of its part along.
+ * `<prefix>:installed` holds the installation mark, a random id. In a cluster each part of the slots has one more mark;
+ * a read of a record also reads the mark of its part.
  *
- * Each read of a record brings the mark along, Redis pushes its changes, and each new connection asks for it. So there
- * is no timer.
+ * No timer is needed: each read of a record also reads the mark, Redis pushes changes of the mark, and each new
+ * connection reads it.
  */
 import { setTimeout } from 'node:timers/promises';
 import { StoreDoubtError } from '../store.ts';
@@ -20,19 +20,19 @@ import { SessionTask } from './session-task.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const SCAN_COUNT = '1000';
-/** A gateway that starts on an empty cluster has written every mark after this time. */
+/** Within this time, a gateway that starts on an empty cluster writes every mark. */
 const START_MS = 200;
 
 export interface InstalledOptions {
   /** The connection on which records are read. */
   readonly connection: RedisChannel;
   readonly keyPrefix: string;
-  /** A new random id. */
+  /** Returns a new random id. */
   readonly newId: () => string;
   readonly warn: (message: string) => void;
-  /** Redis did not let us ask or write. */
+  /** Called when marks or evictions cannot be read, or a mark cannot be written. */
   readonly onFailure: (error: unknown) => void;
-  /** No mark is written. */
+  /** Writes no mark. */
   readonly readOnly: boolean;
 }
 
@@ -41,10 +41,10 @@ export class Installed {
   readonly #mark = new InstallationMark();
   readonly #evictions: Evictions;
   readonly #establishing: SessionTask;
-  /** This gateway began to write the id, and perhaps did not finish. */
+  /** Whether this gateway wrote the id of a new installation. Perhaps not every mark holds the id yet. */
   #isFirst = false;
   #state: DataState = 'unknown';
-  /** Marks to which `lost-…` is being written. */
+  /** Names of the marks to which `lost-…` is being written. */
   readonly #marking = new Set<string>();
 
   constructor(options: InstalledOptions) {
@@ -55,7 +55,7 @@ export class Installed {
       session: () => connection.sessions,
       work: () =>
         this.#establish().catch((error: unknown) => {
-          // What was found out before it failed may be of another time than what will be.
+          // State from before the failure may be outdated by the time of the retry.
           this.#mark.disturbed();
           throw error;
         }),
@@ -68,7 +68,7 @@ export class Installed {
     return this.#state === 'wiped';
   }
 
-  /** No record was found, or it could not be found out whether there is one. */
+  /** No record is known: none was found, or the search has not succeeded yet. */
   get empty(): boolean {
     const { state } = this.#mark;
     return state === 'empty' || state === 'unknown';
@@ -79,40 +79,40 @@ export class Installed {
     return this.#evictions.happened;
   }
 
-  /** Which mark would be lost together with this name. */
+  /** Returns the name of the mark that would be lost together with the Redis key `name`. */
   markNear(name: string): string {
     const { connection, keyPrefix } = this.#options;
     const tag = connection.isCluster ? PART_TAGS[partOf(slotOf(name))] : undefined;
     return tag === undefined ? installedName(keyPrefix) : installedPartName(keyPrefix, tag);
   }
 
-  /** Takes what a mark holds now. */
+  /** Updates the state from a mark that was just read. */
   see(mark: Mark): void {
     this.#seeAll([mark]);
     if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.redo();
   }
 
-  /** A record was read or written: the store is not empty. */
+  /** Notes that a record was read or written, so the store is not empty. */
   sawRecord(): void {
     if (this.#mark.hasRecord) return;
     this.#mark.sawRecord();
     this.#told();
   }
 
-  /** A record of this name was written or deleted. */
+  /** Handles a pushed change: the record of this name was written or deleted. */
   recordChanged(name: string): void {
     if (this.#mark.hasRecord) return;
     this.#options.connection.client.exists(name).then(
       (count) => count > 0 && this.sawRecord(),
-      // The next read that finds a record says the same.
+      // Ignored, because the next read that finds a record has the same effect.
       () => undefined,
     );
   }
 
   /**
-   * To be called where nothing was found, after the mark was seen.
-   * @throws StoreDoubtError when that does not prove that nothing exists. A store without records is believed in what it
-   *   says of anything but keys: that is for operators, who see what state it is in.
+   * Must be called when no record was found, after `see` received the mark.
+   * @throws StoreDoubtError when that does not prove that the record never existed. A store without records is doubted
+   * only for keys: other reads mainly serve operators, who see the store's state.
    */
   async requireProof(what: 'key' | 'other'): Promise<void> {
     const { state } = this.#mark;
@@ -121,7 +121,7 @@ export class Installed {
     if (await this.#evictions.happenedBeforeNow()) throw new StoreDoubtError('evicted');
   }
 
-  /** Declares that the store is meant as it is. */
+  /** Accepts the store's present data as intended. */
   async initialise(): Promise<void> {
     const { connection, newId } = this.#options;
     const id = initId(newId());
@@ -130,39 +130,40 @@ export class Installed {
       connection.client,
       this.#names.map((name) => ['set', name, id]),
     );
-    // Read back: what was asked before and is answered along with this still has the id of before.
+    // Reads the marks back, because replies to earlier reads may still bring the old id. Those arrive before this
+    // reply.
     this.#seeAll(await this.#ask());
   }
 
-  /** To be called whenever the connection may have changed. */
+  /** Must be called whenever the connection may have changed. */
   tend(): void {
     this.#establishing.tend();
     this.#evictions.tend();
   }
 
-  /** Resolves once what the marks say and whether Redis evicted is known, or could not be asked for. */
+  /** Resolves once the marks and evictions are known, or could not be read. */
   async settled(): Promise<void> {
     await Promise.all([this.#establishing.settled(), this.#evictions.settled()]);
   }
 
-  /** A mark may have changed. */
+  /** Reads the marks and evictions again, because a mark may have changed. */
   lookAgain(): void {
     this.#establishing.redo();
     this.#evictions.lookAgain();
   }
 
-  /** To be called now and then: nothing else tells of evictions. */
+  /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
   lookForEvictions(): void {
     this.#evictions.lookAgain();
   }
 
-  /** Data may have been lost unseen. */
+  /** Reads the marks again, because data may have been lost unnoticed. */
   disturbed(): void {
     this.#mark.disturbed();
     this.#establishing.redo();
   }
 
-  /** Asks on another connection, for the proof of what was read there. */
+  /** Reads the marks on another connection, to verify what was read there. */
   async lookOn(redis: RedisClient): Promise<void> {
     this.#seeAll(await this.#ask(redis));
   }
@@ -172,7 +173,7 @@ export class Installed {
     this.#evictions.close();
   }
 
-  /** The first is the one that counts. */
+  /** The names of all marks. The first is the main mark. */
   get #names(): readonly string[] {
     const { connection, keyPrefix } = this.#options;
     const parts = connection.isCluster ? PART_TAGS.map((tag) => installedPartName(keyPrefix, tag)) : [];
@@ -180,7 +181,7 @@ export class Installed {
   }
 
   #seeAll(marks: readonly Mark[]): void {
-    // What is there first: it says what the missing ones have held.
+    // Existing marks first: they tell which id the missing ones held.
     for (const mark of marks.toSorted((a, b) => Number(a.id === null) - Number(b.id === null))) {
       const toWrite = this.#mark.see(mark);
       if (toWrite !== undefined) void this.#markLost(mark.name, toWrite);
@@ -200,12 +201,13 @@ export class Installed {
   async #establish(): Promise<void> {
     let marks = await this.#ask();
     if (this.#mark.isNew && !this.#isFirst && marks.some(isMissing) && !marks.every(isMissing)) {
-      // Another gateway that starts just now may be writing them.
+      // Another gateway that is starting may be writing the missing marks.
       await setTimeout(START_MS);
       marks = await this.#ask();
     }
     if (this.#mark.isNew && marks.some(isMissing) && !this.#options.readOnly) {
-      // A Redis that takes no writes may have records all the same. The next read that misses the mark tries again.
+      // Failure is not fatal: a Redis that refuses writes may still hold records. The next read that finds the mark
+      // missing retries.
       await this.#writeMissing(marks).catch(this.#options.onFailure);
       marks = await this.#ask();
     }
@@ -219,7 +221,7 @@ export class Installed {
     this.#isFirst = false;
   }
 
-  /** Writes a new id when no mark is there, and the id to the parts when none of theirs is. */
+  /** Writes a new id when there is no mark at all, and the id to the marks of the parts when none of them exists. */
   async #writeMissing([main, ...parts]: readonly Mark[]): Promise<void> {
     const { connection, newId } = this.#options;
     if (main === undefined) throw new UnexpectedReplyError('GET');
@@ -228,7 +230,7 @@ export class Installed {
       this.#isFirst = true;
     }
     const missing = parts.filter(isMissing);
-    // Some that are missing where others are there have been lost.
+    // If only some parts lack their mark, those marks were lost, unless this gateway is still writing them.
     const id = this.#isFirst || !hasParts ? await connection.client.get(main.name) : null;
     if (id !== null && missing.length > 0) {
       await allOf(
@@ -238,7 +240,7 @@ export class Installed {
     }
   }
 
-  /** Whether there is any record under the prefix. Looks through all names of the server, until one is found. */
+  /** Returns whether there is any record under the prefix. Scans all Redis keys until one is found. */
   async #findRecord(): Promise<boolean> {
     const { connection, keyPrefix } = this.#options;
     for (const { client } of connection.servers) {
@@ -254,12 +256,12 @@ export class Installed {
     return false;
   }
 
-  /** So that gateways that start from now on know of the loss. */
+  /** Writes `lost-…` to a mark, so that gateways that start later know of the loss. */
   async #markLost(name: string, id: string): Promise<void> {
     const { connection, onFailure, readOnly } = this.#options;
     if (readOnly || this.#marking.has(name)) return;
     this.#marking.add(name);
-    // After a failure the next read that finds the mark missing tries again.
+    // After a failure, the next read that finds the mark missing retries.
     await connection.client.set(name, id, 'NX').catch(onFailure);
     this.#marking.delete(name);
   }
@@ -271,11 +273,11 @@ export class Installed {
     );
   }
 
-  /** Logs each change between states that matter to callers. */
+  /** Logs each change between states that affect responses. */
   #told(): void {
     const before = this.#state;
     const { state } = this.#mark;
-    // Until it is known again, what was said last holds.
+    // While the state is unknown, the last known state remains in effect.
     if (state === before || state === 'unknown') return;
     this.#state = state;
     const { keyPrefix, warn } = this.#options;
@@ -294,7 +296,7 @@ export class Installed {
   }
 }
 
-/** The replies, or the first error. */
+/** Resolves to the replies, or rejects with the first error. */
 async function allOf(redis: RedisClient, commands: readonly Command[]): Promise<readonly unknown[]> {
   const replies = await redis.batch(commands);
   for (const [error] of replies) if (error !== null) throw error;

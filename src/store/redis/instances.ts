@@ -1,4 +1,4 @@
-/** The instances that share a store: each says now and then that it runs, and is counted for an hour. */
+/** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
 import { readFileSync } from 'node:fs';
 import type { RedisChannel } from './channel.ts';
 import type { RedisClient } from './client.ts';
@@ -13,8 +13,8 @@ interface InstanceCommands {
 }
 
 /**
- * How an instance announces itself; resolves to the number of instances. Made before the first command is sent on the
- * connection.
+ * Returns a function that announces an instance and resolves to the number of instances. Must be called before the
+ * first command is sent on the connection, because it defines a command.
  */
 export function redisInstances(connection: RedisChannel, keyPrefix: string): (instance: string) => Promise<number> {
   connection.client.defineCommand('tollgateAnnounce', { numberOfKeys: 1, lua: ANNOUNCE_LUA });
@@ -27,7 +27,10 @@ export function redisInstances(connection: RedisChannel, keyPrefix: string): (in
     });
 }
 
-/** How an instance takes its announcement away. On the same connection, so that it follows an announcement under way. */
+/**
+ * Returns a function that deletes an instance's announcement. It uses the connection of the announcements, so that the
+ * deletion follows an announcement in flight.
+ */
 export function redisWithdrawal(connection: RedisChannel, keyPrefix: string): (instance: string) => Promise<void> {
   return (instance) =>
     connection.run('withdraw', async (redis) => {

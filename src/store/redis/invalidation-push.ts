@@ -1,13 +1,14 @@
 /**
- * The push of changes: Redis tells the subscriber connection the name of every key record, customer record and mark of
- * the installation (installed.ts) that any program writes or deletes.
+ * The push of changes. Redis sends the subscriber connection the name of every key record, customer record and
+ * installation mark (installed.ts) that any program writes or deletes.
  *
- * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, made-up keys too, and once
- * its table is full it reports good records as changed to make room. The prefixes leave out what changes with every
- * request: the windows.
+ * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, including those of
+ * made-up API keys. Once its table is full, it reports unchanged records as changed to make room. The prefixes exclude
+ * the windows, which change with every request.
  *
- * Both connections must last: tracking ends with the records connection, the pushes with the subscriber's. Changes made
- * meanwhile are unknown, so losing either, and tracking again, counts as an invalidation of everything.
+ * Both connections must last: tracking ends with the records connection, the pushes end with the subscriber connection.
+ * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
+ * everything.
  */
 import { InvalidationListeners } from '../invalidation-listeners.ts';
 import type { Invalidations } from '../store.ts';
@@ -19,18 +20,18 @@ import { UnexpectedReplyError } from './unexpected-reply.ts';
 const CHANNEL = '__redis__:invalidate';
 
 export interface InvalidationPushOptions {
-  /** Tracks; the pushes go to the other one. */
+  /** The connection that enables tracking. The pushes go to `subscriber`. */
   readonly records: RedisConnection;
-  /** Carries nothing but the pushes. */
+  /** Carries only the pushes. */
   readonly subscriber: RedisConnection;
   readonly keyPrefix: string;
-  /** A mark of the installation may have changed. */
+  /** Called when an installation mark may have changed. */
   readonly onInstalled: () => void;
-  /** This record was written or deleted. */
+  /** Called when the record of this name was written or deleted. */
   readonly onRecord: (name: string) => void;
-  /** Everything was deleted, or may have been meanwhile. */
+  /** Called when everything was deleted, or may have been while there were no pushes. */
   readonly onDisturbed: () => void;
-  /** Redis refused to push. */
+  /** Called when enabling the pushes fails. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -66,12 +67,12 @@ export class InvalidationPush implements Invalidations {
     return this.#listeners.subscribe;
   }
 
-  /** To be called whenever one of the connections may have changed. */
+  /** Must be called whenever one of the connections may have changed. */
   tend(): void {
     this.#arming.tend();
   }
 
-  /** Resolves once the push is armed or was refused. */
+  /** Resolves once the pushes are enabled, or enabling them failed. */
   settled(): Promise<void> {
     return this.#arming.settled();
   }
@@ -83,7 +84,7 @@ export class InvalidationPush implements Invalidations {
   async #arm(): Promise<void> {
     const { records, subscriber, keyPrefix } = this.#options;
     const { session } = subscriber;
-    // The id must be asked for before the subscription: a subscriber may ask for nothing.
+    // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.
     if (this.#subscriberId?.session !== session) {
       const clientId: unknown = await subscriber.client.client('ID');
       if (typeof clientId !== 'number') throw new UnexpectedReplyError('CLIENT ID');

@@ -1,11 +1,11 @@
 /**
- * The two indexes of keys: by id, and by customer. Both may lag behind the keys' records: other programs write records
- * without them, and a crash may leave an entry that leads nowhere. So an entry counts only when the record that it leads
- * to says the same.
+ * The two indexes of keys: by id, and by customer. Both may lag behind the key records: other programs write records
+ * without index entries, and a crash may leave an entry without a record. So an entry counts only when the record that
+ * it points to matches it.
  *
- * An entry that leads nowhere may belong to a key that is being created at this very moment: its entries come first. So
- * whoever takes one away looks for the record once more afterwards and puts the entry back if the key has come; and
- * createKey writes its entries again after the record. Whichever of the two is later sees the other.
+ * An entry without a record may belong to a key that is being created at this moment, because its entries are written
+ * first. So code that deletes such an entry reads the record again afterwards, and restores the entry if the record now
+ * exists. createKey in turn writes its entries again after the record. Whichever runs later sees the other's write.
  */
 import { readFileSync } from 'node:fs';
 import { KEY_FIELDS, type KeyFields, keyRecordFrom } from '../record-fields.ts';
@@ -27,13 +27,13 @@ interface EntryCommands {
 
 export interface IndexedKey {
   readonly id: string;
-  /** What the entry by id holds. */
+  /** The value of the index entry by id. */
   readonly sha256?: string;
-  /** Of this id. */
+  /** The record that the entry points to, if it has this id. */
   readonly record?: KeyRecord;
 }
 
-/** Built before the first command is sent on the connection. */
+/** Must be built before the first command is sent on the connection, because it defines a command. */
 export class KeyIndex {
   readonly #connection: RedisChannel;
   readonly #redis: RedisClient & EntryCommands;
@@ -46,12 +46,12 @@ export class KeyIndex {
     this.#prefix = keyPrefix;
   }
 
-  /** The records of these names, in their order; undefined for what is no key. */
+  /** Reads the records with these hashes, in their order; undefined where there is no valid key record. */
   async readRecords(op: StoreOp, sha256s: readonly string[]): Promise<readonly (KeyRecord | undefined)[]> {
     return (await this.readFields(op, sha256s)).map((fields) => fields && keyRecordFrom(fields));
   }
 
-  /** The fields of these records, in their order; undefined for what is no hash. */
+  /** Reads the fields of these records, in their order; undefined where the Redis key is not a hash. */
   async readFields(op: StoreOp, sha256s: readonly string[]): Promise<readonly (KeyFields | undefined)[]> {
     const found: (KeyFields | undefined)[] = [];
     for (const piece of pieces(sha256s)) {
@@ -66,7 +66,7 @@ export class KeyIndex {
     return found;
   }
 
-  /** Where the entries of these ids lead, in their order. */
+  /** Reads the index entries of these ids and the records that they point to, in the order of `ids`. */
   async read(op: StoreOp, ids: readonly string[]): Promise<readonly IndexedKey[]> {
     const sha256s: unknown[] = [];
     for (const piece of pieces(ids)) {
@@ -80,13 +80,18 @@ export class KeyIndex {
     return this.#withRecords(op, entries);
   }
 
-  /** Lets the entry of an id lead to another record. False when it has been changed meanwhile. */
+  /**
+   * Points the entry of an id to another record; an empty `to` deletes it. Resolves to false when the entry has changed
+   * meanwhile.
+   */
   async redirect(op: StoreOp, id: string, from: string, to: string): Promise<boolean> {
     const name = keyIdName(this.#prefix, id);
     return (await this.#connection.run(op, () => this.#redis.tollgateChangeEntry(name, from, to))) === 1;
   }
 
-  /** Takes away the entries of ids that lead to no record. The number of those that are gone. */
+  /**
+   * Deletes the entries of ids without a matching record. Resolves to the number of entries deleted and not restored.
+   */
   async dropIds(op: StoreOp, entries: readonly IndexedKey[]): Promise<number> {
     const dropped: IndexedKey[] = [];
     for (const { id, sha256 } of entries) {
@@ -99,7 +104,10 @@ export class KeyIndex {
     return dropped.length - returned.length;
   }
 
-  /** Takes ids out of a customer's set that lead to no key of it. The number of those that are gone. */
+  /**
+   * Removes ids from a customer's set that belong to no key of this customer. Resolves to the number of ids removed and
+   * not restored.
+   */
   async dropFromCustomer(op: StoreOp, customer: string, ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
     const name = customerKeysName(this.#prefix, customer);
@@ -111,7 +119,7 @@ export class KeyIndex {
     return ids.length - returned.length;
   }
 
-  /** The ids in a customer's set, in pieces; some perhaps twice. */
+  /** Yields the ids in a customer's set in batches; some ids may appear twice. */
   async *idsOf(op: StoreOp, customer: string): AsyncGenerator<string[]> {
     const name = customerKeysName(this.#prefix, customer);
     let cursor = '0';
@@ -122,7 +130,7 @@ export class KeyIndex {
     } while (cursor !== '0');
   }
 
-  /** At most `limit` of the ids in a customer's set. @throws InvalidCursorError */
+  /** Reads a page of at most `limit` ids in a customer's set. @throws InvalidCursorError */
   pageOfIds(op: StoreOp, customer: string, cursor: string | undefined, limit: number): Promise<NamePage> {
     return scanSetPage(this.#connection, op, customerKeysName(this.#prefix, customer), cursor, limit);
   }

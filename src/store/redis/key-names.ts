@@ -1,6 +1,6 @@
 /**
- * The name of every Redis key. Braces mark what a cluster hashes, so that all keys of one customer share a slot.
- * The key and customer hashes are public: other programs write them too.
+ * The name of every Redis key. In a cluster only the part in braces is hashed, so all Redis keys named after a customer
+ * share a slot. The hashes of API keys and customers are a public format: other programs write them too.
  */
 
 /** Hash: the record of the API key with this SHA-256 (lower-case hex). */
@@ -9,12 +9,12 @@ export const keyRecordName = (prefix: string, sha256: string): string => `${pref
 /** Hash: the customer's record. */
 export const customerRecordName = (prefix: string, customer: string): string => `${prefix}:customer:{${customer}}`;
 
-/** What programs that overlook the braces write in place of {@link customerRecordName}. */
+/** Hash: the name that other programs write when they omit the braces of {@link customerRecordName}. */
 export const unbracedCustomerName = (prefix: string, customer: string): string => `${prefix}:customer:${customer}`;
 
 /**
- * For logs and reports: enough of a name to find the record by. All of the hash would let readers of a log try out keys that
- * they can guess. What is no hash may be the key itself, written there by mistake.
+ * Returns enough of a record's name to find it, for logs and reports. The full hash would let readers of a log verify
+ * guessed API keys. Text that is not a hash may be the API key itself, written there by mistake.
  */
 export function shownKeyRecordName(prefix: string, sha256: string): string {
   return `${keyRecordName(prefix, sha256.slice(0, isSha256(sha256) ? 12 : 4))}…`;
@@ -29,56 +29,56 @@ export const customerKeysName = (prefix: string, customer: string): string => `$
 /** Hash: the customer's hourly window. */
 export const windowName = (prefix: string, customer: string): string => `${prefix}:window:{${customer}}`;
 
-/** Sorted set: the instances that said that they run, by the store's time of it in milliseconds. */
+/** Sorted set: the instances, by the store time of their last announcement in milliseconds. */
 export const instancesName = (prefix: string): string => `${prefix}:instances`;
 
 /** Sorted set: the ids of keys, by the time of their last use in milliseconds. */
 export const keyUsesName = (prefix: string): string => `${prefix}:key-uses`;
 
-/** Stream: what was changed through the admin API. */
+/** Stream: the audit log. */
 export const auditName = (prefix: string): string => `${prefix}:audit`;
 
 /** String: the random id of this installation. */
 export const installedName = (prefix: string): string => `${prefix}:installed`;
 
-/** String: the same id once more, in the part of a cluster's slots that the tag hashes to. */
+/** String: a copy of that id, in the part of a cluster's slots that the tag hashes to. */
 export const installedPartName = (prefix: string, tag: string): string => `${installedName(prefix)}:{${tag}}`;
 
 /** Hash: how many evictions `store init` accepted, by the run id of the server. */
 export const acceptedEvictionsName = (prefix: string): string => `${installedName(prefix)}:evictions`;
 
-/** Nothing: the name on which permissions are checked. */
+/** The Redis key on which permissions are checked. Exists at most during the check. */
 export const permissionCheckName = (prefix: string): string => `${prefix}:permission-check`;
 
-/** For SCAN MATCH: every name that begins so; the beginning is taken letter by letter. */
+/** Returns the SCAN MATCH pattern for every name that starts with `beginning`, taken literally. */
 export const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
 
-/** For SCAN MATCH: every name under the prefix. */
+/** Returns the SCAN MATCH pattern for every name under the prefix. */
 export const everyName = (prefix: string): string => everyNameFrom(`${prefix}:`);
 
-/** For SCAN MATCH, and how the names that it finds are read; undefined for a name that has only the beginning right. */
+/** A SCAN MATCH pattern with a parser for the names that it finds. The parser returns undefined for a partial match. */
 export interface NameFamily {
   readonly pattern: (prefix: string) => string;
   readonly parse: (prefix: string, name: string) => string | undefined;
 }
 
-/** Names of keys' records, by what should be a SHA-256: see {@link isSha256}. */
+/** Names of key records. Parsed to what should be a SHA-256: see {@link isSha256}. */
 export const KEY_RECORDS: NameFamily = family(':key:', '');
-/** Names of customers' records, by the customer's id. */
+/** Names of customer records. Parsed to the customer's id. */
 export const CUSTOMER_RECORDS: NameFamily = family(':customer:{', '}');
-/** The same and names without braces, by what comes after the colon. */
+/** Names of customer records, with and without braces. Parsed to the part after the colon. */
 export const CUSTOMER_RECORD_NAMES: NameFamily = family(':customer:', '');
-/** Names of index entries, by the key's id. */
+/** Names of index entries by key id. Parsed to the key's id. */
 export const KEY_IDS: NameFamily = family(':key-id:', '');
-/** Names of the sets of customers' keys, by the customer's id. */
+/** Names of the sets of customers' keys. Parsed to the customer's id. */
 export const CUSTOMER_KEYS: NameFamily = family(':customer-keys:{', '}');
 
-/** A record under another name belongs to no key: that of a key is looked up under nothing else. */
+/** Returns whether `text` is a SHA-256 in lower-case hex. A key record with any other name is never looked up. */
 export function isSha256(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** The names whose changes Redis pushes begin so. None of these may be the beginning of another. */
+/** Returns the prefixes of the names whose changes Redis pushes. None may be the beginning of another. */
 export const trackedPrefixes = (prefix: string): readonly string[] => [
   `${prefix}:key:`,
   `${prefix}:customer:`,
@@ -90,7 +90,7 @@ export type TrackedName =
   | { readonly kind: 'customer'; readonly id: string }
   | { readonly kind: 'installed' };
 
-/** What a pushed name stands for; undefined for a name that has only the beginning right. */
+/** Returns what a pushed name refers to; undefined if only its beginning fits. */
 export function parseTrackedName(prefix: string, name: string): TrackedName | undefined {
   if (name === installedName(prefix) || name.startsWith(`${installedName(prefix)}:`)) return { kind: 'installed' };
   const sha256 = KEY_RECORDS.parse(prefix, name);

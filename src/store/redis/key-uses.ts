@@ -1,10 +1,10 @@
-/** When keys were last used: one sorted set, which nobody tracks. */
+/** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../store.ts';
 import type { RedisChannel } from './channel.ts';
 import { keyUsesName } from './key-names.ts';
 import { pieces } from './replies.ts';
 
-/** The last instant that a Date can hold. */
+/** The latest time that a Date can hold. */
 const LATEST_MS = 8.64e15;
 
 export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUseStore {

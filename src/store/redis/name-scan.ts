@@ -1,15 +1,16 @@
 /**
- * Walks over the names of Redis keys that match a pattern, by SCAN: outside programs write records, and none of our
- * indexes. Or over the members of one set, by SSCAN, which has the same cursors and promises.
+ * Scans the names of Redis keys that match a pattern, with SCAN, because other programs write records without index
+ * entries. Also scans the members of one set with SSCAN, which has the same cursors and guarantees.
  *
- * SCAN gives whole hash buckets. What it promises (that what is there from beginning to end is given) holds for whole
- * buckets only: the next page may find more or fewer names in the buckets that were cut, so it cannot know where to go
- * on. A page therefore takes what a step of SCAN gave as a whole, or leaves it to the next page and stays short. Only a
- * single bucket that is larger than a page is cut: at a digest, and its names are given in the order of their digests.
+ * SCAN returns whole hash-table buckets. It guarantees that a name that exists throughout the scan is returned, but
+ * only if every bucket is taken whole. The next call may return more or fewer names of a bucket, so a page cannot
+ * resume inside one. A page therefore takes all names of a SCAN step, or leaves them to the next page and stays short.
+ * Only a single bucket larger than a page is split: its names are returned in the order of their digests, and the
+ * cursor holds the last digest.
  *
- * In a cluster the masters are walked one after the other. SCAN's cursor means something to the server that gave it only,
- * and a name may move from a master not walked yet to one that was. So when masters or their slots have changed before the
- * end of a page, the walk begins again with the next one.
+ * In a cluster the masters are scanned one after the other. A SCAN cursor is valid only on the server that issued it,
+ * and a name may move from a master not scanned yet to one already scanned. So when the masters or their slots change
+ * before the end of a page, the scan starts again with the next page.
  */
 import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../store.ts';
@@ -17,10 +18,10 @@ import type { RedisChannel, WalkPlan } from './channel.ts';
 import type { RedisClient } from './client.ts';
 import { pieces, pipelined } from './replies.ts';
 
-/** Names that Redis may look at in one step, in which it does nothing else: below a millisecond. */
+/** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
 const MAX_ROUNDS = 32;
-/** In a cluster the layout and the number of the master come first. */
+/** In a cluster the cursor begins with the layout and the index of the master. */
 const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
@@ -34,19 +35,19 @@ export interface NamePage {
   readonly next: string | undefined;
 }
 
-/** One step from a cursor. Resolves to the next cursor and what was found. */
+/** Runs one scan step from a cursor. Resolves to the next cursor and the names found. */
 type Scan = (redis: RedisClient, cursor: string, count: number) => Promise<[cursor: string, found: string[]]>;
 
 interface Position {
-  /** Of the server, in the channel's order. */
+  /** Index of the server, in the channel's order. */
   readonly server: number;
   /** SCAN's own cursor. */
   readonly scan: string;
-  /** Set when the bucket there was given up to this digest. */
+  /** Set when the names of that bucket were returned up to this digest. */
   readonly after?: string;
 }
 
-/** @throws InvalidCursorError */
+/** Reads a page of the names that match `pattern`. @throws InvalidCursorError */
 export async function scanPage(
   connection: RedisChannel,
   op: StoreOp,
@@ -62,7 +63,7 @@ export async function scanPage(
   return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
 }
 
-/** Members of the set with this name. @throws InvalidCursorError */
+/** Reads a page of the members of the set `name`. @throws InvalidCursorError */
 export async function scanSetPage(
   connection: RedisChannel,
   op: StoreOp,
@@ -107,7 +108,7 @@ async function scanPlanned(
   return { names: [...names], next: cursorOf(position, layout) };
 }
 
-/** All names, or those of Redis keys of one type, some of them perhaps twice, in pieces without an order. */
+/** Yields all matching names, or those of Redis keys of one type, in unordered batches; some names may appear twice. */
 export async function* scanAll(
   connection: RedisChannel,
   op: StoreOp,
@@ -158,7 +159,7 @@ function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel
   return server;
 }
 
-/** Half of what would fill the page if the rest were like this step; more and more while nothing is found. */
+/** Returns half the COUNT that would fill the page if this step is typical. Doubles it while nothing is found. */
 function nextCount(count: number, found: number, room: number): number {
   const wanted = found === 0 ? 2 * count : Math.floor((count * room) / (2 * found));
   return Math.max(1, Math.min(wanted, MAX_COUNT));
@@ -170,7 +171,7 @@ function after(position: Position, names: readonly string[]): string[] {
   return last === undefined ? distinct : distinct.filter((name) => digest(name) > last);
 }
 
-/** Names of keys hold their SHA-256, which nobody is to see. */
+/** A digest, because names of key records contain the key's SHA-256, which cursors must not reveal. */
 function digest(name: string): string {
   return hash('sha256', name, 'hex').slice(0, DIGEST_LENGTH);
 }

@@ -7,7 +7,7 @@ local refused = {}
 local function isPermitted(name, ...)
   local reply = redis.pcall(name, ...)
   local message = type(reply) == 'table' and reply.err or ''
-  -- Since 7.2, before that, and where a command was renamed.
+  -- The errors of Redis from 7.2 on, of Redis before that, and of a renamed command.
   if string.find(message, 'NOPERM') or string.find(message, "can't") or string.find(message, 'Unknown Redis command') then
     refused[#refused + 1] = name
     return false
@@ -26,7 +26,7 @@ for _, command in ipairs({
   isPermitted(unpack(command))
 end
 
--- These create the key, so they are tried only where it can be deleted again.
+-- These create the key, so they run only if it can be deleted again.
 if isPermitted('DEL', key) then
   for _, command in ipairs({ { 'SETNX', key, 1 }, { 'HSET', key, 'f', 1 }, { 'HINCRBY', key, 'f', 1 }, { 'SADD', key, 'm' } }) do
     isPermitted(unpack(command))

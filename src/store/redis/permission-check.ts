@@ -1,4 +1,4 @@
-/** Finds out at start which commands Redis does not permit, before a request or an operator needs one of them. */
+/** Finds the commands that Redis does not permit, before a request or an operator needs one of them. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import type { RedisClient } from './client.ts';
@@ -6,17 +6,20 @@ import { describe } from './connection.ts';
 import { permissionCheckName } from './key-names.ts';
 
 const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
-/** From Redis 7 on. */
+/** The flag of a read-only script, from Redis 7 on. */
 const READ_ONLY = '#!lua flags=no-writes\n';
 const NO_SCRIPT_SHA1 = '0'.repeat(40);
 const SEE = 'see "Permissions" in docs/redis.md';
 
 export interface PermissionCheckOptions {
-  /** Redis refuses to write whatever the check tries. Only from Redis 7 on: before, nothing is found. */
+  /** Runs the check as a read-only script, whose writes Redis refuses. Before Redis 7 this finds nothing. */
   readonly readOnly?: boolean;
 }
 
-/** Sentences for the log. Leaves nothing in Redis. Never rejects: what cannot be asked now is not judged. */
+/**
+ * Returns the refusals as sentences for the log. Leaves nothing in Redis. Never rejects: a check that cannot run
+ * reports nothing.
+ */
 export async function checkPermissions(
   client: RedisClient,
   keyPrefix: string,

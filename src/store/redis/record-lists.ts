@@ -1,6 +1,6 @@
 /**
- * Lists of keys and customers. A list also says what does not exist, so a store that lost its data gives none: see
- * installed.ts.
+ * Lists of keys and customers. A list implies that other records do not exist, so listing fails when the store lost its
+ * data or evicted keys: see installed.ts.
  */
 import { isCustomerId } from '../../customer-id.ts';
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
@@ -60,7 +60,8 @@ export class RecordLists {
   async keysOf(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>> {
     const op = 'list_customer_keys';
     const position = cursor === undefined ? undefined : positionIn(cursor);
-    // A cursor of the other kind is for a list that has grown since, or never was short.
+    // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed
+    // again from its start.
     const scanCursor = position === undefined ? cursor : undefined;
     if (scanCursor === undefined && (await this.#index.countOf(op, customer)) <= mostSorted(limit)) {
       const ids = new Set<string>();
@@ -80,7 +81,7 @@ export class RecordLists {
     return entries.flatMap(({ record }) => (record?.customer === customer ? [record] : []));
   }
 
-  /** Asked after the last read, so that what was lost before it is not taken for what never was. */
+  /** Reads the marks after the last read of records, so that records lost before it do not count as never created. */
   async #requireWhole(op: StoreOp): Promise<void> {
     await this.#connection.run(op, (redis) => this.#installed.lookOn(redis));
     await this.#installed.requireProof('other');

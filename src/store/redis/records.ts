@@ -1,7 +1,7 @@
 /**
- * Keys and customers in Redis. The two hashes are public (other programs write them), so whatever is found is read with
- * suspicion; a key of a wrong type or a reply of a wrong form is an error and never "no record". Nor does a store that
- * lost its data say "no record": see installed.ts.
+ * API keys and customers in Redis. Other programs write these hashes too, so no value is trusted: a Redis key of a
+ * wrong type or a reply of a wrong form is an error and never "no record". A store that lost its data does not report
+ * "no record" either: see installed.ts.
  */
 import { readFileSync } from 'node:fs';
 import type { InspectedRecord } from '../record-faults.ts';
@@ -76,9 +76,9 @@ interface RecordCommands {
 }
 
 export interface RedisRecordsOptions {
-  /** Reads what requests wait for, and only fields that cannot be long. */
+  /** For reads that requests wait for. Reads only fields that are expected to be short. */
   readonly connection: RedisChannel;
-  /** For all else: no request waits behind it. */
+  /** For everything else, so that no request waits behind it. */
   readonly walks: RedisChannel;
   readonly installed: Installed;
   readonly damaged: DamagedRecords;
@@ -87,11 +87,11 @@ export interface RedisRecordsOptions {
 
 interface Reading<R> {
   readonly record: R | undefined;
-  /** What `installed` held right after the record was read; undefined when only that could not be read. */
+  /** The installation mark read right after the record. May be undefined only if the record was found. */
   readonly installed: Mark | undefined;
 }
 
-/** Built before the first command is sent on the connections. */
+/** Must be built before the first command is sent on the connections, because it defines commands. */
 export class RedisRecords implements RecordStore {
   readonly #connection: RedisChannel;
   readonly #walks: RedisChannel;
@@ -156,13 +156,15 @@ export class RedisRecords implements RecordStore {
   }
 
   /**
-   * The Redis keys lie in different slots of a cluster, so no script may write them together. The key's own record comes
-   * after its index entries: a crash before it leaves entries that lead nowhere, which every reader ignores and a second
-   * attempt completes. The other order could leave a working key that cannot be found to be revoked.
+   * Creates a key's record and its index entries. They are in different slots of a cluster, so no script can write them
+   * together. The record is written after the index entries. A crash in between leaves entries without a record, which
+   * every reader ignores and a second attempt completes. The other order could leave a working key that cannot be found
+   * to revoke it.
    *
-   * The entries are written again after the record: whoever dropped them meanwhile looked for the record afterwards (see
-   * key-index.ts), so one of the two sees the other. If the customer is gone by then, its deletion may have missed the
-   * record, which is deleted here. If it is still there, its deletion finds the key in the set.
+   * The entries are written again after the record, because a concurrent cleanup may have deleted them. The cleanup
+   * reads the record again afterwards (see key-index.ts), so one of the two sees the other's write. If the customer no
+   * longer exists by then, its deletion may have missed the record, so the record is deleted here. If the customer
+   * still exists, a later deletion finds the key in the set.
    */
   createKey(sha256: string, record: KeyRecord): Promise<'created' | 'exists' | 'no_customer'> {
     const op = 'create_key';
@@ -182,7 +184,8 @@ export class RedisRecords implements RecordStore {
         await this.#deletion.deleteKey(op, sha256, record);
         return 'no_customer';
       }
-      // Another id owns this key. When the same id does, a concurrent attempt created it and needs these entries.
+      // Removes the entries only if the record has another id. With the same id, a concurrent attempt created it and
+      // needs them.
       if ((await this.#readKey(sha256))?.id !== record.id) {
         await this.#redis.srem(customerKeysName(this.#prefix, record.customer), record.id);
         await this.#redis.del(indexName);
@@ -304,13 +307,13 @@ export class RedisRecords implements RecordStore {
     return new Inspection(this.#walks, this.#index, this.#prefix).run();
   }
 
-  /** False when the key's customer does not exist. */
+  /** Adds the key to its customer's set. Resolves to false when the customer does not exist. */
   async #register({ id, customer }: KeyRecord): Promise<boolean> {
     const names = [customerRecordName(this.#prefix, customer), customerKeysName(this.#prefix, customer)] as const;
     return (await this.#redis.tollgateRegisterKey(...names, id)) === 1;
   }
 
-  /** Changes the record that the index entry leads to; undefined, too, when there is no entry. */
+  /** Changes the record that the index entry points to. Resolves to undefined when there is no record or no entry. */
   async #changeKey<R>(
     op: StoreOp,
     keyId: string,
@@ -326,8 +329,8 @@ export class RedisRecords implements RecordStore {
   }
 
   /**
-   * The id of the installation comes in the same pipeline and after the record, so a record that was lost before it was
-   * read is never taken for one that never was.
+   * Reads the installation mark in the same pipeline, after the record. So a record that was lost before the read never
+   * counts as one that never existed.
    */
   async #find<Name extends string, R>(
     channel: RedisChannel,
@@ -360,14 +363,16 @@ export class RedisRecords implements RecordStore {
     throw new DamagedRecordError(error.message, { cause: error.cause });
   }
 
-  /** `lookedFor`: the name under which there was no record. */
+  /** Reads the installation mark if there is no record. `lookedFor`: the name under which there was none. */
   async #withInstalled<R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> {
     if (record !== undefined) return { record, installed: undefined };
     const name = this.#installed.markNear(lookedFor);
     return { record, installed: { name, id: await this.#redis.get(name) } };
   }
 
-  /** Undefined when it is certain that there is no record. @throws StoreDoubtError when it is not. */
+  /**
+   * Returns the record, or undefined when it certainly does not exist. @throws StoreDoubtError when that is uncertain.
+   */
   async #proven<R>({ record, installed }: Reading<R>, what: 'key' | 'other' = 'other'): Promise<R | undefined> {
     if (record !== undefined) this.#installed.sawRecord();
     if (installed !== undefined) this.#installed.see(installed);

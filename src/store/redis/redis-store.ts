@@ -1,15 +1,16 @@
 /**
- * The Redis store: one connection for records, one for windows, one on which Redis tells of changed records, and one for
- * the admin API's walks and notes.
+ * The Redis store. It has one connection for records, one for windows, one on which Redis pushes changed records, and
+ * one for lists, admin writes, last uses, the audit log and usage reports (`walks`).
  *
- * Records are read with a deadline. Windows are not: a grant that comes late is given back whole by who asked for it,
- * while a deadline here would lose it and leave its units counted for an hour. Lists may take longer than either, no
- * request waits behind them, and of what they read Redis need not tell.
+ * Record reads have a deadline. Window calls have none: a late grant is refunded whole by the code that requested it. A
+ * deadline here would lose the grant and leave its units counted for an hour. Lists may take longer than either, so
+ * they use the fourth connection, on which no request waits. It needs no tracking of changes.
  *
- * The store is up while the first two are usable. Without the third it works on, and changes are noticed later.
+ * The store is up while the records and windows connections are usable. Without the push connection it keeps working,
+ * but notices changes later.
  *
- * Behind Sentinel a connection leads to whoever is the master when it is made. In a cluster there are four to each master:
- * see cluster.ts.
+ * With Sentinel, each connection goes to the server that is the master at the time of connecting. In a cluster there
+ * are four connections to each master: see cluster.ts.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
@@ -43,37 +44,39 @@ import { checkServer } from './server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
 import { redisUsages } from './usages.ts';
 
-/** A silent connection is given up after this many times `timeoutMs`; a late grant has until then to arrive. */
+/** A silent connection is closed after this many times `timeoutMs`; a late grant must arrive by then. */
 const RECORDS_SOCKET_TIMEOUTS = 3;
 const WINDOWS_SOCKET_TIMEOUTS = 10;
-/** One step of a walk may take so many times `timeoutMs`. */
+/** One call on the walks connection may take this many times `timeoutMs`. */
 const WALKS_TIMEOUTS = 10;
-/** A server that is no master any more is left at most so often. */
+/** Minimum interval between reconnects because a server is no longer the master. */
 const RECONNECT_MS = 1000;
-/** Refusals of a server that starts, or of a cluster that is not complete. */
+/** Temporary refusals: the server is starting or is a replica, or the cluster is incomplete. */
 const PASSING = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
-/** How long opening waits for what is asked at first. */
+/** How long opening waits for the push and the installation marks. */
 const OPEN_MS = 2000;
 const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
 export interface RedisStoreOptions extends RedisSecurity {
-  /** Of Redis, as src/store-address.ts has it. */
+  /** A Redis URL. For the syntax see src/store-address.ts. */
   readonly url: string;
   readonly keyPrefix: string;
   /** How long a record may take to be read or written. */
   readonly timeoutMs: number;
-  /** How often an idle connection is tried. Default 5 s. */
+  /** Interval of the PINGs that check each connection. Default 5 s. */
   readonly heartbeatMs?: number;
   readonly clock: Clock;
   readonly observer: StoreObserver;
-  /** Told once, in sentences, what about the server is not as it should be. */
+  /** Receives warnings about the server and its data, as sentences. */
   readonly warn: (message: string) => void;
-  /** Opening writes nothing, not even that the store is in use. Default: no. */
+  /** Opening writes nothing, not even the installation mark. Default: false. */
   readonly readOnly?: boolean;
 }
 
-/** Resolves after the first attempt to connect, whatever came of it: an absent Redis is not an error, the store heals. */
+/**
+ * Opens the store. Resolves after the first attempt to connect, even if it failed: the store keeps trying to connect.
+ */
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
   const store = new RedisStore(options);
   await store.open();
@@ -158,7 +161,7 @@ class RedisStore implements Store {
 
   async open(): Promise<void> {
     await this.#links.open();
-    // In a Redis with millions of other names it may take longer to find out whether there is a record.
+    // In a Redis with millions of other names, the search for a record may take longer.
     const settled = Promise.all([this.#links.push.settled(), this.#installed.settled()]);
     await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
     this.#state = 'open';
@@ -198,7 +201,10 @@ class RedisStore implements Store {
     await this.#links.close();
   }
 
-  /** While opening and after closing nobody is told: neither is a change that an operator should see. */
+  /**
+   * Updates the store's state. Does not notify the observer while opening or after closing: operators need not see
+   * that.
+   */
   #refresh(failure?: string): void {
     this.#links.push.tend();
     this.#installed.tend();
@@ -224,7 +230,7 @@ class RedisStore implements Store {
     for (const warning of new Set(found.flat())) this.#warn(warning);
   }
 
-  /** All at once: a connection that only reads would not notice that its server has become a replica. */
+  /** Reconnects all connections: one that only reads would not notice that its server has become a replica. */
   #reconnect(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#reconnectedMs < RECONNECT_MS) return;
@@ -232,7 +238,10 @@ class RedisStore implements Store {
     this.#links.reconnect('the server takes no writes any more');
   }
 
-  /** What was not answered is tried again and needs no word; what Redis refuses, an operator must allow. */
+  /**
+   * Warns once of each consequence of a refusal, which only an operator can fix. Other failures are retried without a
+   * warning.
+   */
   #warnOfRefusal(consequence: string, error: unknown): void {
     const isRefusal = error instanceof Error && error instanceof ReplyError;
     if (!isRefusal || PASSING.test(error.message) || this.#refusals.has(consequence)) return;
@@ -248,9 +257,9 @@ interface Links {
   readonly windows: RedisChannel;
   readonly walks: RedisChannel;
   readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
-  /** Settles after the first attempt, whatever came of it. */
+  /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   open(): Promise<unknown>;
-  /** Connects anew to whoever is the master now. */
+  /** Reconnects to the current master. */
   reconnect(reason: string): void;
   close(): Promise<unknown>;
 }
@@ -307,7 +316,7 @@ function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
     const timeoutsMs = { records: timeoutMs, walks: walksTimeoutMs };
     const { onChange } = events;
     const cluster = new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
-    // A member that is no master any more says who is.
+    // No reconnect is needed: a member that is no longer a master names the new one.
     return Object.assign(cluster, { reconnect: () => undefined });
   }
 
@@ -333,7 +342,7 @@ function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
 
 function redisAddress(url: string): RedisAddress {
   const address = parseStoreUrl(url);
-  // The URL itself stays out of the message: it may hold a password.
+  // The message omits the URL, which may contain a password.
   if (address.kind === 'invalid') throw new Error(`store.url ${address.fault}`);
   if (address.kind === 'sqlite') throw new Error('store.url is none of Redis');
   return address;

@@ -1,8 +1,8 @@
--- Refund: units of a lease return to the buckets they were counted in. The algorithm is told in ../window-arithmetic.ts.
+-- Refund: units of a lease return to the buckets they were counted in. For the algorithm see ../window-arithmetic.ts.
 --
--- KEYS[1]  the window, as reserve.lua keeps it
--- ARGV     for each give-back: epoch, bucket, units
--- Returns  the units that went back: nothing for another epoch or a bucket that is gone, at most what a bucket holds
+-- KEYS[1]  the window, in the form of window.lua
+-- ARGV     for each refund: epoch, bucket, units
+-- Returns  the refunded units: none for another epoch or a dropped bucket, at most what a bucket holds
 local call = redis.call
 local window = KEYS[1]
 

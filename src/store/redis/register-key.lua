@@ -1,5 +1,5 @@
--- Lists a key among those of its customer, if there is one. KEYS[1] the customer's record, KEYS[2] the set of its keys;
--- ARGV[1] the key's id. Returns 1, or 0 when there is no such customer.
+-- Adds a key to the set of its customer, if the customer exists. KEYS[1] the customer's record, KEYS[2] the set of its
+-- keys; ARGV[1] the key's id. Returns 1, or 0 when there is no such customer.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 0
 end

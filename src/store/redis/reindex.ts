@@ -1,6 +1,6 @@
 /**
- * Puts the indexes of keys in order: first every record gets its entries, then what leads nowhere goes, last uses of keys
- * that are no more included. Each step is short, so gateways are served in between.
+ * Repairs the indexes of keys. First adds the missing entries of every record, then deletes entries without a matching
+ * record, and last uses of deleted keys. Each step is short, so that Redis serves gateways in between.
  */
 import {
   BAD_NAME,
@@ -89,7 +89,7 @@ export class Reindexing {
     await this.#addToCustomers(await this.#addIds(found));
   }
 
-  /** Those that have their own id then. */
+  /** Adds the entries by id. Returns the keys whose entry now points to them. */
   async #addIds(found: readonly FoundKey[]): Promise<readonly FoundKey[]> {
     const replies = await this.#pipelined(
       found.map(({ sha256, record }) => ['setnx', keyIdName(this.#prefix, record.id), sha256]),

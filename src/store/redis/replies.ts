@@ -1,16 +1,16 @@
-/** Replies of Redis, checked for the form that they must have. */
+/** Checks the form of Redis' replies. */
 import { ReplyError } from 'ioredis';
 import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../record-fields.ts';
 import type { CustomerRecord, KeyRecord } from '../store.ts';
 import type { Command, RedisClient } from './client.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
-/** So many commands are sent at once at most. */
+/** The most commands that are sent at once. */
 const PIPELINE_COMMANDS = 1000;
 
 /**
- * What the commands are answered, in their order. Undefined for a Redis key of a wrong type: what other programs put there
- * is none of ours. Rejects with any other error.
+ * Resolves to the replies to the commands, in order; undefined for a Redis key of a wrong type, which another program
+ * wrote. Rejects with any other error.
  */
 export async function pipelined(redis: RedisClient, commands: readonly Command[]): Promise<unknown[]> {
   const replies = await redis.batch(commands);
@@ -37,17 +37,19 @@ export function* pieces<Item>(items: readonly Item[]): Generator<readonly Item[]
   }
 }
 
-/** Of the values of KEY_FIELDS; undefined when there are none, or not what a key must have. */
+/** Returns the record from the values of KEY_FIELDS; undefined when there are none, or a required field is unset. */
 export function keyRecordFromReply(values: unknown): KeyRecord | undefined {
   return values === null || values === undefined ? undefined : keyRecordFrom(named(KEY_FIELDS, values));
 }
 
-/** Of the values of CUSTOMER_FIELDS; undefined when there are none, or not what a customer must have. */
+/**
+ * Returns the record from the values of CUSTOMER_FIELDS; undefined when there are none, or a required field is unset.
+ */
 export function customerRecordFromReply(id: string, values: unknown): CustomerRecord | undefined {
   return values === null || values === undefined ? undefined : customerRecordFrom(id, named(CUSTOMER_FIELDS, values));
 }
 
-/** @throws UnexpectedReplyError when these are not the values of so many fields. */
+/** Returns the values by field name. @throws UnexpectedReplyError when `values` does not fit `names`. */
 export function named<Name extends string>(names: readonly Name[], values: unknown): Fields<Name> {
   const isFieldList =
     Array.isArray(values) &&

@@ -1,4 +1,4 @@
-/** Tells a Redis that refuses what quotas have to write from a single window that is damaged. */
+/** Distinguishes a Redis that refuses quota writes from a single damaged window. */
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { Throttle } from '../../throttle.ts';
@@ -7,12 +7,18 @@ import { WriteRefusals } from '../write-refusals.ts';
 import { describe } from './connection.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
-/** Redis starts, moves a slot or is no master: the connection deals with it, and the store counts as unreachable. */
+/**
+ * Temporary errors: Redis is starting, is moving a slot or is not a master. The connection handles them, and the store
+ * counts as unreachable.
+ */
 const PASSING = /^(?:ASK|CLUSTERDOWN|LOADING|MASTERDOWN|MOVED|READONLY|TRYAGAIN) /;
-/** What a script meets in the window of one customer; a command that the ACL refuses within a script looks much alike. */
+/**
+ * Errors that a script raises for one customer's damaged window. An ACL refusal within a script looks similar, and is
+ * excluded.
+ */
 const DAMAGE = /^(?!.*The user executing the script)(?:WRONGTYPE |ERR .*(?:user_script|not one of Tollgate))/;
 const DAMAGE_INTERVAL_MS = 60_000;
-/** Customers whose damaged window is reported at that interval; beyond it some are reported more often. */
+/** Customers whose damaged window is reported at that interval. Above this number some are reported more often. */
 const DAMAGED_CUSTOMERS = 1000;
 
 export interface ReservationFaultsOptions {
@@ -38,7 +44,7 @@ export class ReservationFaults {
   async ofReservation({ customer, need }: ReserveRequest, reservation: Promise<Grant>): Promise<Grant> {
     try {
       const grant = await reservation;
-      // A reservation that grants nothing writes nothing.
+      // A reservation that grants nothing does not prove that Redis accepts writes.
       if (grant.granted > 0) this.#refusals.written();
       return grant;
     } catch (error) {
@@ -47,14 +53,14 @@ export class ReservationFaults {
       if (DAMAGE.test(reply) || isUnexpected(error)) {
         this.#observer.damagedWindow?.(customer, this.#reports.isDue(customer) ? reply : undefined);
       } else if (need > 0) {
-        // Not for reads of the usage: whoever only reads would never learn that writes are taken again.
+        // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
         this.#refusals.refused(reply);
       }
       throw error;
     }
   }
 
-  /** The announcement of this instance: a write that also an idle gateway does every 10 s. */
+  /** Observes the announcement of this instance, a write that even an idle gateway makes every 10 s. */
   async ofAnnouncement(announcement: Promise<number>): Promise<number> {
     try {
       const count = await announcement;
@@ -68,7 +74,7 @@ export class ReservationFaults {
   }
 }
 
-/** What Redis replied in place of a result; undefined when it did not, or will do better by itself. */
+/** Returns Redis' reply in place of a result; undefined when there was none, or the error is temporary. */
 function replyOf(error: unknown): string | undefined {
   const cause = error instanceof StoreUnavailableError ? error.cause : undefined;
   if (!(cause instanceof Error && (cause instanceof ReplyError || isUnexpected(error)))) return undefined;

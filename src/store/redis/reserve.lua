@@ -1,11 +1,11 @@
 
 -- Reserve: one atomic check and count.
 --
--- ARGV     window.lua's, then need, ahead, limit, hold ms, then for each give-back: epoch, bucket, units
+-- ARGV     window.lua's, then need, ahead, limit, hold ms, then for each refund: epoch, bucket, units
 -- Returns  granted, free, used, wait ms (-1: never), bucket, epoch, store time ms, end of the last hold ms
 local AHEAD_DIVISOR = 8
--- Redis finds the oldest buckets quickly, because they are the first in a small hash, and the others ever more slowly.
--- So a few are asked for by name, and beyond those it costs less to read the whole hash.
+-- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
+-- So a few buckets are read by name; for more, reading the whole hash costs less.
 local NEAR_CHUNK, NEAR_CHUNKS = 32, 2
 
 local need, ahead, limit, holdMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -39,7 +39,7 @@ if granted > 0 then
 end
 save()
 
--- The units of NEAR_CHUNK buckets from `first` on, in order; false where there is none.
+-- Returns the units of NEAR_CHUNK buckets from `first` on, in order; false for a missing bucket.
 local function nearUnits(first)
   local indices = {}
   for i = 1, NEAR_CHUNK do

@@ -1,6 +1,6 @@
--- Forgets what a customer used. KEYS[1] its window, KEYS[2] its record; ARGV[1] the time, then field names.
--- Returns the values of those fields of the record as they are afterwards. A record that is not there is not made.
--- The record comes first: when it is not what it must be, nothing is forgotten.
+-- Resets a customer's usage. KEYS[1] its window, KEYS[2] its record; ARGV[1] the time, then field names.
+-- Returns the resulting values of those fields of the record. Does not create a missing record.
+-- The record is written first: if it has a wrong type, the script fails before it deletes the window.
 if redis.call('EXISTS', KEYS[2]) == 1 then
   redis.call('HSET', KEYS[2], 'usage_reset_at', ARGV[1])
 end

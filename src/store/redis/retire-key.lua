@@ -1,7 +1,7 @@
--- Gives a key its successor and the end of its grace, unless it was revoked, replaced or given another expiry before.
--- KEYS[1] the key's hash; ARGV[1] the key's id, ARGV[2] the expiry that it must have (empty: none), ARGV[3] the successor's
--- id, ARGV[4] the end of the grace, then field names. Returns 1 if that was done, else 0, and the values of those fields as
--- they are afterwards; nil when the record is not the one of that id.
+-- Sets a key's replacement and the end of its grace period, unless it is revoked, replaced or has another expiry.
+-- KEYS[1] the key's hash; ARGV[1] the key's id, ARGV[2] the expected expiry (empty: none), ARGV[3] the replacement's
+-- id, ARGV[4] the end of the grace period, then field names.
+-- Returns 1 if the key was changed, else 0, and the resulting values of those fields; nil when the id differs.
 local function held(field)
   return redis.call('HGET', KEYS[1], field) or ''
 end

@@ -1,5 +1,5 @@
 -- Sets `revoked_at` unless it is set. KEYS[1] the key's hash; ARGV[1] the key's id, ARGV[2] the time, then field names.
--- Returns the values of those fields as they are afterwards, or nil when the record is not the one of that id.
+-- Returns the resulting values of those fields, or nil when the record has another id.
 if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then
   return false
 end

@@ -1,6 +1,6 @@
 /**
- * What an operator should know about the Redis server, as sentences. Managed servers often forbid CONFIG, and some answer
- * INFO in part; what cannot be read is not judged.
+ * Warnings about the Redis server, as sentences for operators. Managed servers often forbid CONFIG, and some reply to
+ * INFO only in part; a setting that cannot be read causes no warning.
  */
 import type { RedisClient } from './client.ts';
 
@@ -15,7 +15,7 @@ export interface ServerFacts {
   readonly warnings: readonly string[];
 }
 
-/** Reads only. Never rejects: what cannot be asked now is not judged. */
+/** Checks the server without writing to it. Never rejects: a setting that cannot be read causes no warning. */
 export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
   const info = await redis.info().catch(() => '');
   const infoField = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();

@@ -1,11 +1,11 @@
-/** How ioredis is told which server to connect to. */
+/** The options of ioredis that select a server and authenticate to it. */
 import type { HostAndPort, RedisAccess, RedisAddress } from '../../store-address.ts';
 import type { ClientOptions } from './client.ts';
 
-/** A sentinel that does not answer within this is passed over. */
+/** A sentinel that does not reply within this time is skipped. */
 const SENTINEL_TIMEOUT_MS = 1000;
 
-/** PEM. */
+/** Certificates and key in PEM. */
 export interface RedisTls {
   readonly ca?: string;
   readonly cert?: string;
@@ -22,7 +22,7 @@ export interface RedisSecurity {
   readonly sentinel?: SentinelAccess;
 }
 
-/** One server, or whichever of several is the master at the time of each connecting. */
+/** Returns the options for one server, or for the current master of Sentinel, which is resolved at each connect. */
 export function serverOptions(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
   security: RedisSecurity = {},
@@ -42,7 +42,7 @@ export function serverOptions(
   };
 }
 
-/** One member of a cluster. */
+/** Returns the options for one member of a cluster. */
 export function memberOptions(
   { host, port }: HostAndPort,
   access: RedisAccess,

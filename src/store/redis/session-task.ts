@@ -1,15 +1,15 @@
 /**
- * A piece of work that is to be done once for every session of some connections: after each reconnect anew, and a second
- * later again when it failed.
+ * Work that must be done once for every session of some connections: again after each reconnect, and one second after
+ * each failure.
  */
 const RETRY_MS = 1000;
 
 export interface SessionTaskOptions {
-  /** Names what the work holds for; undefined while there is nothing to work on. */
+  /** Identifies the session that the work applies to; undefined while there is nothing to work on. */
   readonly session: () => string | undefined;
   readonly work: () => Promise<void>;
   readonly onDone?: () => void;
-  /** What was done holds no more. */
+  /** Called when the session of the finished work has ended. */
   readonly onUndone?: () => void;
   readonly onFailure?: (error: unknown) => void;
 }
@@ -30,7 +30,7 @@ export class SessionTask {
     return this.#doneFor !== undefined && this.#doneFor === this.#options.session();
   }
 
-  /** To be called whenever the session may have changed. Cheap when there is nothing to do. */
+  /** Starts the work if it is due. Must be called whenever the session may have changed. Cheap when nothing is due. */
   tend(): void {
     if (this.#doneFor !== undefined && !this.done) {
       this.#doneFor = undefined;
@@ -45,7 +45,7 @@ export class SessionTask {
     });
   }
 
-  /** Does the work once more, for the same session too. */
+  /** Runs the work once more, even for the same session. */
   redo(): void {
     this.#again = true;
     this.tend();

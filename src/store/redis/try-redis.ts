@@ -1,4 +1,4 @@
-/** Tries a Redis without writing anything: for an operator who wants to know whether a gateway could use it. */
+/** Checks for an operator whether a gateway could use a Redis, without writing anything to it. */
 import type { Clock } from '../../clock.ts';
 import type { HostAndPort, RedisAddress } from '../../store-address.ts';
 import type { StoreFinding } from '../try-store.ts';
@@ -11,7 +11,7 @@ import { memberOptions, type RedisSecurity, serverOptions } from './server-optio
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const REPLY_TIMEOUT_MS = 2000;
-/** Above what NTP leaves, and below what an operator would notice in expiry times. */
+/** Above the difference that NTP leaves, and below what an operator would notice in expiry times. */
 const CLOCK_DIFFERENCE_MS = 1000;
 const FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS = 7;
 
@@ -94,7 +94,7 @@ function inWords(aheadMs: number): string {
   return `${Math.abs(aheadMs)} ms ${aheadMs < 0 ? 'behind' : 'ahead'}`;
 }
 
-/** How far the clock of Redis is ahead of this machine's, as far as the time that the command takes lets it be known. */
+/** Returns how far Redis' clock is ahead of this machine's, in ms. The round-trip time limits the accuracy. */
 async function clockDifferenceMs(redis: RedisClient, clock: Clock): Promise<number> {
   const sentMs = clock.nowMs();
   const [seconds, microseconds] = (await redis.time()).map(Number);

@@ -1,4 +1,4 @@
-/** Redis answered, but not in the form that the command must answer in. */
+/** Thrown when Redis replies in a form that the command does not allow. */
 export class UnexpectedReplyError extends Error {
   override readonly name = 'UnexpectedReplyError';
 

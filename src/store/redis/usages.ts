@@ -1,6 +1,6 @@
 /**
- * What many windows hold. Most are told from their heads: the sum is exact until the oldest bucket drops, and an upper
- * bound after that. Only where that bound is not low enough for the question the whole window is read.
+ * Reads the usage of many windows. Most usages come from a window's head alone: its sum is exact until the oldest
+ * bucket expires, and an upper bound after that. The whole window is read only if that bound is not below `from`.
  */
 import { type StoreOp, StoreUnavailableError, type UsageReader } from '../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted } from '../window-arithmetic.ts';
@@ -10,9 +10,9 @@ import { pipelined } from './replies.ts';
 import { UnexpectedReplyError } from './unexpected-reply.ts';
 
 const OP: StoreOp = 'read_usages';
-/** Heads that are asked for at once: a millisecond of Redis' time. */
+/** Heads that are read at once, in about a millisecond of Redis' time. */
 const HEADS = 100;
-/** A window may have some hundred fields. */
+/** Windows that are read at once; each may have some hundred fields. */
 const WHOLE_WINDOWS = 10;
 const HEAD = /^\S+ (\d+) (\d+) (\d+) \d+$/;
 
@@ -62,14 +62,14 @@ interface UsedByHead {
 
 const NOTHING: UsedByHead = { atMost: 0, isExact: true };
 
-/** A window of another form, or of a wrong type, is for whoever reserves from it to report. */
+/** A malformed window counts as empty here; reservations from it report the fault. */
 function usedByHead(head: unknown, nowMs: number): UsedByHead {
   const [, used, oldest, newest] = (typeof head === 'string' && HEAD.exec(head)) || [];
   if (used === undefined || dropTimeMs(Number(newest), HOURLY) <= nowMs) return NOTHING;
   return { atMost: Number(used), isExact: Number(oldest) > 0 && dropTimeMs(Number(oldest), HOURLY) > nowMs };
 }
 
-/** Of the fields and values of a whole window, as a pipeline has them. */
+/** Returns the buckets of a whole window, from the reply to HGETALL in a pipeline. */
 function bucketsOf(reply: unknown): (readonly [bucket: number, units: number])[] {
   const fields = Array.isArray(reply) ? pairs(reply) : Object.entries(reply ?? {});
   return fields.filter(([field]) => field !== 'head').map(([bucket, units]) => [Number(bucket), Number(units)]);

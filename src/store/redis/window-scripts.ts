@@ -1,4 +1,4 @@
-/** How reserve.lua, charge.lua and refund.lua are called, and what they answer. */
+/** The arguments and replies of reserve.lua, charge.lua and refund.lua. */
 import { readFileSync } from 'node:fs';
 import type { AdmittedUnits, GiveBack, ReserveRequest } from '../store.ts';
 import type { WindowGrant, WindowShape } from '../window-arithmetic.ts';
@@ -32,7 +32,7 @@ export function refundArguments(giveBacks: readonly Omit<GiveBack, 'session'>[])
   return giveBacks.flatMap(({ epoch, bucket, units }) => [epoch, bucket, units]);
 }
 
-/** @throws UnexpectedReplyError when this is not what reserve.lua returns. */
+/** Parses the reply of reserve.lua. @throws UnexpectedReplyError when it has another form. */
 export function parseGrant(reply: unknown): WindowGrant {
   if (!Array.isArray(reply) || reply.length !== 8) throw new UnexpectedReplyError('reserve');
   const [granted, free, used, waitMs, bucket, epoch, storeTimeMs, holdEndMs] = reply;
@@ -43,7 +43,10 @@ export function parseGrant(reply: unknown): WindowGrant {
   return { ...numbers, epoch };
 }
 
-/** Units that went back, of refund.lua, or that are counted, of charge.lua. @throws UnexpectedReplyError otherwise. */
+/**
+ * Parses the number of units that refund.lua refunded, or that are counted after charge.lua.
+ * @throws UnexpectedReplyError when the reply is not an integer.
+ */
 export function parseUnits(reply: unknown, command: 'refund' | 'charge'): number {
   if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) throw new UnexpectedReplyError(command);
   return reply;

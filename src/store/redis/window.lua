@@ -1,5 +1,5 @@
--- One customer's hourly window: what reserve.lua and charge.lua begin with. They are sent as one text.
--- The algorithm, and why it holds, is told in ../window-arithmetic.ts, which must give the same answers.
+-- One customer's hourly window: the common beginning of reserve.lua and charge.lua, sent with each as one script.
+-- For the algorithm and its proof see ../window-arithmetic.ts, which must give the same results.
 --
 -- KEYS[1]  the window: a hash with one field per bucket (index -> units) and the field `head`
 --          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`)
@@ -44,7 +44,7 @@ local function count(bucket, units)
   end
 end
 
--- Units by bucket index. Rare, because it reads the whole hash.
+-- Returns units by bucket index. Called rarely, because it reads the whole hash.
 local function allUnits()
   local fields, units = call('HGETALL', window), {}
   for i = 1, #fields, 2 do
@@ -56,7 +56,7 @@ local function allUnits()
   return units
 end
 
--- After a pause of more than MAX_STEPS buckets, or when the clock went back.
+-- Called when the oldest bucket is unknown, after a pause of more than MAX_STEPS buckets, or when the clock went back.
 local function recount()
   used, oldest, newest = 0, 0, 0
   local folded = 0
@@ -120,7 +120,7 @@ local function save()
     call('HSET', window, 'head', string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd))
   end
   if hasNewBucket then
-    -- The whole key goes once its last bucket has been dropped for sure.
+    -- Redis deletes the whole key once its last bucket has certainly expired.
     call('PEXPIREAT', window, string.format('%.0f', dropTime(math.max(newest, latest) + 1)))
   end
 end
