@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { readMetric } from '../support/metrics.ts';
 import { startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
 import { ask } from '../support/steady-load.ts';
 
@@ -7,6 +9,11 @@ const CUSTOMERS = 150;
 const UNKNOWN = 300;
 /** What tells the last use of each key, once, and what finds out whether Redis answers again. A call for each is more. */
 const MOST_BYTES = 100 * CUSTOMERS + 10_000;
+
+async function recordReads(gateway: TestGateway): Promise<number> {
+  const calls = await readMetric(gateway, 'tollgate_store_calls_total');
+  return (calls['op="read_key"'] ?? 0) + (calls['op="read_customer"'] ?? 0);
+}
 
 test('what waits for a Redis that says nothing does not grow with the requests', async () => {
   let proxy: Awaited<ReturnType<typeof startFaultProxy>> | undefined;
@@ -29,6 +36,13 @@ test('what waits for a Redis that says nothing does not grow with the requests',
     return new Set(answers.map(({ status, code }) => `${status} ${code ?? ''}`));
   };
   const unknown = (wave: number) => Array.from({ length: UNKNOWN }, (_, i) => `nobody-knows-${wave}-${i}`);
+  const readsToServeKnown = async () => {
+    const before = await recordReads(gateway);
+    await askAll(known);
+    return (await recordReads(gateway)) - before;
+  };
+  // The push of a record's write can come after its first read, and has it read again.
+  await expect.poll(readsToServeKnown, { timeout: 10_000 }).toBe(0);
 
   proxy.stall();
   onTestFinished(() => proxy?.resume());
