@@ -1,9 +1,9 @@
-/** Reads files that a configuration names or is: never more than a bound, so that no file can exhaust memory. */
+/** Reads the config file and the files that it names, up to a size limit, so that no file can exhaust memory. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { UnreadableFileError } from './problems.ts';
 
-/** Above the bundle of all well-known authorities (about 0.3 MiB), the largest file that is worth naming. */
+/** Exceeds the bundle of all well-known CA certificates (about 0.3 MiB), the largest file worth naming. */
 const MAX_NAMED_FILE_BYTES = 1024 * 1024;
 /** Far above a file with an override for each of 10,000 customers (about 0.5 MiB). */
 const MAX_CONFIG_FILE_BYTES = 4 * 1024 * 1024;

@@ -1,4 +1,4 @@
-/** What differs between two configurations, and whether a running gateway can take it over. */
+/** Lists the changes between two configurations, and whether a reload can apply each. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, Disclosed } from './config.ts';
 import { type Difference, differences, memberOf } from './differences.ts';
@@ -7,25 +7,25 @@ import { isMapping } from './document.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
 
 export interface ConfigChange {
-  /** By the names of the file: `plans.starter.requests_per_hour`. */
+  /** As named in the file: `plans.starter.requests_per_hour`. */
   readonly key: string;
-  /** Undefined: not set, as are members that a mapping lacks. Secrets are hidden. */
+  /** Undefined if not set; mappings omit members that are not set. Secrets are hidden. */
   readonly before: Disclosed | undefined;
   readonly after: Disclosed | undefined;
   /** One line for people: `plans.starter.requests_per_hour: 1000 → 800`, `plan business is now premium`. */
   readonly text: string;
-  /** `restart`: what it sets is fixed while the gateway runs. */
+  /** `restart`: a running gateway cannot apply the change. */
   readonly takesEffect: TakesEffect;
 }
 
-/** A file may change thousands of overrides: responses and log lines list so many of them. */
+/** A file may change thousands of overrides: responses and log lines list at most this many changes. */
 export const MAX_LISTED_CHANGES = 100;
 
 export type TakesEffect = 'reload' | 'restart';
 
 /**
- * Keys that a reload takes over, with all below them. Whatever is not named here needs a restart: so a key that is new
- * is reported, and not half-applied, until somebody has thought of it.
+ * Keys that a reload applies, with all keys below them. Any other key needs a restart: a new key is reported, and not
+ * half-applied, until it is added here.
  */
 const RELOADABLE: readonly string[] = [
   'listen.trusted_proxies',
@@ -56,17 +56,17 @@ const RELOADABLE: readonly string[] = [
   'logging.access',
 ];
 
-/** When a change of this key takes effect. `key`: as in the reference, `routes[].path` and `plans.<name>` included. */
+/** Returns when a change of a key takes effect. `key`: as in the reference, also `routes[].path` or `plans.<name>`. */
 export function takesEffect(key: string): TakesEffect {
   return RELOADABLE.some((reloadable) => isWithin(key, reloadable)) ? 'reload' : 'restart';
 }
 
-/** Whether any key below this one takes effect by a reload, though the key as a whole does not. */
+/** Returns whether a reload applies some keys below this key, but not the key as a whole. */
 export function isPartlyReloadable(key: string): boolean {
   return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isWithin(reloadable, key));
 }
 
-/** Values that are hidden, by the key under which a change of them is told. */
+/** Hidden values, each with the key under which a change of it is reported. */
 const SECRETS: readonly { readonly key: string; readonly of: (config: Config) => unknown }[] = [
   { key: 'admin.token', of: ({ admin }) => admin?.token },
   { key: 'upstream.tls', of: ({ upstream }) => upstream.tls },
@@ -74,13 +74,13 @@ const SECRETS: readonly { readonly key: string; readonly of: (config: Config) =>
   { key: 'identity.assertion.signing_key_file', of: ({ identity }) => identity.assertion?.signingKeys },
 ];
 
-/** Sections whose secrets, and what stands in files that they name, are fixed while the gateway runs. */
+/** Sections whose secrets, including the content of the files that they name, only a restart can change. */
 const FIXED_SECTIONS = ['store', 'seed'] as const satisfies readonly (keyof Config)[];
 
-/** What can be compared without looking at a secret. Plain data. */
+/** The parts of a configuration that can be compared without reading a secret. Plain data. */
 export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
 
-/** In the order of the file's reference. What is only written in another way is no change. */
+/** Returns changes in the order of the config reference, then those of secrets. Ignores differences of notation. */
 export function configChanges(before: Config, after: Config): ConfigChange[] {
   const changes = [...differences(before.disclosed, after.disclosed)].map(changeOf);
   const tell = (key: string, isChanged: boolean) => {
@@ -93,8 +93,8 @@ export function configChanges(before: Config, after: Config): ConfigChange[] {
 }
 
 /**
- * {@link configChanges} for a preview: tells of a secret only whether it is set, and shows a value that contains a
- * substitution as the file has it.
+ * Returns {@link configChanges} for a preview: reveals of a secret only whether it is set, and shows a value that
+ * contains a substitution as written in the file.
  */
 export function disclosedChanges(before: DisclosedConfig, after: DisclosedConfig): ConfigChange[] {
   return [...differences(before.disclosed, after.disclosed)].map((difference) =>
@@ -113,7 +113,7 @@ function changeOf(difference: Difference): ConfigChange {
   return { key, before, after, text, takesEffect: takesEffect(key) };
 }
 
-/** Settings that are not set are null in a disclosed configuration. */
+/** Removes settings that are not set, which are null in a disclosed configuration. */
 function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
   if (value === null) return undefined;
   if (Array.isArray(value)) return value.map((item) => withoutUnset(item) ?? null);
@@ -125,7 +125,7 @@ function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
   return Object.fromEntries(members);
 }
 
-/** Settings that are secrets, or have secrets below them. */
+/** Settings that are or contain secrets. */
 const SECRET_SETTINGS: readonly Path[] = [
   ['admin', 'token'],
   ['store', 'url'],
@@ -135,8 +135,8 @@ const SECRET_SETTINGS: readonly Path[] = [
 ];
 
 /**
- * Settings whose secrets {@link disclosedChanges} may have missed: set on both sides, and not by the same substitution.
- * Does not depend on whether the secrets are equal.
+ * Returns the settings whose secrets {@link disclosedChanges} may have missed: set on both sides, but not by the same
+ * substitution. The result does not depend on whether the secrets are equal.
  */
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
   const uncompared = SECRET_SETTINGS.filter((path) => {
@@ -148,7 +148,7 @@ export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfi
   return uncompared.map(formatPath);
 }
 
-/** With each scalar that contains a substitution as the file has it: what a variable holds may be a misplaced secret. */
+/** Replaces each scalar with a substitution by its text in the file, because a variable may hold a misplaced secret. */
 function asWritten(
   value: Disclosed | undefined,
   path: Path,
@@ -186,7 +186,7 @@ function inWords(value: Disclosed | undefined): string {
   return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
 }
 
-/** Mappings as YAML has them in one line, without quotes. */
+/** Formats a value on one line; mappings in YAML flow style, without quotes. */
 function inOneLine(value: Disclosed | undefined): string {
   if (value === undefined || value === null) return 'none';
   if (Array.isArray(value)) return JSON.stringify(value);

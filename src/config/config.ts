@@ -15,45 +15,45 @@ export const BROWSER_KEY_MODES = ['allow', 'warn', 'reject'] as const;
 export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 
 export interface Config {
-  /** As the caller named it. */
+  /** The file name as given to the loader. */
   readonly file: string;
   readonly source: ConfigSource;
   /** What may not work or is dangerous, each as `file:line: warning: path: what may go wrong`. */
   readonly warnings: readonly string[];
-  /** Scalars of the file that contain `${NAME}`, as written, by their place as `pathKey` has it. */
+  /** Scalars of the file that contain `${NAME}`, as written, keyed by `pathKey`. */
   readonly expressions: ReadonlyMap<string, string>;
   /**
-   * First 12 hex digits of the SHA-256 of the effective values. Secrets are left out, because the hash is public and
-   * would let anybody try guesses offline: a changed secret alone doesn't change it.
+   * First 12 hex digits of the SHA-256 of the effective values. Excludes secrets, because the hash is public and would
+   * allow guessing them offline: changing only a secret does not change the hash.
    */
   readonly hash: string;
   /**
-   * Where the limit of each plan (by its former names too) and of each override stands: `file:line`, or in words where
-   * nobody wrote it.
+   * Where the limit of each plan (also under its former names) and of each override is set: `file:line`, or
+   * `default of …` if it is not in the file.
    */
   readonly limitOrigins: {
     readonly plans: ReadonlyMap<string, string>;
     readonly overrides: ReadonlyMap<string, string>;
   };
-  /** All of the values by the names of the file, without secrets. */
+  /** All values by their names in the file, without secrets. */
   readonly disclosed: Disclosed;
   readonly listen: ListenConfig;
   readonly ops: { readonly host: string; readonly port: number };
-  /** Left out: no admin API. */
+  /** Absent: no admin API. */
   readonly admin?: AdminConfig;
-  /** Processes that serve callers; `auto`: one for each core that is available. 1: all is one process. */
+  /** Worker processes that serve requests; `auto`: one per available core. 1: a single process does everything. */
   readonly workers: number | 'auto';
   readonly store: StoreConfig;
   readonly upstream: UpstreamConfig;
   readonly routes: readonly RouteConfig[];
-  /** Prefix to prefix. Without a prototype, so that any lookup is safe. */
+  /** Maps an alias prefix to a route prefix. Has no prototype, so that any lookup is safe. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** The caller's own quota, canonical; undefined: not offered. */
+  /** Canonical path where a client reads its own quota; absent: not offered. */
   readonly usagePath?: string;
-  /** For people who read a refusal; `{code}` stands for its code. Left out: refusals have no such member. */
+  /** Page that explains a problem to people; `{code}` is replaced by its code. Absent: problems link to no page. */
   readonly documentationUrl?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;
-  /** Names that plans had before, each with the present name of its plan. */
+  /** Former plan names, each with the current name of its plan. */
   readonly formerPlans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
   readonly auth: AuthConfig;
@@ -69,7 +69,7 @@ export interface Config {
   readonly seed?: { readonly customers: readonly SeedCustomer[] };
 }
 
-/** Values of the file as JSON has them. */
+/** A value of the config file, as JSON. */
 export type Disclosed =
   | string
   | number
@@ -86,18 +86,18 @@ export interface ListenConfig {
   readonly trustedProxies: readonly string[];
   readonly trustForwardedHost: boolean;
   readonly keepAliveTimeoutMs: number;
-  /** Absolute names. Left out: no TLS. */
+  /** Absolute file names. Absent: no TLS. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
 export interface AdminConfig {
   readonly host: string;
   readonly port: number;
-  /** Host names besides those of its own address, in lower case; left out: none. */
+  /** Host names accepted besides those of the listener's own address, in lower case; absent: none. */
   readonly allowedHosts?: readonly string[];
-  /** Never empty; left out: tokens are off. */
+  /** The admin token, never empty; absent: no token is accepted. */
   readonly token?: string;
-  /** Left out: no JWT is accepted. */
+  /** Absent: no JWT is accepted. */
   readonly jwt?: AdminJwtConfig;
 }
 
@@ -109,19 +109,19 @@ export interface AdminJwtConfig {
 }
 
 export interface StoreConfig {
-  /** As src/store-address.ts has it, a file's path absolute. A secret: it may carry a password. */
+  /** In the form that src/store-address.ts parses; a file's path is absolute. Secret: may contain a password. */
   readonly url: string;
   /** PEM. Only with TLS. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** Only with sentinels, where they want to know. */
+  /** Credentials for the sentinels; present only with sentinels. */
   readonly sentinel?: { readonly username?: string; readonly password?: string };
   readonly keyPrefix: string;
   readonly timeoutMs: number;
-  /** How quotas are decided while the store is away. */
+  /** How quotas are decided while the store is unavailable. */
   readonly onError: (typeof STORE_ERROR_MODES)[number];
 }
 
-/** `urls` differ from each other. Each is an origin (a default port left out) and a base path, without "/" at the end. */
+/** `urls` are distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
 export type UpstreamTarget =
   | { readonly kind: 'urls'; readonly urls: readonly [string, ...string[]] }
   | { readonly kind: 'sample' };
@@ -132,13 +132,13 @@ export interface UpstreamConfig {
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;
   readonly totalTimeoutMs: number;
-  /** To each of several. */
+  /** Open connections to each server of the backend. */
   readonly maxConnections: number;
   /** At most `maxConnections`. */
   readonly maxConnectionsPerCustomer: number;
-  /** Left out: none is asked. */
+  /** Absent: no health checks. */
   readonly healthCheck?: { readonly path: string; readonly intervalMs: number };
-  /** PEM: whom the backend's certificate must be signed by, and what it is shown of the gateway. */
+  /** PEM: the CAs that must sign the backend's certificate, and the gateway's client certificate with its key. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   readonly credentials: (typeof CREDENTIAL_MODES)[number];
   /** A whole Authorization header value; present exactly when `credentials` is `replace`. */
@@ -147,14 +147,14 @@ export interface UpstreamConfig {
 }
 
 export interface RouteConfig {
-  /** Literal segments, or one `{name}` for a whole segment. */
+  /** Each segment is a literal or one `{name}` parameter. */
   readonly path: string;
   readonly methods: readonly (typeof ROUTE_METHODS)[number][];
 }
 
 export interface PlanConfig {
   readonly requestsPerHour: number | 'custom';
-  /** Within any second, on each instance. */
+  /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
   /** A limit that is reported and never enforced. */
   readonly shadow?: { readonly requestsPerHour: number };
@@ -162,28 +162,28 @@ export interface PlanConfig {
 
 export interface AuthConfig {
   readonly realm: string;
-  /** After that a key or customer is read again. */
+  /** How long a key or customer is served from the cache. */
   readonly cacheMs: number;
-  /** Keys, and customers, kept in memory. */
+  /** Maximum number of keys, and of customers, kept in memory. */
   readonly cacheEntries: number;
-  /** How long a key that was known goes on being served while the store is away. */
+  /** How long a known key keeps working while the store is unavailable. */
   readonly staleIfErrorMs: number;
-  /** Failed keys of one address, at all workers of this gateway, after which it is told to wait. */
+  /** Invalid keys tolerated from one address block, over all workers of this gateway; further ones get 429. */
   readonly failuresPerMinute: number;
-  /** What becomes of a request that a browser sent. */
+  /** What happens to a valid key that a browser sends. */
   readonly browserKeys: (typeof BROWSER_KEY_MODES)[number];
 }
 
 export interface IdentityConfig {
   readonly headers: boolean;
-  /** Left out: the backend gets no assertion. */
+  /** Absent: the backend gets no assertion. */
   readonly assertion?: AssertionConfig;
 }
 
 export interface AssertionConfig {
   readonly issuer: string;
   readonly ttlSeconds: number;
-  /** Ed25519, in PEM: a PKCS#8 private key, which signs, and further ones, private or public, which are published too. */
+  /** Ed25519 keys in PEM, all published. The first, private in PKCS#8, signs; the others may be private or public. */
   readonly signingKeys: readonly string[];
 }
 
@@ -193,14 +193,14 @@ export interface LimitsConfig {
   readonly targetBytes: number;
   readonly connections: number;
   readonly inFlight: number;
-  /** Requests of one connection that are worked on at once. */
+  /** Requests of one connection that are processed concurrently. */
   readonly pipelined: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly answerStallTimeoutMs: number;
 }
 
-/** A customer that is written at start unless it exists, with a key that is public. */
+/** A customer that is created at start unless it exists, with a publicly known key. */
 export interface SeedCustomer {
   readonly id: string;
   readonly name?: string;

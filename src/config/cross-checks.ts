@@ -1,7 +1,6 @@
 /**
- * Rules that concern several keys. Each looks at single values and skips what is itself at fault, so that one run
- * reports what is wrong with the values and with their combination. Values may come from the environment, so none is
- * repeated here.
+ * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
+ * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
@@ -15,9 +14,9 @@ import type { Secret, Secrets } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 import { schemaAt } from './walk.ts';
 
-/** The value that holds at `path`, its default included; undefined when there is none or it breaks its own rule. */
+/** Returns the value at `path`, or its default; undefined if there is none or it breaks its own rule. */
 type Valid = (path: Path) => unknown;
-/** Shorter tokens are refused where other machines may reach the admin listener. */
+/** Shorter tokens are refused if other machines can reach the admin listener. */
 const GUESSABLE_TOKEN_LENGTH = 8;
 
 type Report = (path: Path, what: string) => void;
@@ -64,7 +63,7 @@ function checkListeners({ document, valid, report }: Subject): void {
       (other) => other.port === port && (other.host === host || isWildcard(other.host) || isWildcard(host)),
     );
     if (same) {
-      // A default has no line to point at.
+      // A default has no line, so the problem is reported for a port that the file sets.
       const isGiven = document.at([section, 'port']) !== undefined;
       const [at, other] = isGiven ? [section, same.section] : [same.section, section];
       report([at, 'port'], `is the port of ${other} too, on the same address; give each its own`);
@@ -82,7 +81,7 @@ function checkTimeouts({ document, valid, report }: Subject): void {
   };
   atMost('upstream', 'response_timeout_ms', 'total_timeout_ms');
   atMost('upstream', 'max_connections_per_customer', 'max_connections');
-  // Node.js refuses to start a server otherwise.
+  // Node.js refuses to start a server whose headers timeout exceeds its request timeout.
   atMost('limits', 'headers_timeout_ms', 'request_timeout_ms');
 }
 
@@ -105,7 +104,7 @@ function checkUpstreams({ document, valid, report }: Subject): void {
 }
 
 interface RoutePaths {
-  /** By the index of their route; those at fault are left out. */
+  /** Paths by route index, without invalid ones. */
   readonly byIndex: ReadonlyMap<number, string>;
   readonly complete: boolean;
 }
@@ -125,7 +124,7 @@ function routePaths({ document, valid }: Subject): RoutePaths {
 function checkRoutes(subject: Subject): void {
   const first = new Map<string, number>();
   for (const [index, path] of routePaths(subject).byIndex) {
-    // The name of a parameter tells nobody apart: /a/{x} and /a/{y} match the same.
+    // Parameter names do not matter: /a/{x} and /a/{y} match the same paths.
     const shape = path.replace(/\{[^/]*\}/g, '{}');
     const earlier = first.get(shape);
     if (earlier === undefined) first.set(shape, index);
@@ -149,7 +148,7 @@ function checkAliases(subject: Subject): void {
       report(path, 'lies below another alias; aliases must not contain each other');
     }
     const target = valid(path);
-    // A route at fault may be the one that is meant.
+    // Skipped if a route is invalid: the alias may refer to that route.
     if (typeof target === 'string' && complete && !isRoutePrefix(target, routes)) {
       report(path, 'must stand for the prefix of a route, and no route is at or below what it stands for');
     }
@@ -164,7 +163,7 @@ function checkUsagePath(subject: Subject): void {
   if (route) report(['usage_path'], `is the path of routes[${route[0]}] too; give it one of its own`);
 }
 
-/** A name stands for one plan. */
+/** Reports former plan names that another plan already has: each name must identify one plan. */
 function checkFormerPlans({ document, valid, report }: Subject): void {
   const plans = document.at(['plans']);
   if (!isMapping(plans)) return;
@@ -211,7 +210,7 @@ function checkSecrets(subject: Subject, secrets: Secrets): void {
   }
   const signingKeyFile = ['identity', 'assertion', 'signing_key_file'];
   const signingKeys = readSigningKeys(assertionSigningKey.kind === 'value' ? assertionSigningKey.value : '');
-  // One that is left out, or cannot be read, has its problem already.
+  // A missing or unreadable signing key file is already reported.
   const isRead = assertionSigningKey.kind !== 'unknown' && typeof document.at(signingKeyFile) === 'string';
   if (isRead && signingKeys.kind === 'invalid') report(signingKeyFile, signingKeys.fault);
   const mode = valid(['upstream', 'credentials']);
@@ -323,7 +322,7 @@ function checkSeed(subject: Subject, { storeUrl }: Secrets): void {
   }
 }
 
-/** SQLite's file belongs to one process; so whether `auto` would be 1 on some machine must not matter. */
+/** SQLite's file belongs to one process. `auto` is refused too, even on a machine where it would mean 1. */
 function checkWorkers({ valid, report }: Subject, { storeUrl }: Secrets): void {
   const workers = valid(['workers']);
   const store = storeUrl.kind === 'value' ? parseStoreUrl(storeUrl.value).kind : 'invalid';

@@ -1,24 +1,24 @@
-/** Compares two disclosed configurations. A plan that `formerly` renames is compared with itself under its former name. */
+/** Compares two disclosed configurations. A renamed plan (`formerly`) is compared with the plan of its former name. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Disclosed } from './config.ts';
 import { isMapping } from './document.ts';
 import type { Path } from './problems.ts';
 
 export interface Difference {
-  /** In the later configuration, or where a value is missing there, in the earlier one. */
+  /** Path in the later configuration; in the earlier one if a plan was removed. */
   readonly path: Path;
-  /** In the earlier configuration: another path where a plan was renamed. */
+  /** Path in the earlier configuration; differs from `path` if a plan was renamed. */
   readonly pathBefore: Path;
-  /** Undefined: not set. */
+  /** Undefined if not set. */
   readonly before: Disclosed | undefined;
   readonly after: Disclosed | undefined;
-  /** Set on a difference of `plans.<name>.formerly`: the plans of the earlier configuration that it lists. */
+  /** Only for `plans.<name>.formerly`: the plans of the earlier configuration that it lists. */
   readonly renamedPlans?: readonly string[];
 }
 
 type Mapping = { readonly [name: string]: Disclosed };
 
-/** In the order of the settings; lists differ as a whole, mappings member by member where both sides have them. */
+/** Yields differences in the order of the settings. Compares lists as a whole, mappings on both sides by member. */
 export function* differences(before: Disclosed, after: Disclosed): Generator<Difference> {
   if (!isMapping(before) || !isMapping(after)) return;
   for (const name of namesOf(before, after)) {
@@ -84,7 +84,7 @@ function withoutFormerNames(plan: Disclosed | undefined): Disclosed | undefined 
   return rest;
 }
 
-/** The member of a mapping; undefined where the value is none or lacks it. */
+/** Returns the member of a mapping; undefined if the value is not a mapping or lacks the member. */
 export function memberOf(value: Disclosed | undefined, step: string | number): Disclosed | undefined {
   return isMapping(value) ? own(value, String(step)) : undefined;
 }

@@ -4,19 +4,19 @@ import { isMapping } from './document.ts';
 import { configSchema, type FileValues } from './schema.ts';
 import { kindOf, unwrapped } from './walk.ts';
 
-/** What stands for a secret that is set. */
+/** Shown in place of a secret that is set. */
 export const HIDDEN = '(secret)';
 
 /**
- * The values that hold, by the names of the file and in the order of its reference, for people to read: every key is
- * there, null is what is not set. Secrets are hidden by what the schema says of them, and user information is taken out
- * of every URL, wherever it stands.
+ * Returns the effective values for display, by their names in the file and in the order of the config reference. Every
+ * key is present; null means not set. Hides what the schema marks as secret, and removes user information from every
+ * URL in any setting.
  */
 export function disclose(values: FileValues): Disclosed {
   return reveal(values, configSchema);
 }
 
-/** Replaces whatever may be user information of a URL, which may stand under a setting that expects none. */
+/** Replaces anything that may be a URL's user information, even in the value of a setting that expects none. */
 export function withoutUserInfo(text: string, replacement = ''): string {
   const [start, end] = [text.indexOf('//'), text.lastIndexOf('@')];
   return start < 0 || end < start ? text : text.slice(0, start + 2) + replacement + text.slice(end + 1);
@@ -39,7 +39,7 @@ function reveal(value: unknown, schema: z.core.$ZodType): Disclosed {
 
 function scalar(value: unknown, schema: z.core.$ZodType): Disclosed {
   const { secret = false, type = '' } = kindOf(schema) ?? {};
-  // An empty secret counts as left out.
+  // An empty secret counts as not set.
   if (value === undefined || value === null || (secret && value === '')) return null;
   if (secret && !type.includes('URL')) return HIDDEN;
   if (typeof value === 'string') return withoutUserInfo(value);

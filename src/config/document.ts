@@ -17,26 +17,26 @@ import {
 import { type Path, type Problem, pathKey } from './problems.ts';
 import { describeFault, type Environment, substitute } from './substitute.ts';
 
-/** Stands where a value could not be had; the problem that says why is reported already. */
+/** Replaces a value that could not be read; the problem is already reported. */
 export const BROKEN: unique symbol = Symbol('broken');
 
 /** A mapping's values, without a prototype. */
 export type Mapping = Record<string, unknown>;
 
-/** The values of a YAML file after substitution, and where each of them stands. */
+/** The values of a YAML file after substitution, and the line of each. */
 export interface ConfigDocument {
   readonly problems: readonly Problem[];
-  /** What stands there; undefined when nothing does, {@link BROKEN} when that can't be said. */
+  /** Returns the value at a path; undefined if there is none, {@link BROKEN} if it could not be read. */
   at(path: Path): unknown;
-  /** The line of a key or list item, else that of the nearest one around it. */
+  /** Returns the line of a key or list item; if it has none, the line of its nearest ancestor. */
   lineOf(path: Path): number;
-  /** The text of a scalar that YAML's rules made something else than a string, where it may be taken as a string. */
+  /** Returns the source text of a scalar that YAML reads as another type, if it may be used as a string. */
   textAt(path: Path): string | undefined;
-  /** Scalars that contain a substitution, as written, by {@link pathKey}. */
+  /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions: ReadonlyMap<string, string>;
-  /** Scalars that contain `$NAME`, which substitution leaves alone. */
+  /** Paths of scalars that contain `$NAME`, which is not substituted. */
   readonly bareVariables: readonly Path[];
-  /** Puts a string where {@link textAt} has one. */
+  /** Replaces the value at a path by its text from {@link textAt}. */
   useText(path: Path, text: string): void;
 }
 
@@ -45,23 +45,23 @@ interface Place {
   text?: string;
 }
 
-/** Returns why the scalar at `path` must not be substituted, as the words of a problem; undefined if it may be. */
+/** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
 export type SubstitutionGuard = (path: Path, expression: string) => string | undefined;
 
-/** Deep enough for every key there is; recursion ends here, whatever the file says. */
+/** Deep enough for every known key; bounds the recursion for any input. */
 const MAX_DEPTH = 16;
-/** Small files can name very large values by aliases of aliases. */
+/** Bounds alias expansion: with aliases of aliases, a small file can expand to very large values. */
 const MAX_ALIASED_NODES = 10_000;
-/** A repeated scalar counts as one more node for each of so many characters. */
+/** An aliased scalar counts as one node, plus one for every this many characters. */
 const CHARACTERS_PER_NODE = 64;
 
-/** In capitals, and not in the middle of a word, as a password may have it. */
+/** Only capitals, and not within a word: a password may contain a `$` there. */
 const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
 
-/** YAML ends a plain scalar within brackets at the first brace. */
+/** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
 
-/** Reads one YAML 1.2 document (core schema). With syntax errors the values are not to be relied upon. */
+/** Reads one YAML 1.2 document (core schema). After a syntax error, `wellFormed` is false and the values unusable. */
 export function readDocument(
   source: string,
   env: Environment,
@@ -113,15 +113,15 @@ class Reader {
   readonly #env: Environment;
   readonly #guard: SubstitutionGuard;
   readonly #lines = new LineCounter();
-  /** The collections around the node that is being read. */
+  /** The collections that enclose the current node; an alias to one of them would recurse forever. */
   readonly #open = new Set<Node>();
-  /** The latest node with each anchor so far. */
+  /** The latest node so far with each anchor. */
   readonly #anchors = new Map<string, Node>();
-  /** The node that each alias means: the latest with that anchor when the alias was first reached. */
+  /** The target of each alias: the latest node with its anchor when the alias was first read. */
   readonly #targets = new Map<Alias, Node | undefined>();
   #document: Document.Parsed<ParsedNode> | undefined;
   #aliasDepth = 0;
-  /** Repeated by aliases so far. */
+  /** Nodes expanded from aliases so far. */
   #aliasedNodes = 0;
 
   constructor(env: Environment, guard: SubstitutionGuard) {
@@ -134,15 +134,15 @@ class Reader {
       version: '1.2',
       schema: 'core',
       lineCounter: this.#lines,
-      prettyErrors: false, // would quote the file, secrets included
-      stringKeys: true, // the id `0123` stays what is written
+      prettyErrors: false, // pretty errors quote the file, secrets included
+      stringKeys: true, // keeps the id `0123` as written
       uniqueKeys: false, // checked in #mapping, which knows both lines
       logLevel: 'error', // 'silent' would drop every document but the first
     });
     this.#document = document;
     const [fault] = [...document.errors, ...document.warnings].toSorted((a, b) => a.pos[0] - b.pos[0]);
     if (fault) {
-      // The first one only: what follows a syntax error is mostly the same mistake again.
+      // Only the first error is reported: later ones are mostly consequences of it.
       this.wellFormed = false;
       const line = Math.max(1, this.#lines.linePos(fault.pos[0]).line);
       const hint = source.split('\n')[line - 1]?.includes('${') ? FLOW_HINT : '';
@@ -157,7 +157,7 @@ class Reader {
     if (this.#aliasDepth > 0) {
       const isReported = this.#aliasedNodes > MAX_ALIASED_NODES;
       this.#aliasedNodes += isScalar(node) ? 1 + (node.source?.length ?? 0) / CHARACTERS_PER_NODE : 1;
-      // Reported once: the nodes beyond the bound can be very many.
+      // Reported once: very many nodes can exceed the bound.
       if (isReported) return BROKEN;
       if (this.#aliasedNodes > MAX_ALIASED_NODES) return this.#broken(path, 'repeats too much by aliases (*name)');
     }
@@ -210,7 +210,7 @@ class Reader {
     return value;
   }
 
-  /** Nodes are first reached in the order of the document. */
+  /** Records a node's anchor. Nodes outside aliases are read in document order, so the latest anchor wins. */
   #noteAnchor(node: Node): void {
     if (this.#aliasDepth === 0 && 'anchor' in node && node.anchor !== undefined) this.#anchors.set(node.anchor, node);
   }
@@ -238,7 +238,7 @@ class Reader {
     return typed;
   }
 
-  /** What YAML's core schema makes of a plain scalar (YAML 1.2.2 §10.3.2). The text is never parsed as YAML. */
+  /** Resolves a plain scalar as YAML's core schema does (YAML 1.2.2 §10.3.2). The text is never parsed as YAML. */
   #typed(text: string): unknown {
     const schema = this.#document?.schema;
     for (const tag of schema?.tags ?? []) {
@@ -265,7 +265,7 @@ class Reader {
   }
 }
 
-/** Some of the parser's messages quote the file, which may hold secrets: those are replaced. */
+/** Describes a syntax error. Replaces parser messages that quote the file, which may hold secrets. */
 function describeSyntax({ code, message }: YAMLError): string {
   switch (code) {
     case 'UNEXPECTED_TOKEN':

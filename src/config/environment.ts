@@ -1,4 +1,4 @@
-/** The one place that reads the process's environment, so that everything else takes it as a parameter. */
+/** Returns the process's environment. Only this function reads it; all other code takes it as a parameter. */
 export function processEnvironment(): NodeJS.ProcessEnv {
   return process.env;
 }

@@ -1,6 +1,6 @@
 /**
- * The formats of single values. A fault is returned as the words that complete "name: …" in a problem; undefined means
- * that the value is fine. No fault repeats its value, which may hold a password.
+ * The formats of single values: predicates, and parsers that return the canonical text, or undefined for an invalid
+ * value.
  */
 import { isIP } from 'node:net';
 import { isHostName } from '../host-name.ts';
@@ -9,7 +9,7 @@ const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
 const PARAMETER_SEGMENT = /^\{[A-Za-z_][A-Za-z0-9_]*\}$/;
 
-/** An address to listen on: an IP address without brackets, or a host name. */
+/** Accepts an address to listen on: an IP address without brackets, or a host name. */
 export function isListenHost(text: string): boolean {
   return isIP(text) !== 0 || isHostName(text);
 }
@@ -18,12 +18,12 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** Listens on every address, so that it collides with any other host on the same port. */
+/** Returns whether a host means every address, and so conflicts with any other host on the same port. */
 export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
+/** Accepts `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
 export function isAddressOrBlock(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/');
   const family = address.includes('%') ? 0 : isIP(address);
@@ -39,12 +39,12 @@ function isLiteralSegment(segment: string): boolean {
   return LITERAL_SEGMENT.test(segment) && segment !== '.' && segment !== '..';
 }
 
-/** `/v1`: absolute, of literal segments only, without a trailing slash. */
+/** Accepts `/v1`: absolute, literal segments only, no trailing slash. */
 export function isPrefix(path: string): boolean {
   return path.startsWith('/') && segmentsOf(path).every(isLiteralSegment);
 }
 
-/** `/api/v1/things/{id}`: as a prefix, but a segment may be one parameter; no name twice. */
+/** Accepts `/api/v1/things/{id}`: like a prefix, but a segment may be a parameter; parameter names are distinct. */
 export function isRoutePath(path: string): boolean {
   if (!path.startsWith('/')) return false;
   const segments = segmentsOf(path);
@@ -55,12 +55,12 @@ export function isRoutePath(path: string): boolean {
   );
 }
 
-/** Whether `path` is `prefix` or lies below it, segment by segment. */
+/** Returns whether `path` equals `prefix` or is below it, compared by whole segments. */
 export function isWithin(path: string, prefix: string): boolean {
   return path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** Whether some route is at or below `prefix`. */
+/** Returns whether some route is at or below `prefix`. */
 export function isRoutePrefix(prefix: string, routes: readonly string[]): boolean {
   return routes.some((route) => isWithin(route, prefix));
 }
@@ -69,7 +69,7 @@ function parseUrl(text: string): URL | undefined {
   return URL.parse(text) ?? undefined;
 }
 
-/** An origin: `http://host`, `https://host:8443`. Returned as the URL standard writes it, or undefined. */
+/** Parses an origin such as `https://host:8443`. Returns it as the URL standard writes it, or undefined. */
 export function parseOrigin(text: string): string | undefined {
   const url = parseUrl(text);
   if (!url || !/^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text)) return undefined;
@@ -77,8 +77,9 @@ export function parseOrigin(text: string): string | undefined {
 }
 
 /**
- * An origin with an optional base path: `http://host`, `https://host:8443/base`. Returned as the URL standard writes the
- * origin, without a slash at the end, or undefined. Segments of the base must be literal, so that no URL parser changes them.
+ * Parses an origin with an optional base path, such as `http://host` or `https://host:8443/base`. Returns the origin as
+ * the URL standard writes it and the base path, without a slash at the end, or undefined. Segments of the base path
+ * must be literal, so that no URL parser changes them.
  */
 export function parseUpstreamUrl(text: string): string | undefined {
   const [, origin = '', base = ''] = /^([a-z]+:\/\/[^/]*)(.*)$/i.exec(text) ?? [];
@@ -87,14 +88,14 @@ export function parseUpstreamUrl(text: string): string | undefined {
   return canonical !== undefined && (path === '' || isPrefix(path)) ? canonical + path : undefined;
 }
 
-/** `https://…`, or `http://…` where it does not leave the machine; without credentials and fragment. */
+/** Accepts `https://…`, or `http://…` to a loopback host; without credentials and fragment. */
 export function isTrustworthyUrl(text: string): boolean {
   const url = parseUrl(text);
   if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
 }
 
-/** `http(s)://…` for people; `{code}` may stand anywhere behind the host. */
+/** Accepts an `http(s)://…` URL for people; `{code}` may occur anywhere after the host. */
 export function isDocumentationUrl(text: string): boolean {
   if (text.length > 1024 || !/^https?:\/\/[^/{}]+(\/\S*)?$/.test(text)) return false;
   const url = parseUrl(text.replaceAll('{code}', 'code'));

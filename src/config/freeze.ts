@@ -4,12 +4,12 @@ function refuse(): never {
   throw new TypeError('the configuration is frozen');
 }
 
-/** `Object.freeze` doesn't reach the entries of a Map, so its writing methods are shut off as well. */
+/** Disables a Map's mutating methods, because `Object.freeze` does not protect its entries. */
 function freezeMap(map: Map<unknown, unknown>): void {
   Object.assign(map, { set: refuse, delete: refuse, clear: refuse });
 }
 
-/** Freezes plain objects, arrays and Maps all the way down; returns the same value. */
+/** Freezes plain objects, arrays and Maps recursively; returns the same value. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   const children = value instanceof Map ? [...value.values()] : Object.values(value);
@@ -19,7 +19,7 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** Returns a structured clone of a configuration with what cloning drops: it is frozen, `aliases` has no prototype. */
+/** Restores what structured cloning loses of a configuration: it is frozen, and `aliases` has no prototype. */
 export function restoreClone(clone: Config): Config {
   return deepFreeze({ ...clone, aliases: Object.assign(Object.create(null), clone.aliases) });
 }

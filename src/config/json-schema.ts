@@ -1,4 +1,4 @@
-/** The JSON Schema of the configuration file, for completion and checks in editors. It knows fewer rules than check-config. */
+/** The JSON Schema of the config file, for completion and checks in editors. It has fewer rules than check-config. */
 import { z } from 'zod';
 import { configSchema } from './schema.ts';
 
@@ -6,7 +6,7 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const SUBSTITUTION: JsonSchema = { type: 'string', pattern: '\\$\\{[A-Za-z_]' };
 
-/** Returns the schema in draft 7, which every YAML editor knows. */
+/** Returns the schema in draft 7, which every YAML editor supports. */
 export function configJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(configSchema, {
     target: 'draft-07',
@@ -18,7 +18,7 @@ export function configJsonSchema(): JsonSchema {
   return { title: 'Configuration of Tollgate', ...asWritten(schema) };
 }
 
-/** As the file may have it: any scalar may be written as `${NAME}`, and a number is taken as text where text is wanted. */
+/** Relaxes a schema to what the file may contain: `${NAME}` for any scalar, and a number where text is expected. */
 function asWritten(schema: JsonSchema): JsonSchema {
   const { description, default: fallback, ...rules } = schema;
   const { type, properties, additionalProperties, items } = rules;

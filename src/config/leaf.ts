@@ -1,4 +1,4 @@
-/** Schemas of single values. Each has one rule in words, which stands in the problem whichever way it was broken. */
+/** Schemas of single values. Each has one rule in words, which is the problem's text however a value breaks it. */
 import { z } from 'zod';
 import { isCustomerId } from '../customer-id.ts';
 import {
@@ -18,10 +18,10 @@ export interface Kind {
   readonly secret?: boolean;
 }
 
-/** What a leaf is, for the reference table and for problems. Descriptions are kept by zod itself. */
+/** The kind of each schema, for the reference table and for problems. Zod's own registry keeps the descriptions. */
 export const kinds = z.registry<Kind>();
 
-/** The longest delay that a timer of Node.js takes. */
+/** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;
 
 const USAGE_PATH_RULE =
@@ -49,7 +49,7 @@ export const seconds = () =>
 
 export const count = () => integer('integer', 'must be an integer of at least 1', 1);
 
-/** Far beyond any machine: a number of requests, put in the wrong place, is noticed. */
+/** More than any machine needs; catches a number of requests that is entered here by mistake. */
 const MOST_WORKERS = 1024;
 const WORKERS_RULE = `must be an integer from 1 to ${MOST_WORKERS}, or "auto"`;
 
@@ -72,7 +72,7 @@ export const listenHost = () =>
 export const addressOrBlock = () =>
   text('address or CIDR', 'must be an IP address or a CIDR block such as 10.0.0.0/8', isAddressOrBlock);
 
-/** Empty counts as left out: so `${NAME:-}` can switch a setting off. Checked further once `…_file` is read. */
+/** Empty counts as not set, so `${NAME:-}` can switch a setting off. Checked further after `…_file` is read. */
 export const secret = (type: string) => text(type, 'must be text; put it in quotes', () => true, true);
 
 export const fileName = () =>
@@ -89,7 +89,7 @@ export const upstreamUrl = () =>
     true,
   );
 
-/** The answer is trusted, so nobody on the way may be able to change it. */
+/** The response is trusted, so nobody on the network path may be able to change it. */
 export const trustworthyUrl = () =>
   text(
     'URL',
@@ -97,7 +97,7 @@ export const trustworthyUrl = () =>
     isTrustworthyUrl,
   );
 
-/** Shown to callers, who follow it. */
+/** Shown to API users, who open it. */
 export const documentationUrl = () =>
   text(
     'URL',
@@ -105,13 +105,13 @@ export const documentationUrl = () =>
     isDocumentationUrl,
   );
 
-/** RFC 7519 §2's StringOrURI, as far as anybody uses it. */
+/** The part of RFC 7519 §2's StringOrURI that is used in practice. */
 export const stringOrUri = () =>
   text('text', 'must be 1 to 512 printable ASCII characters without spaces', (value) =>
     /^[\x21-\x7e]{1,512}$/.test(value),
   );
 
-/** Shorter, and an assertion would be over before a slow request is; longer, and it would outlive the key it stands for. */
+/** Shorter assertions could expire during a slow request; longer ones could outlive the API key they represent. */
 export const assertionSeconds = () => integer('seconds', 'must be an integer of seconds from 10 to 3600', 10, 3600);
 
 export const routePath = () =>
@@ -121,7 +121,7 @@ export const routePath = () =>
     isRoutePath,
   );
 
-/** Origin-form (RFC 9112 §3.2.1), written by whoever runs the gateway. */
+/** Origin-form (RFC 9112 §3.2.1), written by the operator. */
 export const requestPath = () =>
   text(
     'path',
@@ -139,7 +139,7 @@ export const prefix = () =>
 export const usagePath = () =>
   z.string(USAGE_PATH_RULE).refine(isPrefix, USAGE_PATH_RULE).nullable().register(kinds, { type: 'path | null' });
 
-/** `none` and `unknown` are what metrics say of requests without a configured plan. */
+/** Metrics reserve `none` and `unknown` for requests without a configured plan. */
 export const planName = () =>
   text(
     'plan name',
@@ -157,7 +157,7 @@ export const customerId = () =>
 export const displayName = () =>
   text('text', 'must be 1 to 256 characters without control characters', (value) => /^\P{Cc}{1,256}$/u.test(value));
 
-/** RFC 6750 §2.1's b64token, of the lengths that the gateway takes for a key. */
+/** RFC 6750 §2.1's b64token, of the lengths that the gateway accepts for a key. */
 export const apiKey = () =>
   text(
     'API key',
@@ -166,7 +166,7 @@ export const apiKey = () =>
     true,
   );
 
-/** Stands in a quoted-string of WWW-Authenticate (RFC 9110 §5.6.4), unescaped. */
+/** Written unescaped into a quoted-string of WWW-Authenticate (RFC 9110 §5.6.4). */
 export const realm = () =>
   text('text', 'must be 1 to 128 printable ASCII characters without quotes and backslashes', (value) =>
     /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(value),

@@ -3,7 +3,7 @@ import type { ConfigDocument } from './document.ts';
 import { formatPath, type Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 
-/** Where each limit of the configuration stands, for whoever asks why a customer has the one that it has. */
+/** Returns where the limit of each plan and override is set: `file:line`, or `default of …`. */
 export function limitOrigins(file: string, document: ConfigDocument, values: FileValues): Config['limitOrigins'] {
   const origin = (path: Path) =>
     document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;

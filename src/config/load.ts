@@ -20,14 +20,14 @@ import type { Environment } from './substitute.ts';
 import { findWarnings } from './warnings.ts';
 
 /**
- * Reads and checks a configuration file. Rejects with {@link ConfigError}, which has every fault that was found.
- * `file` appears in problems as it is given here; what it names relatively is relative to its folder.
+ * Reads and checks a configuration file. Rejects with {@link ConfigError}, which lists the problems found. Problems
+ * show `file` as given here. Relative file names in the configuration are relative to the folder of `file`.
  */
 export async function loadConfig(file: string, env: Environment): Promise<Config> {
   return await parseConfig(file, await readConfigFile(file), env);
 }
 
-/** The file as it is. Rejects with {@link ConfigError}. */
+/** Reads the bytes of a config file. Rejects with {@link ConfigError}. */
 export async function readConfigFile(file: string): Promise<Uint8Array> {
   try {
     return await readConfigFileBytes(file);
@@ -37,13 +37,13 @@ export async function readConfigFile(file: string): Promise<Uint8Array> {
 }
 
 export interface ParseOptions {
-  /** What relative names are relative to; by default the folder of the file. */
+  /** Base of relative file names; by default the folder of the file. */
   readonly folder?: string;
-  /** Bounds what the file may use; by default it may use the whole environment and any file. */
+  /** Limits the variables and files that the config may use; by default the whole environment and any file. */
   readonly scope?: PreviewScope;
 }
 
-/** Does what {@link loadConfig} does, for content at hand. Reads the files that the content names. */
+/** Checks config file content like {@link loadConfig}. Reads the files that the content names. */
 export async function parseConfig(
   file: string,
   content: Uint8Array,
@@ -89,7 +89,7 @@ function decode(file: string, content: Uint8Array): string {
   }
 }
 
-/** Members that tell of the file rather than of its values. */
+/** Members that `assemble` does not set; they are not part of the hash. */
 type ReadBesidesValues = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, ReadBesidesValues> {
@@ -225,7 +225,7 @@ function upstreamUrl(text: string): string {
   return url;
 }
 
-/** Given aliases were checked against the routes; the default one is left out where it doesn't fit them. */
+/** Drops the default alias if it does not fit the routes; configured aliases are already checked against them. */
 function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
   const paths = routes.map(({ path }) => path);
   const fitting = Object.entries(aliases).filter(
@@ -268,7 +268,7 @@ function seedCustomer({ id, name, plan, requests_per_hour: requestsPerHour, key 
   };
 }
 
-/** Members of this name hold secrets, wherever they stand. */
+/** Names of members that hold secrets, at any depth. */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'password', 'key', 'signingKeys']);
 
 function withoutSecrets(key: string, value: unknown): unknown {

@@ -1,4 +1,4 @@
-/** Edits (insert, delete, replace one character) from `a` to `b`: Levenshtein's distance, one row at a time. */
+/** Returns the Levenshtein distance from `a` to `b`: the number of characters to insert, delete or replace. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let i = 1; i <= a.length; i++) {
@@ -12,7 +12,7 @@ function distance(a: string, b: string): number {
   return row.at(-1) ?? 0;
 }
 
-/** The candidate that `word` was probably meant to be, if one is close enough to be worth naming. */
+/** Returns the candidate that `word` probably means, if one is close enough to suggest. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const comparable = word.slice(0, 64).toLowerCase().replaceAll('-', '_');
   const ranked = candidates

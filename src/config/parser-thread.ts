@@ -1,4 +1,4 @@
-/** The entry of the thread that parser.ts starts: does one job and reports its result. */
+/** Entry point of the thread that parser.ts starts: runs one job and posts its result. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { disclosedChanges, MAX_LISTED_CHANGES, uncomparedSecrets } from './changes.ts';
 import { parseConfig } from './load.ts';

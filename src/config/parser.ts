@@ -1,7 +1,7 @@
 /**
- * Parses configuration files while the gateway runs, in a thread where that could take long: a file with thousands of
- * overrides takes half a second, a hostile one more, and on the main thread every request would wait. A thread runs one
- * job, with a deadline and a bound on its memory, and is then terminated.
+ * Parses config files while the gateway runs, in a thread if parsing may be slow: a file with thousands of overrides
+ * takes half a second, a hostile one longer, and on the main thread every request would wait. A thread runs one job
+ * with a deadline and a memory limit, and is then terminated.
  */
 import { once } from 'node:events';
 import { extname } from 'node:path';
@@ -17,11 +17,11 @@ import type { Environment } from './substitute.ts';
 /** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */
 const ENTRY = new URL(`./parser-thread${extname(import.meta.filename)}`, import.meta.url);
 const YOUNG_GENERATION_MB = 16;
-/** Takes about 10 ms, less than starting a thread takes of another core. */
+/** Parsing this much takes about 10 ms, less than the CPU time that starting a thread costs another core. */
 const MAX_BYTES_ON_MAIN_THREAD = 16 * 1024;
 
 interface ParserInput {
-  /** As it appears in problems. */
+  /** The file name shown in problems. */
   readonly file: string;
   readonly content: Uint8Array;
   readonly environment: Environment;
@@ -31,7 +31,7 @@ export type ParserJob =
   | (ParserInput & { readonly kind: 'parse' })
   | (ParserInput & {
       readonly kind: 'compare';
-      /** What relative names are relative to. */
+      /** Base of relative file names. */
       readonly folder: string;
       readonly running: DisclosedConfig & Pick<Config, 'source'>;
     });
@@ -41,21 +41,21 @@ export type ParserResult =
   | { readonly kind: 'compared'; readonly comparison: Comparison }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
-/** What parsing may cost. */
+/** Limits for one parser job. */
 export interface ParserBounds {
   readonly deadlineMs: number;
   readonly heapMebibytes: number;
 }
 
-/** For the gateway's own file. A file with 10,000 overrides takes half a second, and 100 MiB. */
+/** For the gateway's own file. A file with 10,000 overrides takes half a second and 100 MiB. */
 export const RELOAD_BOUNDS: ParserBounds = { deadlineMs: 30_000, heapMebibytes: 512 };
-/** For a posted file: enough for a mebibyte of overrides, and little enough for a container that is limited to 512 MiB. */
+/** For a posted file: enough for 1 MiB of overrides, and safe in a container that is limited to 512 MiB. */
 export const PREVIEW_BOUNDS: ParserBounds = { deadlineMs: 10_000, heapMebibytes: 128 };
 
 /** How a posted file differs from the running configuration. Plain data, without any secret. */
 export interface Comparison {
   readonly hash: string;
-  /** The first 100. */
+  /** The first 100 changes. */
   readonly changes: readonly ConfigChange[];
   readonly changesTotal: number;
   readonly needsRestart: boolean;
@@ -69,7 +69,7 @@ export interface ParserOptions extends ParserBounds {
   readonly signal?: AbortSignal;
 }
 
-/** Parses the gateway's own file as `parseConfig` does. Rejects with ConfigError, also when the deadline passes. */
+/** Parses the gateway's own file like `parseConfig`. Rejects with ConfigError, also when the thread exceeds a limit. */
 export async function parseWithoutStall(input: ParserInput, options: ParserOptions): Promise<Config> {
   const { file, content, environment } = input;
   if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
@@ -79,8 +79,9 @@ export async function parseWithoutStall(input: ParserInput, options: ParserOptio
 }
 
 /**
- * Parses a posted file within the bounds of preview-scope.ts, and compares it with the running configuration: always in
- * a thread, because whoever posted it is not trusted to run the gateway. Rejects as {@link parseWithoutStall}.
+ * Parses a posted file within the limits of preview-scope.ts, and compares it with the running configuration. Always
+ * uses a thread, because the client that posts the file is less trusted than the operator. Rejects like
+ * {@link parseWithoutStall}.
  */
 export async function compareInThread(
   input: ParserInput & { readonly folder: string },
@@ -100,7 +101,7 @@ async function runJob(job: ParserJob, { signal, ...bounds }: ParserOptions): Pro
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: bounds.heapMebibytes, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
-  // An error without a listener would end the process, also one that comes while the thread is being terminated.
+  // An `error` event without a listener ends the process, even while the thread is being terminated.
   thread.on('error', () => {});
   try {
     const [message] = await once(thread, 'message', {
@@ -117,7 +118,7 @@ async function runJob(job: ParserJob, { signal, ...bounds }: ParserOptions): Pro
   }
 }
 
-/** In the words of a problem. */
+/** Returns which limit was exceeded, as the text of a problem; undefined for any other error. */
 function exceededBound(error: unknown, deadline: AbortSignal, bounds: ParserBounds): string | undefined {
   if (error instanceof ConfigError) return undefined;
   if (deadline.aborted) return `takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`;

@@ -1,12 +1,11 @@
 /**
- * What a posted file may use of the gateway's environment and files: only what the running file uses for the same
- * setting. Otherwise a preview would show a variable in another setting's value, error message or hash, or tell by its
- * verdict whether a guessed value is right.
+ * Limits a posted file to the variables and files that the running file uses for the same setting. Otherwise a preview
+ * could reveal a variable in another setting's value, error message or hash, or confirm a guessed value by its verdict.
  */
 import type { Config } from './config.ts';
 import { formatPath, type Path } from './problems.ts';
 
-/** Each returns why the use is refused, as the words of a problem; undefined if it is allowed. */
+/** Each method returns why the use is refused, as the text of a problem; undefined if it is allowed. */
 export interface PreviewScope {
   substitution(path: Path, expression: string): string | undefined;
   namedFile(setting: string, file: string): string | undefined;
@@ -25,7 +24,7 @@ export function previewScope({ expressions, source }: Pick<Config, 'expressions'
   };
 }
 
-/** List items may move: `upstream.urls[1]` is the same setting as `upstream.urls[0]`. */
+/** Identifies a use, ignoring list indexes: `upstream.urls[1]` is the same setting as `upstream.urls[0]`. */
 function useOf(path: Path, expression: string): string {
   const setting = formatPath(path.map((step) => (typeof step === 'number' ? 0 : step)));
   return JSON.stringify([setting, expression]);

@@ -1,24 +1,24 @@
 import type { ConfigSource } from './source.ts';
 
-/** A place in the configuration: keys of mappings and indices of lists, from the root. */
+/** A location in the configuration: mapping keys and list indexes, from the root. */
 export type Path = readonly (string | number)[];
 
 export interface Problem {
-  /** From 1; left out when the file could not be read at all. */
+  /** From 1; absent if the file could not be read at all. */
   readonly line?: number;
   readonly path: Path;
-  /** What is wrong and what to do, in words; never a secret, never the value of an environment variable. */
+  /** What is wrong and what to do; never contains a secret or the value of an environment variable. */
   readonly what: string;
 }
 
-/** A file of a megabyte can have a problem on each line. */
+/** Bounds the output: a file of a megabyte can have a problem on each line. */
 const MAX_LISTED_PROBLEMS = 100;
 
-/** The configuration can't be used. `problems`: the first 100, each as `file:line: path: what is wrong`. */
+/** The configuration is unusable. `problems`: the first 100, each as `file:line: path: what is wrong`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
-  /** What was read when the problems were found; undefined if reading ended before the named files were known. */
+  /** The files that were read; undefined if reading failed before the named files were known. */
   readonly source: ConfigSource | undefined;
 
   constructor(problems: readonly string[], source?: ConfigSource) {
@@ -32,12 +32,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** Why a file is not read although the system would allow it; the message completes "cannot be read: …". */
+/** The gateway refuses a file that the system would let it read. The message completes "cannot be read: …". */
 export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFileError';
 }
 
-/** The first 100, each as `file:line: warning: path: what may go wrong`. */
+/** Returns the first 100 warnings, each as `file:line: warning: path: what may go wrong`. */
 export function formatWarnings(file: string, warnings: readonly Problem[]): string[] {
   return list(file, warnings, 'warnings');
 }
@@ -56,7 +56,7 @@ function formatProblem(file: string, { line, path, what }: Problem, mark: string
   return path.length === 0 ? `${place}: ${what}` : `${place}: ${formatPath(path)}: ${what}`;
 }
 
-/** `routes[0].path`; a key that is not one plain word is quoted in brackets: `aliases["/v1"]`. */
+/** Formats a path as `routes[0].path`; a key that is not one plain word is quoted in brackets: `aliases["/v1"]`. */
 export function formatPath(path: Path): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`;
@@ -65,7 +65,7 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/** One string per place, for maps and sets. */
+/** Returns a unique string for a path, as a key for maps and sets. */
 export function pathKey(path: Path): string {
   return JSON.stringify(path);
 }
@@ -78,7 +78,7 @@ const SYSTEM_REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 };
 
-/** Why a file could not be read, in words and without its name, which may have come from a variable. */
+/** Returns why a file could not be read, without its name, which may come from an environment variable. */
 export function systemReason(error: unknown): string {
   if (error instanceof UnreadableFileError) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

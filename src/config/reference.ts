@@ -9,15 +9,15 @@ export interface ReferenceRow {
   readonly path: string;
   /** In words, with `|` between alternatives. */
   readonly type: string;
-  /** As it would be written in YAML on one line; `required`, or empty when left out means none. */
+  /** The default as one line of YAML, or `required`; empty for optional keys and sections, and for entries. */
   readonly default: string;
   /** One sentence or two. */
   readonly description: string;
-  /** `reload` or `restart`: when a changed value holds; empty where the rows below differ. */
+  /** When a change takes effect: `reload` or `restart`; empty if the keys below differ in that. */
   readonly takesEffect: string;
 }
 
-/** Every key of the configuration file, sections included, in the order of the schema. */
+/** Returns a row for every key of the config file, sections included, in schema order. */
 export function configReference(): ReferenceRow[] {
   return rowsOf(configSchema, '');
 }
@@ -36,7 +36,7 @@ function rowsOf(schema: z.core.$ZodType, path: string): ReferenceRow[] {
   return [];
 }
 
-/** Entries have no row of their own where the rows of their keys say it all. */
+/** Map and list entries that are mappings get no row of their own: the rows of their keys describe them. */
 function itemRows(item: z.core.$ZodType, path: string): ReferenceRow[] {
   return unwrapped(item) instanceof z.ZodObject ? rowsOf(item, path) : [rowOf(item, path)];
 }
@@ -57,7 +57,7 @@ function defaultOf(schema: z.core.$ZodType): string {
   return schema instanceof z.ZodOptional || schema instanceof z.ZodPrefault ? '' : 'required';
 }
 
-/** A value in YAML's flow style. Only for our own defaults: nothing in them needs an escape. */
+/** Formats a value in YAML flow style. Only for the schema's defaults, which need no escaping. */
 function flow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return /[{},[\]]/.test(String(value)) ? `"${value}"` : String(value);

@@ -7,12 +7,12 @@ import { configSchema, type FileValues } from './schema.ts';
 import { kindOf, knownKeys, schemaAt } from './walk.ts';
 
 export interface SchemaCheck {
-  /** Undefined when there is any problem. */
+  /** Undefined if there is any problem. */
   readonly values: FileValues | undefined;
   readonly problems: readonly Problem[];
 }
 
-/** Holds the document to the schema. Scalars that YAML typed become text in it where text is wanted. */
+/** Checks the document against the schema. Where text is expected, turns typed scalars of the document into text. */
 export function checkSchema(document: ConfigDocument): SchemaCheck {
   const first = configSchema.safeParse(document.at([]));
   if (first.success) return { values: first.data, problems: [] };
@@ -45,7 +45,7 @@ function toProblems(document: ConfigDocument, error: z.ZodError): Problem[] {
     const path = pathOf(issue);
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(document, path, key));
     const key = JSON.stringify(path);
-    // One value may break several parts of its one rule.
+    // Each value is reported once, even if it breaks several parts of its rule.
     if (reported.has(key) || document.at(path) === BROKEN) return [];
     reported.add(key);
     return [{ line: document.lineOf(path), path, what: describe(document, path, issue) }];
@@ -74,7 +74,7 @@ function describe(document: ConfigDocument, path: Path, issue: z.core.$ZodIssue)
   return `${issue.message}, got ${isContainer ? kindInWords(value) : shown(document, path, value)}${hint}`;
 }
 
-/** Text that YAML would have made a number or boolean of, had it stood without quotes. */
+/** Returns whether the value is text that YAML would read as a number or boolean without the quotes. */
 function isQuoted(value: unknown): boolean {
   return typeof value === 'string' && /^(?:[-+]?\d+|true|false)$/.test(value);
 }

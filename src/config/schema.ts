@@ -1,6 +1,6 @@
 /**
- * Every key of the file, as it is written there, with its rule, its default and its description. What concerns several
- * keys at once is in cross-checks.ts.
+ * Every key of the config file, as written there, with its rule, default and description. Rules that concern several
+ * keys are in cross-checks.ts.
  */
 import type { z } from 'zod';
 import {

@@ -4,27 +4,27 @@ import type { ConfigDocument } from './document.ts';
 import { formatPath, type Path, type Problem, systemReason } from './problems.ts';
 import type { NamedFile } from './source.ts';
 
-/** A setting that can be given in the file or in one of its own; `path` is where it was given. */
+/** A value set inline or in the file that its `…_file` setting names. `path`: the setting that was used. */
 export type Secret =
   | { readonly kind: 'none' }
-  /** Given, but not to be had; a problem says why. */
+  /** Set but not available; a problem says why. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'value'; readonly value: string; readonly path: Path };
 
 export interface Secrets {
   readonly adminToken: Secret;
   readonly storeUrl: Secret;
-  /** PEM: the authorities that sign the store's certificates. */
+  /** PEM: the CAs that sign the store's certificates. */
   readonly storeCa: Secret;
-  /** PEM: the certificate that the gateway shows to the store, and its key. */
+  /** PEM: the client certificate that the gateway presents to the store; its key is `storeKey`. */
   readonly storeCertificate: Secret;
   readonly storeKey: Secret;
   readonly sentinelPassword: Secret;
-  /** PEM, as the two below. */
+  /** PEM, like `listenKey` and `upstreamCa`. */
   readonly listenCertificate: Secret;
   readonly listenKey: Secret;
   readonly upstreamCa: Secret;
-  /** What the gateway shows to the backend. */
+  /** PEM: the client certificate that the gateway presents to the backend; its key is `upstreamKey`. */
   readonly upstreamCertificate: Secret;
   readonly upstreamKey: Secret;
   readonly upstreamAuthorization: Secret;
@@ -32,7 +32,7 @@ export interface Secrets {
 }
 
 export interface NamedFileRead extends NamedFile {
-  /** Undefined: it could not be read. */
+  /** Undefined if the file could not be read. */
   readonly content: Uint8Array | undefined;
 }
 
@@ -42,10 +42,10 @@ export interface SecretsRead {
   readonly problems: readonly Problem[];
 }
 
-/** Returns why a file must not be opened, as the words of a problem; undefined if it may be. */
+/** Returns why a file must not be opened, as the text of a problem; undefined if it may be opened. */
 export type NamedFileGuard = (setting: string, file: string) => string | undefined;
 
-/** Reads the secrets and the files that the document names. `folder`: what relative names are relative to. */
+/** Reads the secrets and the files that the document names. `folder`: base of relative file names. */
 export async function readSecrets(
   document: ConfigDocument,
   folder: string,
@@ -56,7 +56,7 @@ export async function readSecrets(
   const secrets = {
     adminToken: await read('admin', 'token'),
     storeUrl: await read('store', 'url'),
-    // In files only, as the schema has it.
+    // The schema allows TLS material in files only.
     storeCa: await read('store', 'tls', 'ca'),
     storeCertificate: await read('store', 'tls', 'cert'),
     storeKey: await read('store', 'tls', 'key'),
@@ -67,7 +67,7 @@ export async function readSecrets(
     upstreamCertificate: await read('upstream', 'tls', 'cert'),
     upstreamKey: await read('upstream', 'tls', 'key'),
     upstreamAuthorization: await read('upstream', 'authorization'),
-    // In a file only: the schema knows no `signing_key`.
+    // In a file only: the schema has no `signing_key`.
     assertionSigningKey: await read('identity', 'assertion', 'signing_key'),
   };
   return { secrets, reads: reading.reads, problems: reading.problems };
@@ -84,7 +84,7 @@ interface Reading {
 async function readSecret(path: Path, { document, folder, guard, reads, problems }: Reading): Promise<Secret> {
   const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
   const [value, file] = [document.at(path), document.at(filePath)];
-  // Another check has said what is wrong with these.
+  // Values that are not text are already reported by another check.
   if (![value, file].every((given) => given === undefined || typeof given === 'string')) return { kind: 'unknown' };
   if (typeof file !== 'string' || file === '') {
     return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };

@@ -1,11 +1,11 @@
 /**
- * The file of keys that sign what the backend is told: PEM blocks (RFC 7468), with any text between them. A fault is
- * returned as the words that complete "name: …" in a problem, and never repeats what the file has.
+ * Reads the file of keys that sign identity assertions: PEM blocks (RFC 7468), with any text between them. A fault is
+ * text that completes "name: …" in a problem, and never repeats the file's content.
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 
 export type SigningKeys =
-  | { readonly kind: 'keys' /** One block each. */; readonly keys: readonly string[] }
+  | { readonly kind: 'keys' /** One PEM block each. */; readonly keys: readonly string[] }
   | { readonly kind: 'invalid'; readonly fault: string };
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g;
@@ -37,7 +37,7 @@ function invalid(fault: string): SigningKeys {
   return { kind: 'invalid', fault };
 }
 
-/** The same text for the same key; undefined for what is no Ed25519 key. */
+/** Returns the public key, as the same text for the same key; undefined if it is not an Ed25519 key. */
 function publicPart(label: string, block: string): string | undefined {
   if (label !== 'PRIVATE KEY' && label !== 'PUBLIC KEY') return undefined;
   try {

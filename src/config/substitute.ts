@@ -1,7 +1,7 @@
 /**
- * `${NAME}` and `${NAME:-default}` in one scalar; `$${` is a literal `${`. As in a shell, the default also stands in
- * for a variable that is set but empty. Defaults are taken literally up to the first `}` and do not nest. What a
- * variable holds is never looked at again, so it can't bring in further substitutions.
+ * Substitutes `${NAME}` and `${NAME:-default}` in one scalar; `$${` is a literal `${`. As in a shell, the default also
+ * replaces a variable that is set but empty. Defaults are literal up to the first `}` and do not nest. Variable values
+ * are not scanned again, so they cannot introduce further substitutions.
  */
 
 export type SubstitutionFault = { readonly kind: 'unset'; readonly name: string } | { readonly kind: 'malformed' };
@@ -34,7 +34,7 @@ export function substitute(source: string, env: Environment): Substitution {
   return { ok: true, text: text + source.slice(end) };
 }
 
-/** The fault as the words of a problem. Doesn't repeat a malformed source: that may be a password with a `${` in it. */
+/** Returns the text of a problem. Does not repeat a malformed source: it may be a password that contains `${`. */
 export function describeFault(fault: SubstitutionFault): string {
   if (fault.kind === 'unset') {
     return `environment variable ${fault.name} is not set; set it, or write \${${fault.name}:-default}`;

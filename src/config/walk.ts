@@ -4,7 +4,7 @@ import type { Path } from './problems.ts';
 
 type Schema = z.core.$ZodType;
 
-/** The schema under `optional`, `default` and `prefault`. */
+/** Returns the schema inside `optional`, `default` and `prefault` wrappers. */
 export function unwrapped(schema: Schema): Schema {
   let inner = schema;
   while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault) {
@@ -17,7 +17,7 @@ export function kindOf(schema: Schema): Kind | undefined {
   return kinds.get(unwrapped(schema));
 }
 
-/** The schema that a place in the file must satisfy; undefined for a place that can't exist. */
+/** Returns the schema for a path in the file; undefined for a path that cannot exist. */
 export function schemaAt(root: Schema, path: Path): Schema | undefined {
   let schema: Schema | undefined = root;
   for (const step of path) {
@@ -33,7 +33,7 @@ export function schemaAt(root: Schema, path: Path): Schema | undefined {
   return schema;
 }
 
-/** The keys that a mapping may have; undefined where any key may stand. */
+/** Returns the keys that a mapping may have; undefined if any key is allowed. */
 export function knownKeys(schema: Schema): readonly string[] | undefined {
   const container = unwrapped(schema);
   return container instanceof z.ZodObject ? Object.keys(container.shape) : undefined;

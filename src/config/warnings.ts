@@ -1,6 +1,6 @@
 /**
- * Settings that are valid, and still cannot work or are dangerous. Values may be secrets or come from the environment, so
- * no warning repeats one.
+ * Warns of settings that are valid but cannot work or are dangerous. No warning repeats a value: values may be secrets
+ * or come from the environment.
  */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -11,13 +11,13 @@ import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
 
 const SHORT_TOKEN_LENGTH = 16;
-/** Larger blocks hold more than one organisation's addresses: 10.0.0.0/8 and fc00::/7 are the largest private ones. */
+/** Larger blocks span several organisations: 10.0.0.0/8 and fc00::/7 are the largest private blocks. */
 const LARGEST_PROXY_BLOCK = { ipv4: 8, ipv6: 7 } as const;
 const MAPPED_IPV4_BITS = 96;
 
 type Warn = (path: Path, what: string) => void;
 
-/** Returns what an operator should know about a file without problems. */
+/** Returns the warnings about a config file that has no problems. */
 export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): Problem[] {
   const warnings: Problem[] = [];
   const warn: Warn = (path, what) => warnings.push({ line: document.lineOf(path), path, what });
@@ -46,7 +46,7 @@ function warnOfAdminToken({ admin, seed }: FileValues, { adminToken }: Secrets, 
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
     warn(adminToken.path, `is shorter than ${SHORT_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
   }
-  // The quick start serves its seeded customers without an admin API.
+  // The quick start (`seed`) serves its customers without an admin token.
   if (admin && adminToken.kind === 'none' && !admin.jwt && !seed) {
     warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');
   }
@@ -89,7 +89,7 @@ function warnOfUpstreams({ listen, ops, admin, upstream, seed }: FileValues, war
   }
 }
 
-/** Whether a connection to `host` from this machine arrives at a listener on `listenHost`. */
+/** Returns whether a connection to `host` from this machine arrives at a listener on `listenHost`. */
 function reaches(host: string, listenHost: string): boolean {
   if (host === listenHost) return true;
   const isLocal = isLoopback(host) || isWildcard(host);
