@@ -1,18 +1,18 @@
 import type { Response } from 'express';
 
-/** Who was let in: the holder of the admin token, or a JWT's subject. */
+/** The authenticated client: the holder of the admin token, or a JWT's subject. */
 export interface Actor {
   readonly name: 'token' | `jwt:${string}`;
-  /** Whether calls that change something are allowed; reading always is. */
+  /** Whether the actor may make changes; reading is always allowed. */
   readonly mayWrite: boolean;
 }
 
-/** Who makes this request; authorize.ts has put it there before any call is reached. */
+/** Returns the actor of an authenticated request. authorize.ts sets it before any handler runs. */
 export function actorOf(res: Response): Actor {
   return res.locals.actor as Actor;
 }
 
-/** The same for a request that may have been refused before it was authenticated. */
+/** Returns the actor; undefined for a request that was refused before or by authentication. */
 export function knownActorOf(res: Response): Actor | undefined {
   return res.locals.actor as Actor | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Builds the app of the admin listener. In this order: no caching, the record of the request, the Host check,
- * authentication, then the body and the calls. Nothing of a request is parsed before it is authenticated.
+ * Builds the app of the admin listener. Order of the handlers: no caching, request log, Host check, authentication,
+ * body parsing, routes. Neither query nor body is parsed before the request is authenticated.
  */
 import type { Express } from 'express';
 import { createStrictApp } from '../strict-app.ts';

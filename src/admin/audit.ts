@@ -12,7 +12,7 @@ const TIME = z.iso
   .optional();
 const AUDIT_QUERY = z.strictObject({ ...PAGE_PARAMETERS, from: TIME, to: TIME });
 
-/** Who changed what, newest first; changes.ts writes it. */
+/** Route that lists the audit log, newest entries first; changes.ts writes it. */
 export function auditRoute({ audit }: AdminParts): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router

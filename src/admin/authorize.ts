@@ -1,11 +1,11 @@
 /**
- * Authenticates requests of the admin listener: the admin token may do everything, a JWT of the configured issuer what
- * its scopes allow. Any other request gets 401, whatever the path.
+ * Authenticates requests of the admin listener. The admin token allows everything, a JWT of the configured issuer what
+ * its scopes allow. Unauthenticated requests get 401, whatever the path.
  *
- * The admin token may be guessed, so after many refusals from one address block the token is checked at a bounded rate
- * for that block. The valid token is not exempt: exempting it would mean checking every guess. A flood of guesses can
- * therefore keep the token out at the guesser's own address block, and nowhere else. JWTs cannot be guessed and are
- * always verified.
+ * The admin token can be guessed, so after many refusals from one address block, tokens from that block are checked at
+ * a bounded rate. The valid token is not exempt: exempting it would mean checking every guess. A flood of guesses can
+ * therefore block the valid token from the same address block, but from no other. JWTs cannot be guessed and are always
+ * verified.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
@@ -24,9 +24,9 @@ import { peerAddressOf } from './peer-address.ts';
 import { routeOf } from './request-log.ts';
 
 export interface AccessParts {
-  /** Undefined or empty: tokens are off. */
+  /** Undefined or empty: no admin token is accepted. */
   readonly token?: string | undefined;
-  /** Undefined: JWTs are off. */
+  /** Undefined: no JWT is accepted. */
   readonly jwt?: JwtVerifier | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -35,7 +35,7 @@ export interface AccessParts {
 
 type Access =
   | { readonly outcome: 'admitted'; readonly actor: Actor }
-  /** `reason` is for the log, and who it was where that is known. */
+  /** `reason` is for the log. `actor` is set for a valid JWT that lacks the required scope. */
   | {
       readonly outcome: 'refused';
       readonly reason: string;
@@ -43,18 +43,18 @@ type Access =
       readonly problem: Problem;
     }
   | { readonly outcome: 'unverifiable' }
-  /** Not checked: too many checks of guesses from the same address block wait. */
+  /** Not checked: the queue of token checks for the address block is full. */
   | { readonly outcome: 'unchecked' };
 
 const REFUSALS_PER_MINUTE = 30;
 const LOGGED_ADDRESSES = 10_000;
-/** An address block whose guesses go on is audited again after an hour. */
+/** An address block that keeps guessing gets a new audit entry after an hour. */
 const AUDIT_AGAIN_AFTER_MS = 3_600_000;
-/** For all address blocks together: so guesses cannot fill the audit. */
+/** At most one audit entry about guesses per interval, over all address blocks, so that they cannot fill the audit. */
 const AUDIT_INTERVAL_MS = 60_000;
 
 const CHALLENGE = 'Bearer realm="tollgate-admin"';
-/** The scheme is case-insensitive (RFC 9110 §11.1); what an operator may choose as a token is not ours to narrow. */
+/** The scheme is case-insensitive (RFC 9110 §11.1). The token's characters are not restricted: operators choose it. */
 const BEARER = /^bearer +(.+)$/i;
 /** The compact serialization of RFC 7515 §7.1. */
 const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
@@ -62,7 +62,10 @@ const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const READ_SCOPE = 'tollgate:read';
 const WRITE_SCOPE = 'tollgate:write';
 
-/** Lets pass who has the right to, with an {@link Actor} for {@link actorOf}; answers everybody else. After notePeerAddress. */
+/**
+ * Passes authenticated requests on, with an {@link Actor} for {@link actorOf}, and responds to all others. Must be
+ * mounted after notePeerAddress.
+ */
 export function authorize({ token, jwt, logger, clock, audit }: AccessParts): RequestHandler {
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
@@ -120,7 +123,7 @@ export function authorize({ token, jwt, logger, clock, audit }: AccessParts): Re
       case 'refused': {
         const { reason, actor, problem } = access;
         const who = actor === undefined ? { client } : { client, actor };
-        // Whoever is known answers for itself, not for others at its address.
+        // Refusals of a known actor count for the actor, not for other clients at its address.
         const counted = actor ?? addressBlock(client);
         const retrySeconds = refusals.count(counted);
         if (retrySeconds !== undefined) {
@@ -148,8 +151,7 @@ export function authorize({ token, jwt, logger, clock, audit }: AccessParts): Re
 }
 
 /**
- * Digests of fixed length are compared in constant time, so that the time taken says nothing about the token, its length
- * included.
+ * Compares digests of fixed length in constant time, so that timing reveals neither the token nor its length.
  */
 function matches(token: string): (presented: string) => boolean {
   const expected = digest(token);
@@ -165,7 +167,7 @@ function acceptedInWords(token: boolean, jwt: boolean): string {
   return token ? 'the admin token' : 'a JWT';
 }
 
-/** RFC 6750 §3.1: without credentials there is no error attribute. */
+/** Without credentials, the challenge has no error attribute (RFC 6750 §3.1). */
 function unauthorized(detail: string): Problem {
   return { code: 'unauthorized', detail, headers: ['WWW-Authenticate', CHALLENGE] };
 }

@@ -1,6 +1,6 @@
 /**
- * The one place that says that something was changed: a line in the log and an entry in the audit. Both come after the
- * change, which stands whatever becomes of them.
+ * Records every change made through the admin API: a log line and an audit entry. Both are written after the change,
+ * which is kept even if recording it fails.
  */
 import type { Response } from 'express';
 import type { Clock } from '../clock.ts';
@@ -10,7 +10,7 @@ import { actorOf } from './actor.ts';
 import { auditDocument } from './documents.ts';
 import { peerAddressOf } from './peer-address.ts';
 
-/** Each with the words of its line in the log. */
+/** Actions, each with its log message. */
 const ACTIONS = {
   'customer.create': 'customer created',
   'customer.update': 'customer updated',
@@ -29,11 +29,11 @@ export interface Change {
   readonly action: keyof typeof ACTIONS;
   readonly customer?: string;
   readonly keyId?: string;
-  /** By the names of the admin API; what is undefined is left out. */
+  /** As named in the admin API; undefined members are omitted. */
   readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
 }
 
-/** Never rejects: to answer anything but success would have the change made again. */
+/** Never rejects: the change is already made, and an error response would make the client repeat it. */
 export type RecordChange = (res: Response, change: Change) => Promise<void>;
 
 export function createChangeRecorder({
@@ -71,8 +71,8 @@ export function createChangeRecorder({
 }
 
 /**
- * Whether the record is as the change would have it. Such a change needs no write and no entry: otherwise repeating it
- * would fill the audit.
+ * Returns whether the record already has the values of the change. Such a change needs no write and no audit entry:
+ * otherwise repeating it would fill the audit log.
  */
 export function changesNothing<Change extends object>(
   record: { readonly [Name in keyof Change]?: unknown },

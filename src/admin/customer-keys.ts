@@ -11,7 +11,7 @@ import { PAGE_QUERY, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
 import { parseQuery } from './query.ts';
 
-/** The keys of one customer: which there are, and how there come to be more. */
+/** Routes that list, create and import the keys of one customer. */
 export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange): Router {
   const { records, keyUses, clock } = parts;
   const router = Router({ caseSensitive: true, strict: true });

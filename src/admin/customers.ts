@@ -15,7 +15,7 @@ import { Refusal } from './refusal.ts';
 
 const CUSTOMERS_QUERY = z.strictObject({
   ...PAGE_PARAMETERS,
-  /** The name in the record or the current one; a plan that is configured no more can be asked for too. */
+  /** The plan name in the record or its current name; plans that are no longer configured are allowed. */
   plan: z.string().min(1, 'must not be empty').optional(),
   suspended: z.enum(['true', 'false'], 'must be true or false').optional(),
   id_prefix: z.string().refine(isCustomerId, 'must be the beginning of a customer id').optional(),
@@ -76,7 +76,7 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
       const given = parseBody(customerChange, req.body);
       const customer = await requireCustomer(records, req.params.id);
       const change = changeFrom(given);
-      // A customer whose plan is configured no more can still be suspended.
+      // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
       const changesLimit = 'plan' in given || 'requests_per_hour' in given;
       const check = (current: EnforcedCustomer) => (changesLimit ? limitProblem(changed(current, change)) : undefined);
       if (changesNothing(customer, change) && !check(customer)) return void res.json(describe(customer));
@@ -122,7 +122,7 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
   return router;
 }
 
-/** As far as limits go. */
+/** Applies the part of a change that affects the limit. */
 function changed(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
   const { requestsPerHour: formerly, ...rest } = customer;
   const own = requestsPerHour === undefined ? formerly : requestsPerHour;

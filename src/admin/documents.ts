@@ -1,13 +1,13 @@
 /**
- * Records as the admin API shows them: every member is always there, null is what is not set. Neither a key nor its
- * hash is in any of them.
+ * Records as the admin API shows them. Every member is always present; null means not set. No record contains a key or
+ * its hash.
  */
 
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
 import { parseTimestamp } from '../timestamp.ts';
 
-/** `limit_problem` says why there is no limit. `currentPlan`: undefined when the configuration does not know the plan. */
+/** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */
 export function customerDocument(customer: CustomerRecord, currentPlan: string | undefined, limit: EffectiveLimit) {
   const { requestsPerHour } = customer;
   return {
@@ -30,14 +30,14 @@ export function limitDocument(limit: EffectiveLimit) {
   };
 }
 
-/** `percent` is rounded down: 100 is a limit that is used up. */
+/** `percent` is rounded down, so 100 means that the limit is used up. */
 export function customerUsageDocument({ id, plan }: CustomerRecord, limit: EffectiveLimit, used: number) {
   const requestsPerHour = limit.found ? limit.requestsPerHour : null;
   const percent = requestsPerHour === null ? null : Math.floor((100 * used) / requestsPerHour);
   return { customer: id, plan, limit: requestsPerHour, used, percent };
 }
 
-/** A key that nothing can have happened to yet. */
+/** Document of a key just created: without the members for revocation, replacement and last use. */
 export function newKeyDocument(record: KeyRecord) {
   return {
     id: record.id,
@@ -71,7 +71,7 @@ export function auditDocument(entry: AuditEntry) {
   };
 }
 
-/** Other programs write times with other offsets. What is no time at all is shown as it stands, for whoever corrects it. */
+/** Converts a time to UTC: other programs may write offsets. Returns an invalid time as stored, to be corrected. */
 function inUtc(time: string | undefined): string | null {
   if (time === undefined) return null;
   const timeMs = parseTimestamp(time);

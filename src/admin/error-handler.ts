@@ -9,7 +9,7 @@ import { MOST_BODY_BYTES } from './json-body.ts';
 import { peerAddressOf } from './peer-address.ts';
 import { Refusal } from './refusal.ts';
 
-/** The one place where what went wrong becomes a problem document. Only a bug and a lost store are logged. */
+/** Turns every error into a problem document. Logs only bugs and an unavailable store. */
 export function createErrorHandler(logger: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
     if (res.headersSent) {
@@ -22,7 +22,7 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
     const facts = { err: error, request_id: requestId, method: req.method };
     if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
     if (problem.code === 'store_unavailable') {
-      // A change may have been made all the same, of which the audit then says nothing.
+      // The change may have been made all the same, but without an audit entry.
       const sender = { client: peerAddressOf(res), actor: actorOf(res).name };
       logger.warn({ ...facts, ...sender }, 'admin request failed: the store is unavailable');
     }
@@ -66,12 +66,12 @@ function problemOf(error: unknown): Problem {
   return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }
 
-/** The bound that the body parser held to. */
+/** Returns the size limit that the body parser applied, in bytes. */
 function mostBytes(error: Error): number {
   return 'limit' in error && typeof error.limit === 'number' ? error.limit : MOST_BODY_BYTES;
 }
 
-/** Express's router and body parser mark what the client did wrong with a status below 500. */
+/** Express's router and body parser give client errors a status below 500. */
 function parserProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error) || !('status' in error)) return undefined;
   switch (error.status) {

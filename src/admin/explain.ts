@@ -7,7 +7,7 @@ import { requireCustomer } from './lookups.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
 
-/** Why a customer has the limit that it has, or has none; and what came of it lately. */
+/** Route that explains a customer's limit, or why there is none, with its usage and recent refusals. */
 export function explainRoute(parts: AdminParts): Router {
   const { records, currentPlan, effectiveLimit, limitOrigin, usage, held, refusals } = parts;
   const router = Router({ caseSensitive: true, strict: true });
@@ -16,7 +16,7 @@ export function explainRoute(parts: AdminParts): Router {
     try {
       return await usage(customer, limit);
     } catch (error) {
-      // What else is known is worth telling.
+      // The rest of the response is still useful.
       if (error instanceof StoreUnavailableError) return undefined;
       throw error;
     }
@@ -48,7 +48,7 @@ export function explainRoute(parts: AdminParts): Router {
   return router;
 }
 
-/** To a tenth. */
+/** Rounds to tenths. */
 function inSeconds(ms: number): number {
   return Math.round(ms / 100) / 10;
 }

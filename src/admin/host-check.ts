@@ -21,13 +21,13 @@ interface HostCheckParts {
   readonly clock: Clock;
 }
 
-/** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, then perhaps a port. */
+/** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
 const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)?$/;
 const LOGGED_ADDRESSES = 1000;
 
 /**
- * Answers 421 to requests whose Host is not a name of the admin listener. A page whose domain resolves to the listener's
- * address (DNS rebinding) makes the browser send the page's domain as Host. To be mounted after notePeerAddress.
+ * Responds with 421 to requests whose Host is not a name of the admin listener. If a page's domain resolves to the
+ * listener's address (DNS rebinding), the browser sends that domain as Host. Must be mounted after notePeerAddress.
  */
 export function checkHost({ names, logger, clock }: HostCheckParts): RequestHandler {
   const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
@@ -46,14 +46,18 @@ export function checkHost({ names, logger, clock }: HostCheckParts): RequestHand
   };
 }
 
-/** `host`: the value of the Host header. `localAddress`: the address that the connection arrived at. */
+/**
+ * Returns whether the Host names the admin listener. `host`: the value of the Host header. `localAddress`: the local
+ * address of the connection.
+ */
 export function isOwnName(host: string | undefined, localAddress: string, names: AdminNames): boolean {
   const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
   const called = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
   if (called === '') return false;
   if (called === names.host.toLowerCase() || names.allowedHosts.includes(called)) return true;
   if (isLoopback(called) && (isWildcard(names.host) || isLoopback(unmapped(localAddress)))) return true;
-  // An address cannot be rebound. Port mappings and Services translate it, so a wildcard listener cannot know its own.
+  // DNS rebinding needs a name, so addresses are safe. A wildcard listener accepts any address, because port mappings
+  // and Kubernetes Services translate addresses.
   return isIP(called) !== 0 && (isWildcard(names.host) || sameAddress(called, localAddress));
 }
 
@@ -61,7 +65,7 @@ function sameAddress(one: string, other: string): boolean {
   return canonical(one) === canonical(other);
 }
 
-/** IPv6 has several spellings of one address. */
+/** Normalises an address: IPv6 has several spellings of one address. */
 function canonical(address: string): string {
   const plain = unmapped(address);
   return isIP(plain) === 6 ? new URL(`http://[${plain.replace(/%.*$/, '')}]`).hostname : plain;

@@ -6,14 +6,14 @@ import { Refusal } from './refusal.ts';
 export const MOST_BODY_BYTES = 64 * 1024;
 
 /**
- * Parses a JSON body into `req.body`; no body at all leaves it undefined. What Express's parser throws is turned into
- * problems by error-handler.ts.
+ * Parses a JSON body into `req.body`, which stays undefined without a body. error-handler.ts turns the errors of
+ * Express's parser into problem documents.
  */
 export function jsonBody(): RequestHandler[] {
   return [requireJson, express.json({ limit: MOST_BODY_BYTES, inflate: false, strict: false, type: () => true })];
 }
 
-/** Before the body is read: a form post of a browser must not get as far as being parsed. */
+/** Checks the content type before the body is read, so that a browser's form post is never parsed. */
 const requireJson: RequestHandler = (req, _res, next) => {
   const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
   const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
@@ -23,12 +23,12 @@ const requireJson: RequestHandler = (req, _res, next) => {
   next();
 };
 
-/** The body as the schema has it; a missing body counts as `{}`. @throws Refusal naming every member that is wrong. */
+/** Parses the body with a schema; a missing body counts as `{}`. @throws Refusal naming every invalid member. */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   return parseMembers(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
 }
 
-/** The input as the schema has it. @throws Refusal naming every member that is wrong. */
+/** Parses the input with a schema. @throws Refusal naming every invalid member. */
 export function parseMembers<Schema extends z.ZodType>(schema: Schema, input: unknown, terms: Terms): z.output<Schema> {
   const result = schema.safeParse(input, { reportInput: true });
   if (result.success) return result.data;

@@ -2,7 +2,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
 import { KeySetUnavailableError } from './remote-key-set.ts';
 
-/** Who presents a JWT, or why the JWT does not prove it. */
+/** The subject and scopes of a JWT, or why it is not accepted. */
 export type JwtVerdict =
   | { readonly outcome: 'valid'; readonly subject: string; readonly scopes: ReadonlySet<string> }
   /** `reason` is for the log, `detail` for the response. */

@@ -33,7 +33,7 @@ const KEYS_QUERY = z.strictObject({
   sha256: KEY_SHA256.optional(),
 });
 
-/** Keys of any customer, and what can be done with one that is there. */
+/** Routes that list the keys of all customers, and that read, change and revoke one key. */
 export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange: RecordChange): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
@@ -78,7 +78,7 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
       const id = possibleKeyId(req.params.keyId);
       const revokedAt = new Date(clock.nowMs()).toISOString();
       const key = (await records.revokeKey(id, revokedAt)) ?? noSuchKey();
-      // Another time: it was revoked before, and this changed nothing.
+      // A different time means that the key was already revoked, and nothing changed.
       if (key.revokedAt === revokedAt) {
         await recordChange(res, { action: 'key.revoke', customer: key.customer, keyId: id });
       }
@@ -86,11 +86,11 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     })
     .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
 
-  /** The key with this digest, as a list. */
+  /** Returns a page with the key that has this digest, if there is one. */
   async function pageOf(sha256: string): Promise<Page<KeyRecord>> {
     const enforced = await records.findKey(sha256);
     if (enforced === undefined) return { items: [], next: undefined };
-    // A key that another program wrote may lack its entry by id, or have the id of another key.
+    // A key written by another program may be missing from the index by id, or share another key's id.
     const record = await records.findKeyById(enforced.id);
     return { items: [record?.customer === enforced.customer ? record : enforced], next: undefined };
   }
@@ -107,7 +107,7 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     return keyDocument(key, lastUsedMs);
   }
 
-  /** A key that has ended, or is about to because it was replaced, must not work on or again by accident. */
+  /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */
   function expiryProblem(key: EnforcedKey, expiresAt: string | null | undefined): Refusal | undefined {
     if (expiresAt === undefined) return undefined;
     if (keyState(key, clock.nowMs()) === 'expired')
@@ -123,7 +123,7 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
   return router;
 }
 
-/** Of some keys fewer characters are kept than of others: see keyPrefix. */
+/** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */
 function mayBeginWith(beginning: string) {
   return ({ prefix }: KeyRecord) =>
     prefix !== undefined && (prefix.startsWith(beginning) || beginning.startsWith(prefix));

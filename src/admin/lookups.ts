@@ -2,10 +2,10 @@ import { isCustomerId } from '../customer-id.ts';
 import type { CustomerRecord, KeyRecord, RecordStore } from '../store/store.ts';
 import { Refusal } from './refusal.ts';
 
-/** Whoever writes records directly may name keys as they like, within reason. */
+/** Programs that write records directly choose their own key ids, up to this length. */
 const LONGEST_KEY_ID = 256;
 
-/** @throws Refusal `not_found`, also for what can be no customer's id. */
+/** Returns the customer. @throws Refusal `not_found`, also for an invalid customer id. */
 export async function requireCustomer(
   records: Pick<RecordStore, 'findCustomerRecord'>,
   id: string,
@@ -13,7 +13,7 @@ export async function requireCustomer(
   return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer();
 }
 
-/** @throws Refusal `not_found`, also for what can be no key's id. */
+/** Returns the key. @throws Refusal `not_found`, also for an invalid key id. */
 export async function requireKey(records: Pick<RecordStore, 'findKeyById'>, id: string): Promise<KeyRecord> {
   return (await records.findKeyById(possibleKeyId(id))) ?? noSuchKey();
 }

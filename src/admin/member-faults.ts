@@ -1,7 +1,7 @@
-/** What is wrong with a member of an input, in words that name members and never values: a value may be a misplaced secret. */
+/** Describes invalid members of an input. Messages name members, never values: a value may be a misplaced secret. */
 import type { z } from 'zod';
 
-/** What the parts of an input are called. */
+/** The terms that messages use for the input and its parts: `the body` and `member`, `the query` and `parameter`. */
 export interface Terms {
   readonly whole: string;
   readonly member: string;
@@ -9,7 +9,7 @@ export interface Terms {
 
 const PLAIN_NAME = /^[A-Za-z_]{1,24}$/;
 
-/** `issue`: of a parse with `reportInput`. */
+/** Returns the message for an issue. `issue`: from a parse with `reportInput`. */
 export function describeIssue(issue: z.core.$ZodIssue, { whole, member }: Terms): string {
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => `${shown(key)}: unknown ${member}`).join('; ');
   const place = issue.path.length > 0 ? issue.path.join('.') : whole;
@@ -17,7 +17,7 @@ export function describeIssue(issue: z.core.$ZodIssue, { whole, member }: Terms)
   return issue.input === undefined ? `${place}: missing` : `${place}: must be ${withArticle(issue.expected)}`;
 }
 
-/** A key can come to stand where the name of a member should. */
+/** Shows a name only if it is plain: a client may send an API key by mistake where a member's name belongs. */
 function shown(name: string): string {
   return PLAIN_NAME.test(name) ? `"${name}"` : 'a name that is not shown';
 }

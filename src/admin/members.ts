@@ -1,13 +1,13 @@
-/** What members of several calls must be like. No message repeats a value: it may be a key in the wrong place. */
+/** Schemas of members that several calls share. No message repeats a value: it may be a misplaced API key. */
 import { z } from 'zod';
 import { isCustomerId } from '../customer-id.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
 
-/** Half of a surrogate pair can be stored by nobody: it would come back as another character. */
+/** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
 const NO_TEXT = /[\p{Cc}\p{Cs}]/u;
 const NO_KEY = 'must not contain an API key';
 
-/** A name for people. */
+/** A display name. */
 export const DISPLAY_NAME = z
   .string()
   .min(1, 'must not be empty')
@@ -22,7 +22,7 @@ export const CUSTOMER_ID = z
 
 export const REQUESTS_PER_HOUR = z.int('must be an integer').min(1, 'must be at least 1');
 
-/** One of `names`. */
+/** Accepts one of `names`. */
 export function planName(names: ReadonlySet<string>) {
   return z
     .string()
@@ -30,19 +30,19 @@ export function planName(names: ReadonlySet<string>) {
     .refine((plan) => names.has(plan), `must be one of the configured plans: ${[...names].join(', ')}`);
 }
 
-/** A key that was made elsewhere. */
+/** An API key that was created outside the gateway. */
 export const KEY_VALUE = z
   .string()
   .refine(isPossibleKey, 'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only')
   .refine((value) => !failsChecksum(value), 'has the form of a generated key but not its checksum: it was mistyped');
 
-/** The same by its hash, in lower case. */
+/** The SHA-256 of such a key, converted to lower case. */
 export const KEY_SHA256 = z
   .string()
   .regex(/^[0-9a-f]{64}$/i, 'must be the SHA-256 of the whole key in 64 hex digits')
   .transform((digest) => digest.toLowerCase());
 
-/** The end of a key, as ISO 8601 with milliseconds. */
+/** The expiry of a key, converted to ISO 8601 with milliseconds. */
 export function expiry(nowMs: () => number) {
   return z.iso
     .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2030-01-31T00:00:00Z', abort: true })

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { answerProblem } from '../problems/answer.ts';
 
-/** The end of a route: 405 with what the path can do (RFC 9110 §15.5.6). */
+/** Returns the last handler of a route: responds with 405 and the allowed methods (RFC 9110 §15.5.6). */
 export function allowOnly(...methods: string[]): RequestHandler {
   const allow = methods.join(', ');
   return (_req, res) => {

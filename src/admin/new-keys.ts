@@ -1,4 +1,4 @@
-/** Keys that come to be: made here, or brought along from elsewhere. */
+/** Adds keys to the store: generated here, or imported. */
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import type { KeyRecord } from '../store/store.ts';
 import type { AdminParts } from './parts.ts';
@@ -12,7 +12,7 @@ interface KeyFacts {
   readonly expiresAt?: string | undefined;
 }
 
-/** The key is stored nowhere: whoever asked for it is shown it this once. Undefined when there is no such customer. */
+/** Generates a key. Only its hash is stored: the key itself is shown once. Undefined if the customer does not exist. */
 export async function issueKey(
   parts: Parts,
   facts: KeyFacts,
@@ -27,13 +27,13 @@ export async function issueKey(
   return { key, record };
 }
 
-/** A key that somebody has already, by its value or only by its digest. */
+/** A key that was created elsewhere: its value or only its digest. */
 export type ExistingKey =
   | { readonly value: string; readonly sha256?: undefined }
   /** In lower case. */
   | { readonly value?: undefined; readonly sha256: string };
 
-/** Undefined when there is no such customer. @throws Refusal `conflict` */
+/** Imports a key. Undefined if the customer does not exist. @throws Refusal `conflict` */
 export async function importKey(
   parts: Parts,
   { value, sha256 }: ExistingKey,

@@ -1,24 +1,24 @@
 import type { Scheduler } from '../clock.ts';
 
-/** Between two checks for one address block. */
+/** Time between two checks for one address block. */
 const INTERVAL_MS = 500;
-/** Requests of one address block that wait for their check. */
+/** Maximum requests of one address block that wait for a check. */
 const MOST_WAITING = 4;
 
 /**
- * Paces the checks of guessed tokens: at most two per second and address block. A small queue, so that a valid token that
- * comes between guesses is checked after two seconds at the latest.
+ * Paces the checks of guessed tokens: at most two per second and address block. The queue is small, so that a valid
+ * token among guesses is checked within two seconds if it gets a place in the queue.
  */
 export class PacedChecks {
   readonly #scheduler: Pick<Scheduler, 'after'>;
-  /** By address block, from its check until nothing was waiting for an interval. */
+  /** Queue per address block; kept from its first check until an interval ends with an empty queue. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor(scheduler: Pick<Scheduler, 'after'>) {
     this.#scheduler = scheduler;
   }
 
-  /** Resolves to true when it is this request's turn to be checked, to false at once when too many wait. */
+  /** Resolves to true when this request may be checked; to false at once if the queue is full. */
   async turn(block: string): Promise<boolean> {
     const waiting = this.#waiting.get(block);
     if (waiting === undefined) {

@@ -1,4 +1,4 @@
-/** Lists in pages: how they are asked for, and how they are answered. */
+/** Pagination: query parameters of a list, and the document of a page. */
 import { z } from 'zod';
 import type { Page } from '../store/store.ts';
 
@@ -14,7 +14,7 @@ export const PAGE_PARAMETERS = {
 
 export const PAGE_QUERY = z.strictObject(PAGE_PARAMETERS);
 
-/** `items`: what becomes of the page's own. */
+/** Returns the response document of a page. `items`: the documents of the page's records. */
 export function pageDocument(items: readonly object[], { next }: Pick<Page<unknown>, 'next'>) {
   return { items, next_cursor: next ?? null };
 }

@@ -11,36 +11,36 @@ import type { AccessParts } from './authorize.ts';
 import type { AdminNames } from './host-check.ts';
 import type { GatewayStatus } from './status.ts';
 
-/** What the admin listener is built from. */
+/** Dependencies of the admin listener. */
 export interface AdminParts extends AccessParts {
   readonly records: RecordStore;
   readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
   readonly audit: AuditStore;
   readonly metrics: Pick<Metrics, 'adminRequest'>;
-  /** The Host names that are answered. */
+  /** Accepted Host names. */
   readonly names: AdminNames;
-  /** The configured ones. */
+  /** Names of the configured plans. */
   readonly planNames: ReadonlySet<string>;
-  /** The current name of a plan that was renamed; undefined when the configuration does not know the plan. */
+  /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */
   currentPlan(plan: string): string | undefined;
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
-  /** Where this limit was set: `file:line`, or words. */
+  /** Returns where a limit was set: `file:line`, or a description. */
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
-  /** The configuration as it holds, without secrets, by the names of the file. */
+  /** Returns the running configuration, named as in the file, without secrets. */
   runningConfig(): Disclosed;
-  /** Reads the configuration file again. Never rejects. */
+  /** Reloads the configuration file. Never rejects. */
   reload(): Promise<ReloadOutcome>;
-  /** What a posted file would change. Rejects with ConfigError, PreviewBusyError and StoreUnavailableError. */
+  /** Returns what a posted file would change. Rejects with ConfigError, PreviewBusyError or StoreUnavailableError. */
   preview(content: Uint8Array): Promise<Preview>;
-  /** What this gateway, all its workers together, holds for a customer in memory. */
+  /** Returns what all workers of this gateway together hold in memory for a customer. */
   held(customer: string): Held | Promise<Held>;
-  /** What it refused a customer lately. */
+  /** Returns the requests of a customer that this gateway refused recently. */
   refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
-  /** Of many customers. */
+  /** Reads the usage of many customers. */
   readonly usages: UsageReader;
-  /** Rejects with StoreUnavailableError. */
+  /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;
-  /** Must be cryptographically secure: keys are made of it. */
+  /** Must be cryptographically secure: API keys are generated from it. */
   randomBytes(size: number): Buffer;
 }

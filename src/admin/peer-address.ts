@@ -1,7 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 import { unmapped } from '../address-block.ts';
 
-/** Remembers where a call comes from: once the connection is gone, nobody could tell any more. */
+/** Stores the client's address, because a closed socket no longer has it. */
 export function notePeerAddress(): RequestHandler {
   return (req, res, next) => {
     res.locals.peerAddress = unmapped(req.socket.remoteAddress ?? '');
@@ -9,7 +9,7 @@ export function notePeerAddress(): RequestHandler {
   };
 }
 
-/** The address at the other end of the admin connection, as text. */
+/** Returns the client's address on the admin connection, as text. */
 export function peerAddressOf(res: Response): string {
   return res.locals.peerAddress as string;
 }

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { parseMembers } from './json-body.ts';
 import { Refusal } from './refusal.ts';
 
-/** The query as the schema has it; every value is text. @throws Refusal naming every parameter that is wrong. */
+/** Parses the query with a schema, from values that are all text. @throws Refusal naming every invalid parameter. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
   const begin = req.originalUrl.indexOf('?');
   const parameters = new URLSearchParams(begin === -1 ? '' : req.originalUrl.slice(begin));

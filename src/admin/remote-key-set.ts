@@ -1,13 +1,13 @@
 /**
  * The public keys of a JWT issuer, in memory and reloaded from its URL (RFC 7517 §5).
  *
- * - The keys are loaded at start and then every REFRESH_MS in the background, so a withdrawn key is dropped by then; after a
- *   failure every RETRY_MS.
- * - While the URL is unavailable, the last key set stays in use until STALE_MS after its request. After that no token can be
- *   verified, which is not a refusal of the token.
+ * - The keys are loaded at start and then every REFRESH_MS in the background, so a withdrawn key is dropped by then;
+ *   after a failure every RETRY_MS.
+ * - While the URL is unavailable, the last key set stays in use until STALE_MS after its request. After that no token
+ *   can be verified, which is not a refusal of the token.
  * - A token with an unknown key triggers a reload, at most one per COOLDOWN_MS for all tokens together.
  *
- * Why loading is not jose's: docs/decisions/0009-what-the-chosen-libraries-do.md.
+ * docs/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
  */
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { Clock, Scheduled, Scheduler } from '../clock.ts';
@@ -18,7 +18,7 @@ const RETRY_MS = 10_000;
 const STALE_MS = 3_600_000;
 const COOLDOWN_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** Key sets with certificate chains have some tens of kilobytes. */
+/** Key sets with certificate chains take some tens of kilobytes. */
 const MAX_BYTES = 262_144;
 
 /** A token cannot be verified: there are no keys, they are stale, or a new key may be missing. */
@@ -41,7 +41,7 @@ export class RemoteKeySet {
   /** `requestedAtMs`: monotonic. */
   #loaded: { readonly keys: LocalKeySet; readonly requestedAtMs: number } | undefined;
   #loading: Promise<void> | undefined;
-  /** Of the last load, successful or not. Monotonic. */
+  /** Time of the last load, successful or not. Monotonic. */
   #requestedAtMs = Number.NEGATIVE_INFINITY;
   #failing = false;
   #next: Scheduled | undefined;
@@ -56,8 +56,8 @@ export class RemoteKeySet {
   }
 
   /**
-   * Returns the key for a token's header, as jose's verify functions take it. Rejects with jose's JWKSNoMatchingKey when
-   * the issuer has no such key, and with {@link KeySetUnavailableError} when that is unknown.
+   * Returns the key for a token's header, as jose's verify functions take it. Rejects with jose's JWKSNoMatchingKey
+   * when the issuer has no such key, and with {@link KeySetUnavailableError} when that is unknown.
    */
   readonly keyFor: JWTVerifyGetKey<CryptoKey> = async (header, token) => {
     if (this.#usable === undefined) await this.#loadUnlessCoolingDown();

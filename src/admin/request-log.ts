@@ -12,9 +12,9 @@ interface RequestLogParts {
 }
 
 /**
- * Counts each request of the admin listener, and logs each that was authenticated, reads included, whatever the log
- * level. authorize.ts logs the others. Neither path nor query nor body is logged: a key may be in them by mistake.
- * To be mounted after notePeerAddress.
+ * Counts each request of the admin listener. Logs each authenticated request, reads included, at any log level;
+ * authorize.ts logs the others. Path, query and body are not logged: they may contain a key by mistake. Must be mounted
+ * after notePeerAddress.
  */
 export function recordRequests({ logger, metrics, clock }: RequestLogParts): RequestHandler {
   return (req, res, next) => {
@@ -22,7 +22,7 @@ export function recordRequests({ logger, metrics, clock }: RequestLogParts): Req
     res.once('close', () => {
       const { method } = req;
       const route = routeOf(res.locals);
-      // Without a response the client closed the connection first; 499 as on the public listener.
+      // Without a response, the client closed the connection first: 499, as on the public listener.
       const status = res.headersSent ? res.statusCode : 499;
       metrics.adminRequest(route, method, status);
       const actor = knownActorOf(res)?.name;
@@ -40,7 +40,7 @@ interface RoutePattern {
   readonly pattern: RegExp;
 }
 
-/** Finds the template of the request's path before it is authenticated, so that refused requests have it too. */
+/** Stores the path template before authentication, so that logs and metrics of refused requests have it. */
 export function noteRoute(routers: readonly Router[]): RequestHandler {
   const templates = routers.flatMap(({ stack }) => stack.flatMap(({ route }) => route?.path ?? []));
   const patterns = templates.map(
@@ -55,7 +55,7 @@ export function noteRoute(routers: readonly Router[]): RequestHandler {
   };
 }
 
-/** The template of the request's path, `none` where the admin API has no such path. */
+/** Returns the template of the request's path; `none` if the admin API has no such path. */
 export function routeOf(locals: { readonly route?: string }): string {
   return locals.route ?? 'none';
 }

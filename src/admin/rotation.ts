@@ -1,7 +1,7 @@
 /**
- * A key gets a successor and goes on working until its grace ends, never beyond its own expiry. The successor is made
- * first: whatever breaks off in between, the old key works as before or the new one is there. Both are the customer's,
- * so they share its quota.
+ * Rotates a key: the key gets a successor and keeps working until the grace period ends, but never beyond its expiry.
+ * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
+ * belong to the customer and share its quota.
  */
 import { Router } from 'express';
 import { z } from 'zod';
@@ -50,7 +50,7 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
     .all(allowOnly('POST'));
 
   async function refuseWithoutCustomer(keyId: string): Promise<never> {
-    // Deleted with its customer, or never had one.
+    // The key was deleted with its customer (404), or its customer never existed (409).
     await requireKey(records, keyId);
     throw new Refusal('conflict', 'The customer of this key does not exist. Create the customer first.');
   }
@@ -69,7 +69,7 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
     try {
       return await records.retireKey(old.id, expected, replacement);
     } catch (error) {
-      // It may have been done all the same, or yet be: the new key must stay, or there could soon be none.
+      // The old key may be retired all the same, now or later. The new key stays, or soon no key might work.
       const found = await records.findKeyById(old.id).catch(() => undefined);
       if (found?.replacedBy === replacement.replacedBy) return { outcome: 'retired', record: found };
       logger.warn(
@@ -91,7 +91,7 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
   return router;
 }
 
-/** @throws Refusal `conflict` */
+/** Refuses keys that are replaced, revoked or expired. @throws Refusal `conflict` */
 function requireReplaceable(key: KeyRecord, nowMs: number): void {
   if (key.replacedBy !== undefined) {
     throw new Refusal('conflict', `The key is replaced already, by ${key.replacedBy}: rotate that one.`);

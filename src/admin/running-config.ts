@@ -1,4 +1,4 @@
-/** The running configuration: to read, to reload from its file, and to compare with a posted file. */
+/** Routes that show the running configuration, reload its file, and compare it with a posted file. */
 import express, { type RequestHandler, type Response, Router } from 'express';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
@@ -11,13 +11,13 @@ import { allowOnly } from './method-not-allowed.ts';
 import type { AdminParts } from './parts.ts';
 import { Refusal } from './refusal.ts';
 
-/** A file with an override for each of ten thousand customers. */
+/** Enough for a file with an override for each of ten thousand customers. */
 const MOST_FILE_BYTES = 1024 * 1024;
 const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
 
-/** To be mounted before the JSON of other calls is read. */
+/** Must be mounted before the JSON body parser of the other routes. */
 export function previewRoute({ preview }: AdminParts, recordChange: RecordChange): Router {
-  /** Recorded before the response, because what a preview tells may be what an attacker came for. */
+  /** Records the preview before the response is sent, because an attacker may be after the information in it. */
   async function audited(res: Response, content: Uint8Array): Promise<Preview> {
     const record = (outcome: string, hash?: string) =>
       recordChange(res, { action: 'config.preview', details: { outcome, bytes: content.byteLength, hash } });

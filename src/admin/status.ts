@@ -5,7 +5,7 @@ import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import { allowOnly } from './method-not-allowed.ts';
 
-/** What one instance knows of itself. Times: wall time in ms. */
+/** The status of one gateway. Times: wall time in ms. */
 export interface GatewayStatus {
   readonly version: string;
   readonly startedAtMs: number;
@@ -14,28 +14,28 @@ export interface GatewayStatus {
     readonly file: string;
     readonly hash: string;
     readonly loadedAtMs: number;
-    /** Undefined: the file has not changed since the start. */
+    /** Undefined: no reload was reported since the start. */
     readonly lastReload: LastReload | undefined;
   };
   readonly store: StoreStatus;
-  /** That said within the last hour that they run. */
+  /** Instances that reported to the store within the last hour. */
   readonly instances: number;
   readonly upstreams: readonly UpstreamStatus[];
-  /** Empty where one process does it all. */
+  /** Empty if a single process does everything. */
   readonly workers: readonly WorkerStatus[];
 }
 
-/** A place for a worker, and the process that has it. Times: wall time in ms. */
+/** A worker slot and the process that fills it. Times: wall time in ms. */
 export interface WorkerStatus {
   readonly id: number;
-  /** Undefined between two of them. */
+  /** Undefined while a process is being replaced. */
   readonly pid: number | undefined;
   readonly startedAtMs: number | undefined;
-  /** Whether it serves callers, and reaches the store. */
+  /** Whether the process serves requests and reaches the store. */
   readonly ready: boolean;
-  /** Of what it runs; undefined before it does. */
+  /** Hash of the configuration that it runs; undefined until it runs one. */
   readonly configHash: string | undefined;
-  /** How often its process had to be replaced. */
+  /** How often the process in this slot was replaced. */
   readonly restarts: number;
 }
 
