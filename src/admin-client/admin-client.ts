@@ -1,4 +1,4 @@
-/** The admin API of a gateway over HTTP, for programs of ours: every answer is checked for its form before it is used. */
+/** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
 import { z } from 'zod';
 import { PROBLEM } from './documents.ts';
 import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './failures.ts';
@@ -6,11 +6,11 @@ import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './fail
 export interface AdminClientSettings {
   /** Origin of the admin listener, such as `http://127.0.0.1:8082`. */
   readonly url: string;
-  /** The admin token or a JWT. Printable ASCII: it becomes a header field. */
+  /** The admin token or a JWT. Printable ASCII, because it is sent in a header. */
   readonly token: string;
-  /** Where the token was taken from, for whoever has to correct it. */
+  /** Where the token comes from, for error messages. */
   readonly tokenSource: string;
-  /** For one call, its answer included. */
+  /** Timeout of one call, including its response. */
   readonly timeoutMs?: number;
 }
 
@@ -24,19 +24,19 @@ interface Listed {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** The largest page that there is. */
+/** The largest page size that the admin API allows. */
 const PAGE_ITEMS = 1000;
 
 export type Listener = 'admin' | 'ops' | 'public';
 
 /**
- * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} when there
- * was no answer of the admin API at all. Paths are made with {@link pathOf}.
+ * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} if the
+ * admin API did not respond at all. Build paths with {@link pathOf}.
  */
 export class AdminClient {
   readonly #settings: AdminClientSettings;
   readonly #timeoutMs: number;
-  /** Looked for once, when an answer suggests that it is not the admin listener. */
+  /** Identified once, when a response suggests that the URL is not the admin listener's. */
   #listener: Promise<Listener> | undefined;
 
   constructor(settings: AdminClientSettings) {
@@ -52,7 +52,7 @@ export class AdminClient {
     return this.#call(schema, 'POST', path, jsonContent(body));
   }
 
-  /** With a body that is no JSON, as `type`. */
+  /** Posts a text body with media type `type`. */
   postText<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
@@ -71,8 +71,8 @@ export class AdminClient {
   }
 
   /**
-   * All pages of a list, or its first `most` items. An item that was moved from one page to the next while they were
-   * read is in it once.
+   * Returns all items of a list, or its first `most` items. An item that moves to a later page during the calls is
+   * listed once.
    */
   async list<Schema extends z.ZodType<Listed>>(
     schema: Schema,
@@ -86,7 +86,7 @@ export class AdminClient {
     return [...found.values()];
   }
 
-  /** As {@link list}, page by page as they arrive; of a list in which items do not move. */
+  /** Like {@link list}, but yields each page as it arrives. Only for lists whose items do not move between pages. */
   async *pages<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
@@ -115,11 +115,11 @@ export class AdminClient {
     const answer = parseJson(text);
     const checked = schema.safeParse(answer);
     if (!checked.success) throw notTheAdminApi(this.#settings.url, describeIssues(status, checked.error));
-    // The schemas check and change nothing. So this is the answer itself, its members in their order.
+    // The schemas only check, so this returns the response itself, with its members in their original order.
     return answer as z.output<Schema>;
   }
 
-  /** By paths that the listeners have not in common. A gateway that cannot be asked counts as the admin listener. */
+  /** Identifies the listener by paths that only one listener has. Without a response, assumes the admin listener. */
   async #identifyListener(): Promise<Listener> {
     const { url, token } = this.#settings;
     const statusOf = async (path: string) => {
@@ -152,7 +152,7 @@ export class AdminClient {
           ...(content && { 'content-type': content.type }),
         },
         ...(content && { body: content.text }),
-        // Nothing in the admin API redirects, and the token is meant for this address only.
+        // The admin API never redirects, and the token must be sent to this address only.
         redirect: 'manual',
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
@@ -181,15 +181,15 @@ export class AdminClient {
   }
 }
 
-/** What the ops and the public listener refuse calls of the admin API with, which may have other reasons. */
+/** Problem codes with which the ops and public listeners refuse admin API calls. The admin listener uses them too. */
 const CODES_OF_OTHER_LISTENERS: ReadonlySet<string> = new Set(['not_found', 'body_not_allowed', 'bad_request']);
 
-/** A path with each value as one segment of it: ``pathOf`/admin/v1/keys/${id}` ``. */
+/** Builds a path with each value encoded as one segment: ``pathOf`/admin/v1/keys/${id}` ``. */
 export function pathOf(literals: TemplateStringsArray, ...segments: readonly string[]): string {
   return String.raw({ raw: literals }, ...segments.map(encodeSegment));
 }
 
-/** @throws RangeError for what a URL cannot have as a segment, however it is encoded: it would name another resource. */
+/** @throws RangeError for text that no encoding can make one segment: the URL would name another resource. */
 function encodeSegment(segment: string): string {
   if (segment === '' || segment === '.' || segment === '..') throw new RangeError(`"${segment}" cannot be an id`);
   return encodeURIComponent(segment);

@@ -1,4 +1,4 @@
-/** What the admin API answers with, as far as its callers look into it; members beyond these are kept. */
+/** Schemas of the admin API's responses, with the members that its clients use; other members are kept. */
 import { z } from 'zod';
 
 const TEXT = z.string().nullable();
@@ -28,7 +28,7 @@ export const KEY = z.looseObject({
 });
 export type KeyDocument = z.output<typeof KEY>;
 
-/** `key` is the API key itself: this answer is the only one that ever has it. */
+/** `key` is the API key itself: no other response ever contains it. */
 export const NEW_KEY = z.looseObject({ key: z.string(), id: z.string(), customer: z.string(), expires_at: TEXT });
 export type NewKeyDocument = z.output<typeof NEW_KEY>;
 

@@ -1,4 +1,4 @@
-/** What can go wrong between a command and the admin API, in words for whoever typed it: what, where, what to do. */
+/** Errors of calls to the admin API. Messages tell the user of a command what failed, where, and what to do. */
 
 import type { ProblemDocument } from './documents.ts';
 import { printable } from './printable.ts';
@@ -8,25 +8,25 @@ export class AdminRefusal extends Error {
   override readonly name = 'AdminRefusal';
   readonly problem: ProblemDocument;
 
-  /** `advice`: what to do, where this side knows more about it than the answer says. */
+  /** `advice`: what to do, if the client knows more about that than the response says. */
   constructor(problem: ProblemDocument, advice?: string) {
     super([describeProblem(problem), advice].filter((part) => part !== undefined).join('\n'));
     this.problem = problem;
   }
 }
 
-/** Title, detail and code; with the request's id where only the gateway's log can tell more. */
+/** Returns title, detail and code; for a 5xx also the request's id, because only the gateway's log has more. */
 export function describeProblem({ title, detail, code, status, request_id: requestId }: ProblemDocument): string {
   const reference = status >= 500 ? `${code}, request_id ${requestId}` : code;
   return printable(`${title}: ${detail} (${reference})`);
 }
 
-/** The call never got as far as an answer of the admin API. */
+/** The call got no response of the admin API. */
 export class AdminUnreachableError extends Error {
   override readonly name = 'AdminUnreachableError';
 }
 
-/** Nobody listened, so that the request cannot have been carried out. */
+/** No connection was made, so the request cannot have been processed. */
 const NEVER_SENT: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'the host name is not known',
@@ -36,11 +36,11 @@ const NEVER_SENT: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the host does not answer',
 };
 
-/** `error`: what `fetch` threw. */
+/** Returns the error for a failed `fetch`. `error`: what `fetch` threw. */
 export function unreachable(url: string, error: unknown, timeoutMs: number): AdminUnreachableError {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  // The Fetch standard keeps some ports from HTTP; its error has no code.
+  // The Fetch standard blocks some ports; its error has no code.
   const badPort = cause instanceof Error && cause.message === 'bad port';
   const never = badPort ? 'this port is reserved for another protocol' : NEVER_SENT[code];
   if (never !== undefined) {
@@ -59,7 +59,7 @@ export function unreachable(url: string, error: unknown, timeoutMs: number): Adm
   );
 }
 
-/** A gateway answered, on another of its listeners. */
+/** Returns the error for a response from another listener of a gateway. */
 export function wrongListener(url: string, listener: 'ops' | 'public'): AdminUnreachableError {
   const purpose = listener === 'ops' ? 'for probes and metrics' : 'for API customers';
   return new AdminUnreachableError(
@@ -68,7 +68,7 @@ export function wrongListener(url: string, listener: 'ops' | 'public'): AdminUnr
   );
 }
 
-/** Something answered that does not speak as the admin API does. */
+/** Returns the error for a response that does not have the form of the admin API's. */
 export function notTheAdminApi(url: string, what: string): AdminUnreachableError {
   return new AdminUnreachableError(
     `${url} answered, but not as the admin API does: ${what}\n` +
