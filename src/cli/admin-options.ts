@@ -1,4 +1,4 @@
-/** What the commands over the admin API take alike. Loaded for every command line, so it imports next to nothing. */
+/** Options that all admin API commands share. Loaded for every command line, so it imports little. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../customer-id.ts';
@@ -12,17 +12,17 @@ export interface JsonOption {
   readonly json?: true;
 }
 
-/** Of a command that prints a document or a table. */
+/** Options of a command that prints a document or a table. */
 export interface DocumentOptions extends AdminOptions, JsonOption {}
 
-/** Of a command that ends something for good. */
+/** Options of a command that cannot be undone. */
 export interface EndingOptions extends AdminOptions {
   readonly yes?: true;
 }
 
 const GROUP = 'Admin API:';
 
-/** To be called last: so the options that every such command has stand below its own in the help. */
+/** Adds the common options. Call it last, so that the help lists them below the command's own options. */
 export function addAdminOptions(command: Command): void {
   command
     .addOption(
@@ -55,7 +55,7 @@ export function keyArgument(description = 'the id of the key'): Argument {
   return new Argument('<key_id>', description).argParser(parseKeyId);
 }
 
-/** @throws InvalidArgumentError as all the parsers here. */
+/** @throws InvalidArgumentError, like all parsers here. */
 function parseCustomerId(text: string): string {
   if (isCustomerId(text)) return text;
   throw new InvalidArgumentError(
@@ -64,12 +64,12 @@ function parseCustomerId(text: string): string {
 }
 
 function parseKeyId(text: string): string {
-  // No URL can have these as a segment. Other ids may have been chosen by whoever writes the store directly.
+  // No URL can have these as a segment. Programs that write to the store directly may choose any other id.
   if (text !== '' && text !== '.' && text !== '..') return text;
   throw new InvalidArgumentError('This cannot be the id of a key.');
 }
 
-/** Of an integer from `least` to `most`. */
+/** Returns a parser of integers from `least` to `most`. */
 export function integerParser(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const number = Number(text);

@@ -1,14 +1,14 @@
 import { UsageError } from './exit-status.ts';
 
-/** As `--name …` and `--no-name` leave it. */
+/** The value of an option: `--name …` sets it, `--no-name` makes it false. */
 export type Unsettable<Value> = Value | false;
 
-/** As the admin API takes it in a PATCH: null unsets; undefined, which is no member of the JSON, leaves it as it is. */
+/** Converts an option for a PATCH: null unsets the member; undefined is omitted from the JSON and changes nothing. */
 export function unset<Value>(value: Unsettable<Value> | undefined): Value | null | undefined {
   return value === false ? null : value;
 }
 
-/** @throws UsageError for a change of nothing: some option was forgotten. */
+/** @throws UsageError if no option changes anything. */
 export function requireSomeChange(change: Readonly<Record<string, unknown>>): void {
   if (Object.values(change).some((value) => value !== undefined)) return;
   throw new UsageError('nothing to change: name at least one option (--help shows what there is)');

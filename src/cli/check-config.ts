@@ -6,13 +6,16 @@ import { EXIT } from './exit-status.ts';
 import { print, remark } from './output.ts';
 
 export interface CheckOptions {
-  /** Warnings are errors. */
+  /** Treats warnings as errors. */
   readonly strict?: boolean;
-  /** The store and the upstreams are tried as well. */
+  /** Also connects to the store and the upstreams. */
   readonly connect?: boolean;
 }
 
-/** Prints one line for a good file, its warnings, and what came of each connection; problems reach the caller as a ConfigError. */
+/**
+ * Prints one line for a valid file, its warnings, and the result of each connection. Rejects with ConfigError if the
+ * file has problems.
+ */
 export async function checkConfig(file: string, { strict = false, connect = false }: CheckOptions): Promise<number> {
   const config = await loadConfig(file, processEnvironment());
   for (const warning of config.warnings) remark(warning);
@@ -22,7 +25,7 @@ export async function checkConfig(file: string, { strict = false, connect = fals
   return isRefused || !isConnected ? EXIT.failure : EXIT.success;
 }
 
-/** Prints a line for each finding. The texts of servers and certificates are theirs. */
+/** Prints a line for each finding, made printable because servers and certificates supply parts of its text. */
 async function isConnectable(config: Config, strict: boolean): Promise<boolean> {
   const { tryConnections } = await import('../try-connections.ts');
   const findings = await tryConnections(config);

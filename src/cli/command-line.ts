@@ -11,8 +11,8 @@ import { addKeyCommands } from './key-commands.ts';
 import { addUsageCommands } from './usage-commands.ts';
 
 /**
- * The command line as a tree; actions that end with another status than success tell it. Each command loads its own
- * modules, so that help and mistakes are answered without loading the gateway.
+ * Builds the command tree. Actions call `finish` with an exit status other than success. Each command imports its own
+ * modules, so that help and usage errors do not load the gateway.
  */
 export function buildProgram(finish: (status: number) => void): Command {
   const program = new Command('tollgate')
@@ -80,7 +80,7 @@ export function buildProgram(finish: (status: number) => void): Command {
   return program;
 }
 
-/** Runs one command line to its end. Resolves to the exit status: see {@link EXIT}. */
+/** Runs one command line. Resolves to the exit status: see {@link EXIT}. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   let status: number = EXIT.success;
   const program = buildProgram((result) => {

@@ -6,8 +6,8 @@ import { openStore } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 
 /**
- * Does something to the store of a configuration file, past the gateways that use it. Rejects as `loadConfig` does. What
- * the store warns of goes to `warn`, by default standard error.
+ * Opens the store of a config file and runs `work` on it directly, without a gateway. Rejects like `loadConfig`.
+ * Warnings of the store go to `warn`, by default to standard error.
  */
 export async function withConfiguredStore<Result>(
   file: string,

@@ -7,7 +7,10 @@ import { UsageError } from './exit-status.ts';
 
 const TOKEN_VARIABLE = 'TOLLGATE_ADMIN_TOKEN';
 
-/** A client with the token of the environment or of a file; on the command line every user of the machine would see it. */
+/**
+ * Returns a client with the token from the environment or a file. The command line takes no token, because every user
+ * of the machine could read it there.
+ */
 export async function connect({ adminUrl, adminTokenFile }: AdminOptions): Promise<AdminClient> {
   const found =
     adminTokenFile === undefined

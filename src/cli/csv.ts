@@ -1,10 +1,10 @@
 /**
- * CSV as RFC 4180 has it, and no other: commas, fields that may stand in double quotes, `""` for a quote inside them.
- * Lines end with LF or CRLF; the last one need not. Lines with nothing on them are skipped.
+ * Parses CSV by RFC 4180, no other dialect: commas, optional double quotes around fields, `""` for a quote inside them.
+ * Lines end with LF or CRLF, optional on the last line. Empty lines are skipped.
  */
 
 export interface CsvRecord {
-  /** Where it begins, from 1: a quoted field may go on over several lines. */
+  /** The record's first line, from 1: a quoted field may span several lines. */
   readonly line: number;
   readonly fields: readonly string[];
 }
@@ -19,7 +19,7 @@ export class CsvError extends Error {
   }
 }
 
-/** One field and what ends it: a comma, the end of the line or the end of the text. */
+/** One field and its terminator: a comma, the end of the line or the end of the text. */
 const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
 
 /** @throws CsvError */
@@ -43,7 +43,7 @@ export function parseCsv(text: string): CsvRecord[] {
   return records;
 }
 
-/** Never the text itself: it may be a key. */
+/** Describes a syntax error without repeating the text, which may be a key. */
 function faultAt(text: string, at: number): string {
   if (text[at] !== '"') return 'a quote or a lone carriage return in a field that is not in quotes';
   return /"(?:[^"]|"")*"/y.test(text.slice(at))

@@ -1,4 +1,4 @@
-/** The file that customers are imported from, and what is wrong with it by itself or for the running configuration. */
+/** Reads the file of a customer import, and finds its faults, also those against the running configuration. */
 import { z } from 'zod';
 import { CUSTOMER_ID, DISPLAY_NAME, REQUESTS_PER_HOUR } from '../admin/members.ts';
 import type { ConfigDocument } from '../admin-client/documents.ts';
@@ -13,19 +13,19 @@ import {
   repetitions,
 } from './import-file.ts';
 
-/** What the admin API asks of each member. */
+/** The admin API's rules for each member. */
 const LINE = z.strictObject({
   id: CUSTOMER_ID,
   plan: z.string().min(1, 'must not be empty'),
   name: DISPLAY_NAME.optional(),
-  // CSV has text only.
+  // CSV fields are text.
   requests_per_hour: z.preprocess(
     (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
     REQUESTS_PER_HOUR.optional(),
   ),
 });
 
-/** One customer to import, as the admin API takes it. */
+/** One customer to import, in the admin API's form. */
 export type CustomerLine = Line<z.output<typeof LINE>>;
 
 export function readCustomersFile(content: Uint8Array): ImportFile<CustomerLine> {
@@ -41,7 +41,7 @@ export function readCustomersFile(content: Uint8Array): ImportFile<CustomerLine>
   return { lines, items, faults: inOrder([...faults, ...repeated]) };
 }
 
-/** Lines that would have no limit by the configuration that the gateway runs. */
+/** Returns faults for customers that would have no limit under the running configuration. */
 export function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
   return lines.flatMap(({ line, members: { id, plan, requests_per_hour: own } }) => {
     if (typeof plan !== 'string') return [];

@@ -1,6 +1,6 @@
 /**
- * Many customers from one file. All of the file is checked first, also against the plans that the gateway runs; only then
- * is anything imported. A customer that exists is left as it is, so the same file may be sent again.
+ * Imports customers from a file. The whole file is checked first, also against the gateway's plans; only then are
+ * customers created. An existing customer is not changed, so the same file can be imported again.
  */
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { CONFIG, CUSTOMER, type CustomerDocument } from '../admin-client/documents.ts';
@@ -24,7 +24,7 @@ interface Row {
   readonly outcome: Outcome;
   readonly customer: string;
   readonly plan: string;
-  /** Members in which the customer that is there differs from the line. */
+  /** Members in which the existing customer differs from the line. */
   readonly differs: readonly string[];
   readonly name: string | null;
 }
@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'NAME', cell: ({ name }) => name },
 ];
 
-/** Rejects with a line `file:line: what is wrong` for each fault. */
+/** Imports the file. Rejects with a line `file:line: what is wrong` for each fault. */
 export async function importCustomers(options: ImportOptions): Promise<void> {
   const { file, dryRun } = options;
   const read = readCustomersFile(await readContent(file));
@@ -77,7 +77,7 @@ function compared(customer: CustomerDocument, line: CustomerLine): Imported {
   return differs.length === 0 ? { outcome: 'already there' } : { outcome: 'differs', differs };
 }
 
-/** Only of what the line names. */
+/** Compares only the members that the line has. */
 function differences(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): string[] {
   const isOnPlan = plan === customer.plan || plan === customer.current_plan;
   return [

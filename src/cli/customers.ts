@@ -35,7 +35,7 @@ export async function listCustomers(options: CustomerListOptions): Promise<void>
     ...(idPrefix !== undefined && { id_prefix: idPrefix }),
   };
   const customers = await client.list(CUSTOMER, CUSTOMERS, { query });
-  // The store lists them in no order that people would know.
+  // Sorted by id: the store returns them in no useful order.
   const sorted = customers.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   await printList(Object.keys(query).length > 0 ? 'such customers' : 'customers', COLUMNS, sorted, options);
 }
@@ -45,7 +45,7 @@ export async function showCustomer(customer: string, options: DocumentOptions): 
   await printDocument(await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`), options);
 }
 
-/** Undefined when there is none. */
+/** Returns the customer; undefined if it does not exist. */
 export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
   try {
     return await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`);
@@ -83,7 +83,7 @@ export async function updateCustomer(customer: string, options: UpdateCustomerOp
   await printChanged(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
 }
 
-/** With a remark when a number that was set does not become the limit. */
+/** Prints the changed customer, with a remark if an override takes precedence over the limit just set. */
 async function printChanged(
   customer: CustomerDocument,
   options: DocumentOptions & { readonly requestsPerHour?: Unsettable<number> },

@@ -1,20 +1,20 @@
-/** Exit statuses of the command line; the same for every command. */
+/** Exit statuses of the command line, the same for every command. */
 export const EXIT = { success: 0, failure: 1, usage: 2, brokenPipe: 141 } as const;
 
-/** The command was called in a way in which it cannot be carried out; nothing was done. Ends with {@link EXIT.usage}. */
+/** The command was called incorrectly, and nothing was done. Exits with {@link EXIT.usage}. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
 /**
- * The reader of standard output has closed it, as `head` does. Ends silently with {@link EXIT.brokenPipe}: 128 + SIGPIPE, the
- * status that a shell gives a program which that signal ends. Node.js ignores the signal.
+ * The reader of standard output, such as `head`, has closed it. Exits silently with {@link EXIT.brokenPipe}: 128 +
+ * SIGPIPE, the status that a shell reports for a program killed by that signal. Node.js ignores the signal.
  */
 export class BrokenPipeError extends Error {
   override readonly name = 'BrokenPipeError';
 }
 
-/** A file of the user's has faults. `lines`: each complete in itself, beginning with its place. */
+/** A file given by the user has faults. `lines`: messages, each starting with its location in the file. */
 export class FaultyFileError extends Error {
   override readonly name = 'FaultyFileError';
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { addAdminOptions, type DocumentOptions, jsonOption } from './admin-options.ts';
 
-/** What one running gateway says of itself. */
+/** Adds the commands about one running gateway. */
 export function addGatewayCommands(program: Command): void {
   const status = program
     .command('status')

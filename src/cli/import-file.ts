@@ -1,6 +1,6 @@
 /**
- * Files that are imported: CSV with a header line, or JSON Lines (one object in each line), told apart by their first
- * character. Everything that is wrong with a file is found in one pass, and no fault repeats a value, which may be a key.
+ * Reads import files: CSV with a header line, or JSON Lines (one object per line), distinguished by the first
+ * character. One pass finds all faults. No fault repeats a value, because it may be a key.
  */
 import type { z } from 'zod';
 import { describeIssue } from '../admin/member-faults.ts';
@@ -13,26 +13,26 @@ export interface LineFault {
   readonly what: string;
 }
 
-/** What a line has, unchecked. */
+/** The content of a line, unchecked. */
 export interface RawLine {
   readonly line: number;
   readonly members: Readonly<Record<string, unknown>>;
 }
 
 export interface ImportFile<Item> {
-  /** All lines that can be read, faulty ones included. */
+  /** All lines that could be parsed, faulty ones included. */
   readonly lines: readonly RawLine[];
-  /** Lines without a fault of their own. */
+  /** Lines that are valid by themselves. */
   readonly items: readonly Line<Item>[];
   readonly faults: readonly LineFault[];
 }
 
 export interface Layout<Schema> {
-  /** Of CSV, in any order; also the members of a JSON object. */
+  /** Columns of CSV, in any order; also the members of a JSON object. */
   readonly columns: readonly string[];
   /** Returns what a CSV header lacks. */
   missingIn(header: readonly string[]): string | undefined;
-  /** Of one line. An empty field and null count as left out. */
+  /** Schema of one line. An empty field or null counts as absent. */
   readonly schema: Schema;
 }
 
@@ -64,7 +64,7 @@ function givenMembers(members: RawLine['members']): RawLine['members'] {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== '' && value !== null));
 }
 
-/** Lines with the same `identity` as an earlier one: a mistake, if only because one of the two would be ignored. */
+/** Returns a fault for each line with the same `identity` as an earlier one: the import would ignore one of them. */
 export function repetitions<Item>(
   items: readonly Line<Item>[],
   what: string,
@@ -85,7 +85,7 @@ export function inOrder(faults: readonly LineFault[]): LineFault[] {
 
 function decode(content: Uint8Array): string | undefined {
   try {
-    // A byte order mark, which spreadsheets write, is taken off by the decoder.
+    // The decoder removes a byte order mark, which spreadsheets write.
     return new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
     return undefined;
@@ -105,7 +105,7 @@ function readJsonLines(text: string): RawFile {
   return { lines, faults };
 }
 
-/** Without the parser's own message, which repeats the text. */
+/** Discards the parser's error, because its message repeats the text. */
 function parseObject(source: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(source);

@@ -1,4 +1,4 @@
-/** What imports have in common: a file is checked as a whole first, then its lines are imported, several at once. */
+/** Shared code of imports: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { AdminClient } from '../admin-client/admin-client.ts';
@@ -20,7 +20,7 @@ export type Outcome =
   | 'would be imported'
   | 'imported'
   | 'already there'
-  /** It is there already, with other values, which are left as they are. */
+  /** Exists already with other values, which are not changed. */
   | 'differs'
   | 'refused'
   | 'not known'
@@ -28,11 +28,11 @@ export type Outcome =
 
 export interface Imported {
   readonly outcome: Outcome;
-  /** The id that a new key was given. */
+  /** The id of the new key. */
   readonly keyId?: string;
-  /** Why it would be refused. */
+  /** Why the gateway would refuse it. */
   readonly refusal?: string;
-  /** Members that differ. */
+  /** Members that differ from the existing customer. */
   readonly differs?: readonly string[];
 }
 
@@ -40,11 +40,11 @@ export interface ImportReport {
   /** In the order of the items. */
   readonly results: readonly Imported[];
   readonly refused: readonly LineFault[];
-  /** Why it went no further. */
+  /** The error that stopped the import. */
   readonly broken?: unknown;
 }
 
-/** Enough to hide the round trips, and few enough for the gateway to serve others meanwhile. */
+/** Enough to hide round trips, and few enough for the gateway to serve other clients meanwhile. */
 const CALLS_AT_ONCE = 8;
 
 export async function readContent(file: string): Promise<Uint8Array> {
@@ -57,8 +57,8 @@ export async function readContent(file: string): Promise<Uint8Array> {
 }
 
 /**
- * Resolves to a client of the gateway when the file has no fault. Rejects with all that it has: its own, and those that
- * `askGateway` finds. When the gateway cannot be asked, with the former.
+ * Resolves to a client of the gateway if the file has no faults. Otherwise rejects with all of them, including those
+ * that `askGateway` finds. If asking the gateway fails, rejects with the file's own faults.
  */
 export async function checkFile(
   options: ImportOptions,
@@ -81,7 +81,7 @@ export async function checkFile(
   return client;
 }
 
-/** Imports each item, until a call fails for a reason that the next one would meet too. */
+/** Imports each item, until a call fails for a reason that would make further calls fail too. */
 export async function importAll<Item extends { readonly line: number }>(
   items: readonly Item[],
   importOne: (item: Item) => Promise<Imported>,
@@ -105,7 +105,7 @@ export async function importAll<Item extends { readonly line: number }>(
   return { results, refused: inOrder(refused), ...(broken.length > 0 && { broken: broken[0] }) };
 }
 
-/** Calls `work` for the items in order, until it resolves to false or rejects. Those under way then are waited for. */
+/** Calls `work` for the items in order, until it resolves to false or rejects. Then awaits the calls in flight. */
 export async function severalAtOnce<Item>(
   items: readonly Item[],
   work: (item: Item, index: number) => Promise<boolean>,
@@ -128,7 +128,7 @@ export async function severalAtOnce<Item>(
   if (failed) throw failed.reason;
 }
 
-/** Rejects as the report of an import demands, once its lines are printed. */
+/** Throws if the report shows refused lines or a stopped import. Call it after printing the report. */
 export function requireSuccess({ file, dryRun }: ImportOptions, { refused, broken }: ImportReport): void {
   if (broken !== undefined) {
     throw new Error(`${reasonOf(broken)}\nThe import broke off. Repeat it: what is there already is left as it is.`);
@@ -137,7 +137,10 @@ export function requireSuccess({ file, dryRun }: ImportOptions, { refused, broke
   if (refused.length > 0) throw faultsIn(file, refused, consequence);
 }
 
-/** Deleted meanwhile, of somebody else, or the gateway's rules are stricter than ours. */
+/**
+ * Returns whether a refusal concerns this item only: it was deleted meanwhile (404), belongs to another customer (409),
+ * or breaks rules of the gateway that are stricter than this program's (422).
+ */
 function isAboutTheItem({ status }: ProblemDocument): boolean {
   return status === 404 || status === 409 || status === 422;
 }

@@ -1,14 +1,14 @@
-/** The file that keys are imported from, and everything that can be known to be wrong before it is sent. */
+/** Reads the file of a key import, and finds all faults that can be found before it is sent. */
 import { z } from 'zod';
 import { CUSTOMER_ID, DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from '../admin/members.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { type ImportFile, inOrder, type Line, readImportFile, repetitions } from './import-file.ts';
 import { readTime } from './times.ts';
 
-/** One key to import, as the admin API takes it; exactly one of `value` and `sha256` is there. */
+/** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
 export type KeyLine = Line<z.output<ReturnType<typeof lineSchema>>>;
 
-/** `nowMs`: what has expired by then is a fault. */
+/** Reads and checks the file. `nowMs`: a key that has expired by then is a fault. */
 export function readKeysFile(content: Uint8Array, nowMs: number): ImportFile<KeyLine> {
   const { lines, items, faults } = readImportFile(content, {
     columns: ['customer', 'value', 'sha256', 'name', 'expires_at'],
@@ -27,7 +27,7 @@ function missingColumn(header: readonly string[]): string | undefined {
   return 'neither a column value nor a column sha256';
 }
 
-/** What the admin API asks of each member, so that a file which passes here is not refused half-way there. */
+/** The admin API's rules for each member, so that the API does not refuse a checked file halfway. */
 function lineSchema(nowMs: number) {
   return z
     .strictObject({

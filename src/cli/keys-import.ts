@@ -1,6 +1,6 @@
 /**
- * Keys that were made elsewhere. All of the file is checked first, against the admin API too; only then is anything
- * imported. A key that its customer has already is left as it is, so the same file may be sent again.
+ * Imports keys that were created elsewhere. The whole file is checked first, also against the admin API; only then are
+ * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
 import { CUSTOMER_ID } from '../admin/members.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
@@ -27,7 +27,7 @@ interface Row {
   readonly line: number;
   readonly outcome: Outcome;
   readonly customer: string;
-  /** The id of what was imported. */
+  /** The id of the imported key. */
   readonly key_id: string | null;
   readonly name: string | null;
 }
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'NAME', cell: ({ name }) => name },
 ];
 
-/** Rejects with a line `file:line: what is wrong` for each fault. */
+/** Imports the file. Rejects with a line `file:line: what is wrong` for each fault. */
 export async function importKeys(options: ImportOptions): Promise<void> {
   const file = readKeysFile(await readContent(options.file), Date.now());
   const client = await checkFile(options, file, withoutCustomer);
@@ -67,7 +67,7 @@ async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): 
     if ((await findCustomer(client, customer)) === undefined) missing.add(customer);
     return true;
   });
-  // The id is not repeated: where columns were mixed up it is a key.
+  // The id is not repeated: if the columns are mixed up, it is a key.
   const what = 'customer: there is no customer with this id; create it first';
   return named.filter(({ customer }) => missing.has(customer)).map(({ line }) => ({ line, what }));
 }

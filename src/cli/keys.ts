@@ -27,7 +27,7 @@ function keyColumns(nowMs: number): readonly Column<KeyDocument>[] {
   ];
 }
 
-/** As far as the record says; its customer may be suspended besides. A key in its grace is `rotated`. */
+/** Returns the state of the record; its customer may also be suspended. A key in its grace period is `rotated`. */
 export function keyState(key: KeyDocument, nowMs: number): 'live' | 'rotated' | 'expired' | 'revoked' {
   if (key.revoked_at !== null) return 'revoked';
   const expiresAtMs = key.expires_at === null ? undefined : expiryMsOf({ expiresAt: key.expires_at });
@@ -54,7 +54,7 @@ export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
   await printList('keys that were not used for so long', keyColumns(Date.now()), byCustomer(keys), options);
 }
 
-/** The store lists them in no order that people would know. */
+/** Sorts keys by customer and creation time: the store returns them in no useful order. */
 function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
   const place = ({ customer, created_at, id }: KeyDocument) => `${customer} ${created_at ?? ''} ${id}`;
   return keys.toSorted((a, b) => (place(a) < place(b) ? -1 : 1));
@@ -64,10 +64,10 @@ export interface FindOptions extends DocumentOptions {
   readonly prefix?: string;
 }
 
-/** Rejects when there is none. Only the SHA-256 of a value leaves this machine. */
+/** Finds keys by prefix or value. Rejects if there is none. Of a value, only the SHA-256 leaves this machine. */
 export async function findKeys(options: FindOptions): Promise<void> {
   const { prefix } = options;
-  // Not by a parser of the option, whose message would repeat the text.
+  // Not checked by the option's parser, because its message would repeat the text.
   if (prefix !== undefined && !isKeyBeginning(prefix)) {
     throw new UsageError(
       `--prefix takes at most ${LONGEST_KEY_BEGINNING} characters of a key; pass a whole key on standard input`,
@@ -92,7 +92,7 @@ export async function showKey(keyId: string, options: DocumentOptions): Promise<
   await printKey(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
 }
 
-/** For people with its state, which the admin API leaves to the reader's clock. */
+/** Prints a key; for people with its state, which the admin API leaves to the client's clock. */
 async function printKey(key: KeyDocument, options: JsonOption): Promise<void> {
   if (options.json) return printJson(key);
   const state = keyState(key, Date.now());
@@ -116,7 +116,7 @@ export async function createKey(customer: string, options: NewKeyOptions): Promi
 }
 
 export interface RotateOptions extends DocumentOptions {
-  /** In seconds. At most one of the two is there. */
+  /** In seconds. At most one of the two is set. */
   readonly grace?: number;
   readonly graceSeconds?: number;
 }
@@ -133,7 +133,7 @@ export async function rotateKey(keyId: string, options: RotateOptions): Promise<
   await printNewKey(created, options);
 }
 
-/** The remarks come first: should the value get lost on its way out, they say which key to revoke. */
+/** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */
 async function printNewKey(created: NewKeyDocument, options: JsonOption): Promise<void> {
   remark('Its value is shown this once. Only a hash of it is kept, so nobody can show it again:');
   await (options.json ? printJson(created) : print(`${created.key}\n`));

@@ -1,10 +1,10 @@
-/** Results go to standard output, what is said about them to standard error, so that results can be piped. */
+/** Writes results to standard output and remarks to standard error, so that results can be piped. */
 import { printableJson } from '../admin-client/printable.ts';
 import type { JsonOption } from './admin-options.ts';
 import { BrokenPipeError } from './exit-status.ts';
 import { type Column, formatDocument, formatTable } from './table.ts';
 
-/** Resolves when it is written. Rejects with BrokenPipeError when its reader is gone, with Error when the disk is full. */
+/** Resolves once written. Rejects with BrokenPipeError if the reader closed the pipe, with Error if the write fails. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) =>
@@ -13,7 +13,7 @@ export function print(text: string): Promise<void> {
           ? new BrokenPipeError()
           : new Error(`standard output cannot be written: ${error.message}`),
       );
-    // The event comes besides the callback's argument; without a listener it would end the process with a stack trace.
+    // The stream emits `error` in addition to the callback; without a listener it ends the process with a stack trace.
     process.stdout.once('error', fail);
     process.stdout.write(text, (error) => {
       if (error) return fail(error);
@@ -27,17 +27,17 @@ export function printJson(value: unknown): Promise<void> {
   return print(`${printableJson(value)}\n`);
 }
 
-/** A line for people beside the result. */
+/** Writes a line for people to standard error. */
 export function remark(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** The admin API's document, or one member a line for people. */
+/** Prints the admin API's document as JSON, or for people with one member per line. */
 export function printDocument(document: Readonly<Record<string, unknown>>, { json }: JsonOption): Promise<void> {
   return json ? printJson(document) : print(formatDocument(document));
 }
 
-/** All of a list as one page of the admin API would have it, or a table. `what`: what they are, in the plural. */
+/** Prints a whole list as JSON like one page of the admin API, or as a table. `what`: a plural noun for the rows. */
 export async function printList<Row>(
   what: string,
   columns: readonly Column<Row>[],

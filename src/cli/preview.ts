@@ -11,7 +11,7 @@ import { type Cell, formatDocument, formatTable } from './table.ts';
 
 const REFUSALS: ReadonlySet<PreviewDocument['reload']> = new Set(['restart_required', 'plan_in_use']);
 
-/** Where the admin API speaks of the file that it was sent. */
+/** The name of the posted file in the admin API's messages. */
 const POSTED = /^\(posted\)/;
 
 const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
@@ -21,7 +21,7 @@ const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
   plan_in_use: 'would be refused: customers hold a plan that is dropped',
 };
 
-/** Rejects for a file that a reload would refuse, also after its changes are printed. */
+/** Prints what a file would change. Rejects if a reload would refuse the file, also after printing the changes. */
 export async function preview(file: string, options: DocumentOptions): Promise<void> {
   const text = await contentOf(file);
   const client = await connect(options);
@@ -45,7 +45,7 @@ async function contentOf(file: string): Promise<string> {
   }
 }
 
-/** Only those that say something. */
+/** Returns the sections that are not empty. */
 function sections(document: PreviewDocument): string[] {
   const { reload, changes, dropped_plans: dropped, customers, limits, closest } = document;
   const { changes_total: total = changes.length, uncompared_secrets: uncompared } = document;

@@ -1,7 +1,7 @@
 import type { SeedCustomer } from '../config/config.ts';
 import type { GatewayAddresses } from '../serving.ts';
 
-/** What to try first, as lines that can be copied. */
+/** Returns a banner with first commands to try, as lines that can be copied. */
 export function quickStartBanner(customers: readonly SeedCustomer[], addresses: GatewayAddresses): string {
   const [first] = customers;
   const list = customers.map(({ key, plan, requestsPerHour }) => {

@@ -15,7 +15,7 @@ export async function showConfig(options: DocumentOptions): Promise<void> {
   await print(stringify(config).split('\n').map(printable).join('\n'));
 }
 
-/** Rejects with each problem of the file as a line. */
+/** Reloads the gateway's config file. Rejects with a line for each problem of the file. */
 export async function reloadConfig(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
   let answer: ReloadDocument;

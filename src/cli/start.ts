@@ -9,18 +9,18 @@ import { quickStartBanner } from './quick-start-banner.ts';
 
 type LogFormat = Config['logging']['format'];
 
-/** An npm script gets SIGINT and SIGTERM twice where they go to its process group: npm passes on what it gets itself. */
+/** If SIGINT or SIGTERM goes to the process group, an npm script gets it twice: npm forwards the one that it gets. */
 const COPY_BY_NPM_WITHIN_MS = 1000;
 
 /**
- * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP has it read its configuration again. A second
- * signal ends the process at once, for whoever sits at the terminal. `logFormat` is used instead of the file's.
+ * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP reloads the configuration. A second SIGTERM
+ * or SIGINT ends the process at once, for impatient users at a terminal. `logFormat` replaces the file's format.
  */
 export async function start(file: string, logFormat?: LogFormat): Promise<number> {
   const environment = processEnvironment();
   const loaded = await loadConfig(file, environment);
   const config = logFormat ? { ...loaded, logging: { ...loaded.logging, format: logFormat } } : loaded;
-  // From the first moment on: by itself the signal ends a process.
+  // Handled from the start, because an unhandled SIGHUP ends the process.
   let reload: Gateway['reload'] | undefined;
   process.on('SIGHUP', () => void reload?.('signal'));
   const gateway = await (workerCount(config) > 1 ? startWithWorkers(config) : startGateway(config));
@@ -37,7 +37,7 @@ export async function start(file: string, logFormat?: LogFormat): Promise<number
   return 0;
 }
 
-/** Loaded only where there are any. */
+/** Imports the worker code only if there are workers. */
 async function startWithWorkers(config: Config): Promise<Gateway> {
   const { startPrimary } = await import('../workers/primary.ts');
   return startPrimary(config);

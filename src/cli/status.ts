@@ -5,7 +5,7 @@ import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
 import { formatDocument, formatTable, shortTime } from './table.ts';
 
-/** Rejects, once the status is printed, when something is wrong with the gateway. */
+/** Prints the gateway's status, then rejects if the gateway is degraded. */
 export async function showStatus(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
   const status = await client.get(STATUS, '/status');
@@ -14,7 +14,7 @@ export async function showStatus(options: DocumentOptions): Promise<void> {
   if (faults.length > 0) throw new Error(printable(`the gateway is degraded: ${faults.join('; ')}`));
 }
 
-/** What needs an operator, or will on the next restart. An empty list: all is well. */
+/** Returns what needs an operator now, or will at the next restart. Empty if the gateway is healthy. */
 export function faultsOf({ config, store, invalidation, upstreams, workers }: StatusDocument): string[] {
   const { last_reload: reload } = config;
   const isRefused = reload !== null && reload.result !== 'applied' && reload.result !== 'unchanged';
@@ -78,7 +78,7 @@ function sections(status: StatusDocument): string[] {
   ];
 }
 
-/** In the largest two units. */
+/** Formats a duration in its two largest units. */
 function inWords(seconds: number): string {
   const units = [
     [Math.floor(seconds / 86_400), 'd'],

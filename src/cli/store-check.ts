@@ -1,6 +1,6 @@
 /**
- * Reads all records of the store as they are, and lists what is wrong with them. What was found is printed at once, so
- * that a store of any size is checked in the same memory.
+ * Reads all records as stored, and lists their faults. Prints each finding at once, so that memory use
+ * does not depend on the size of the store.
  */
 import { printable, printableJson } from '../admin-client/printable.ts';
 import { keyState } from '../keys/key-state.ts';
@@ -36,7 +36,7 @@ interface Tally {
   readonly faults: Partial<Record<FaultCode, number>>;
 }
 
-/** How findings are printed, and what stands before, between and after them. */
+/** The output format of findings, with the text before, between and after them. */
 interface Report {
   readonly start: string;
   readonly separator: string;
@@ -44,7 +44,7 @@ interface Report {
   readonly end: (tally: Tally) => string;
 }
 
-/** Resolves to the exit status: a failure where anything is wrong. Writes nothing to the store. */
+/** Resolves to the exit status: failure if a record has a fault. Writes nothing to the store. */
 export async function checkStore(file: string, { json }: JsonOption): Promise<number> {
   const report = json ? JSON_REPORT : TEXT_REPORT;
   return withConfiguredStore(
@@ -65,7 +65,7 @@ export async function checkStore(file: string, { json }: JsonOption): Promise<nu
   );
 }
 
-/** Such as `no_id 3, wrong_type 1`. */
+/** Formats fault counts, such as `no_id 3, wrong_type 1`. */
 export function describeCounts(counts: Readonly<Partial<Record<FaultCode, number>>>): string {
   return Object.entries(counts)
     .map(([code, count]) => `${code} ${count}`)
@@ -85,7 +85,7 @@ function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: Tall
 function faultsOfKey({ found, faults, customerExists }: InspectedKey): readonly RecordFault[] {
   if (isFault(found)) return [found, ...faults];
   const record = keyRecordFrom(found);
-  // A key that has ended does no harm when its customer is gone.
+  // A key that is no longer valid does no harm without its customer.
   const lacksCustomer = record && customerExists === false && keyState(record, Date.now()) === 'live';
   return [...keyFaults(found), ...faults, ...(lacksCustomer ? [missingCustomer(record.customer)] : [])];
 }

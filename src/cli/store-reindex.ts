@@ -4,7 +4,7 @@ import { withConfiguredStore } from './configured-store.ts';
 import { EXIT } from './exit-status.ts';
 import { describeCounts } from './store-check.ts';
 
-/** Puts the indexes of keys in order after other programs wrote keys, and prints what was done. */
+/** Repairs the key indexes after other programs wrote keys, and prints what was repaired. */
 export async function reindexStore(file: string): Promise<number> {
   process.stdout.write(await withConfiguredStore(file, reindex));
   return EXIT.success;

@@ -1,7 +1,7 @@
-/** Tables for people: pure text, aligned by spaces. What they show came from elsewhere and is made printable. */
+/** Formats tables as plain text, aligned by spaces. Cells contain untrusted text, which is made printable. */
 import { printable } from '../admin-client/printable.ts';
 
-/** What is not set is shown as `-`. */
+/** A value that is not set is shown as `-`. */
 export type Cell = string | number | boolean | null | undefined;
 
 export interface Column<Row> {
@@ -11,7 +11,7 @@ export interface Column<Row> {
 
 const GAP = '  ';
 
-/** A title line and a line for each row; numbers are aligned to the right. Free text belongs into the last column. */
+/** Formats a title line and a line per row; numbers are right-aligned. Put free text in the last column. */
 export function formatTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const cells = rows.map((row) => columns.map(({ cell }) => cell(row)));
   const lines = [columns.map(({ title }) => title), ...cells.map((line) => line.map(cellText))];
@@ -23,14 +23,14 @@ export function formatTable<Row>(columns: readonly Column<Row>[], rows: readonly
     .join('');
 }
 
-/** One member a line, its name first. */
+/** Formats one member per line, name first. */
 export function formatDocument(document: Readonly<Record<string, unknown>>): string {
   const members = Object.entries(document);
   const width = Math.max(0, ...members.map(([name]) => widthOf(printable(name))));
   return members.map(([name, value]) => `${pad(printable(name), width, false)}${GAP}${memberText(value)}\n`).join('');
 }
 
-/** ISO 8601 to the second; the milliseconds say nothing to people. */
+/** Removes the milliseconds from an ISO 8601 time. */
 export function shortTime(time: string | null): string | null {
   return time === null ? null : time.replace(/\.\d+Z$/, 'Z');
 }

@@ -1,4 +1,4 @@
-/** Points in time and lengths of time as people type them: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
+/** Parses times and durations that users type: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
 import { InvalidArgumentError } from 'commander';
 import { parseTimestamp } from '../timestamp.ts';
 
@@ -7,8 +7,8 @@ const DURATION = /^(\d{1,5})([smhd])$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * Returns the time as ISO 8601 in UTC; undefined for what is none. A date is its first moment in UTC. A duration is counted
- * from `nowMs`, forwards or backwards.
+ * Returns the time as ISO 8601 in UTC; undefined for invalid text. A date means midnight UTC at its start. A duration
+ * counts from `nowMs`, forwards or backwards.
  */
 export function readTime(text: string, nowMs: number, direction: 'ahead' | 'ago'): string | undefined {
   const seconds = readDurationSeconds(text);
@@ -23,7 +23,7 @@ function readDurationSeconds(text: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNIT_SECONDS[unit] ?? 0);
 }
 
-/** Of a time as {@link readTime} takes it. The parser throws InvalidArgumentError. */
+/** Returns an option parser for times that {@link readTime} accepts. The parser throws InvalidArgumentError. */
 export function timeParser(direction: 'ahead' | 'ago'): (text: string) => string {
   return (text) => {
     const time = readTime(text, Date.now(), direction);
@@ -34,7 +34,7 @@ export function timeParser(direction: 'ahead' | 'ago'): (text: string) => string
   };
 }
 
-/** Of a duration of at most `mostSeconds`, in seconds. The parser throws InvalidArgumentError. */
+/** Returns an option parser for durations up to `mostSeconds`, in seconds. The parser throws InvalidArgumentError. */
 export function durationParser(mostSeconds: number): (text: string) => number {
   return (text) => {
     const seconds = readDurationSeconds(text);

@@ -11,7 +11,7 @@ import {
 import type { AuditOptions } from './audit.ts';
 import { timeParser } from './times.ts';
 
-/** What was used, why a limit holds and what another would do, and who changed what. */
+/** Adds the commands for usage, for explaining and previewing limits, and for the audit log. */
 export function addUsageCommands(program: Command): void {
   const usage = program.command('usage').description('what customers used in the last hour');
 

@@ -1,8 +1,8 @@
 import { type CommandNode, flatten, type OptionNode, type ValueNode } from './command-tree.ts';
 
 /**
- * A script for `source`; bash 3.2, which macOS has, is enough. It follows the words before the cursor down the tree
- * (`$path`), and knows from the last of them whether an option waits for its value (`$awaited`).
+ * Returns a script for `source`, for bash 3.2 (the version of macOS) and later. It walks the command tree by the words
+ * before the cursor (`$path`). The last of them tells whether an option needs its value (`$awaited`).
  */
 export function bashCompletion(root: CommandNode): string {
   const [program = ''] = root.path;
@@ -59,7 +59,7 @@ complete -F _${program} ${program}
     return `if [[ $cur == -* ]]; then _${program}_words '${flags}';${otherwise} fi`;
   }
 
-  /** Undefined for what only its author can know. */
+  /** Undefined for values that cannot be completed. */
   function completeValue(value: ValueNode | undefined): string | undefined {
     if (value?.kind === 'file') return `_${program}_files`;
     return value?.kind === 'choice' ? `_${program}_words '${value.choices.join(' ')}'` : undefined;

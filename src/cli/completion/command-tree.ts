@@ -1,8 +1,8 @@
-/** What a shell has to know of the command line to complete it, read off the very tree that parses it. */
+/** The command tree for shell completion, read from the same Commander tree that parses the command line. */
 import type { Command, Option } from 'commander';
 
 export interface CommandNode {
-  /** From the program on: `['tollgate', 'keys', 'list']`. */
+  /** Command names from the program name on: `['tollgate', 'keys', 'list']`. */
   readonly path: readonly string[];
   readonly description: string;
   readonly commands: readonly CommandNode[];
@@ -22,7 +22,7 @@ export type ValueNode =
   | { readonly kind: 'file' | 'text'; readonly name: string }
   | { readonly kind: 'choice'; readonly name: string; readonly choices: readonly string[] };
 
-/** The command with all below it, as its help shows them. */
+/** Returns a command and all its subcommands, as the help shows them. */
 export function readCommandTree(command: Command, parents: readonly string[] = []): CommandNode {
   const path = [...parents, command.name()];
   const help = command.createHelp();
@@ -36,7 +36,7 @@ export function readCommandTree(command: Command, parents: readonly string[] = [
   };
 }
 
-/** A command and all below it, parents first. */
+/** Returns a command and all its subcommands, parents first. */
 export function flatten(node: CommandNode): CommandNode[] {
   return [node, ...node.commands.flatMap(flatten)];
 }

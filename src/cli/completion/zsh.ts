@@ -1,6 +1,6 @@
 import { type CommandNode, flatten, type OptionNode, type ValueNode } from './command-tree.ts';
 
-/** A script for `source`, or for a file `_tollgate` in the `fpath`: one function for each command. */
+/** Returns a script for `source`, or for a file `_tollgate` in the `fpath`, with one function per command. */
 export function zshCompletion(root: CommandNode): string {
   const [program = ''] = root.path;
   return `#compdef ${program}
@@ -58,7 +58,7 @@ function valueSpec(value: ValueNode): string {
   return value.kind === 'choice' ? `${name}:(${value.choices.join(' ')})` : `${name}: `;
 }
 
-/** What has a meaning inside the specifications of `_arguments` and `_describe`. */
+/** Escapes characters that are special in specifications of `_arguments` and `_describe`. */
 function escapeSpecial(text: string): string {
   return text.replace(/[\\:[\]]/g, '\\$&');
 }
