@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { readVersion } from '../src/version.ts';
+import { readVersion } from '../src/process/version.ts';
 import type { Programs } from './programs.ts';
 
 /** One sentence each on versions and machine. */

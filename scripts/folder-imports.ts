@@ -14,7 +14,7 @@ export interface FolderImports {
   readonly typesOnly: readonly string[];
 }
 
-/** Sorted by folder. Files directly in src/ are left out: they belong to no folder. */
+/** Sorted by folder. src/main.ts is left out: it belongs to no folder. */
 export function folderImports(): FolderImports[] {
   const folders = readdirSync(SOURCES, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return folders.map(({ name }) => importsOf(name)).toSorted((a, b) => (a.folder < b.folder ? -1 : 1));

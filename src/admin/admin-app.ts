@@ -3,7 +3,7 @@
  * body parsing, routes. Neither query nor body is parsed before the request is authenticated.
  */
 import type { Express } from 'express';
-import { createStrictApp } from '../strict-app.ts';
+import { createStrictApp } from '../listener/strict-app.ts';
 import { auditRoute } from './audit.ts';
 import { authorize } from './authorize.ts';
 import { createChangeRecorder } from './changes.ts';

@@ -9,14 +9,14 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
-import { addressBlock } from '../address-block.ts';
-import { type Clock, systemScheduler } from '../clock.ts';
-import { FailedAttempts } from '../failed-attempts.ts';
+import { addressBlock } from '../base/address-block.ts';
+import { type Clock, systemScheduler } from '../base/clock.ts';
+import { Throttle } from '../base/throttle.ts';
+import { FailedAttempts } from '../listener/failed-attempts.ts';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
 import type { Problem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
-import { Throttle } from '../throttle.ts';
 import type { Actor } from './actor.ts';
 import type { JwtVerifier } from './jwt.ts';
 import { PacedChecks } from './paced-checks.ts';

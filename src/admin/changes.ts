@@ -3,7 +3,7 @@
  * which is kept even if recording it fails.
  */
 import type { Response } from 'express';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type Logger, loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry, AuditStore } from '../store/store.ts';
 import { actorOf } from './actor.ts';

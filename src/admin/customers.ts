@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isCustomerId } from '../customer-id.ts';
+import { isCustomerId } from '../store/record-ids.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
 import { changesNothing, type RecordChange } from './changes.ts';
 import { customerDocument } from './documents.ts';

@@ -3,9 +3,9 @@
  * its hash.
  */
 
+import { parseTimestamp } from '../base/timestamp.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
-import { parseTimestamp } from '../timestamp.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */
 export function customerDocument(customer: CustomerRecord, currentPlan: string | undefined, limit: EffectiveLimit) {

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
-import { addressBlock, unmapped } from '../address-block.ts';
-import type { Clock } from '../clock.ts';
+import { addressBlock, unmapped } from '../base/address-block.ts';
+import type { Clock } from '../base/clock.ts';
+import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
-import { Throttle } from '../throttle.ts';
 import { peerAddressOf } from './peer-address.ts';
 
 export interface AdminNames {

@@ -1,5 +1,5 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { KeySetUnavailableError } from './remote-key-set.ts';
 
 /** The subject and scopes of a JWT, or why it is not accepted. */

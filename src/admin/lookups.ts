@@ -1,4 +1,4 @@
-import { isCustomerId } from '../customer-id.ts';
+import { isCustomerId } from '../store/record-ids.ts';
 import type { CustomerRecord, KeyRecord, RecordStore } from '../store/store.ts';
 import { Refusal } from './refusal.ts';
 

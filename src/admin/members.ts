@@ -1,7 +1,7 @@
 /** Schemas of members that several calls share. No message repeats a value: it may be a misplaced API key. */
 import { z } from 'zod';
-import { isCustomerId } from '../customer-id.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import { isCustomerId } from '../store/record-ids.ts';
 
 /** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
 const NO_TEXT = /[\p{Cc}\p{Cs}]/u;

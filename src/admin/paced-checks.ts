@@ -1,4 +1,4 @@
-import type { Scheduler } from '../clock.ts';
+import type { Scheduler } from '../base/clock.ts';
 
 /** Time between two checks for one address block. */
 const INTERVAL_MS = 500;

@@ -1,9 +1,9 @@
 import type { Disclosed } from '../config/config.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { Held } from '../quota/leased-quota.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { Usage } from '../quota/usage.ts';
-import type { RecentRefusal } from '../recent-refusals.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';

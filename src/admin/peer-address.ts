@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import { unmapped } from '../address-block.ts';
+import { unmapped } from '../base/address-block.ts';
 
 /** Stores the client's address, because a closed socket no longer has it. */
 export function notePeerAddress(): RequestHandler {

@@ -10,7 +10,7 @@
  * docs/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
  */
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
-import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 
 const REFRESH_MS = 300_000;

@@ -1,5 +1,5 @@
 import type { RequestHandler, Router } from 'express';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type Logger, loggerForAllLevels } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { knownActorOf } from './actor.ts';

@@ -27,7 +27,7 @@ export async function checkConfig(file: string, { strict = false, connect = fals
 
 /** Prints a line for each finding, made printable because servers and certificates supply parts of its text. */
 async function isConnectable(config: Config, strict: boolean): Promise<boolean> {
-  const { tryConnections } = await import('../try-connections.ts');
+  const { tryConnections } = await import('../process/try-connections.ts');
   const findings = await tryConnections(config);
   const lines = findings.map(({ subject, outcome, text }) => printable(`${subject}: ${outcome}: ${text}`));
   await print(`${lines.join('\n')}\n`);

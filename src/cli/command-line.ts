@@ -1,9 +1,9 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { LOG_FORMATS } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
-import { readVersion } from '../version.ts';
+import { readVersion } from '../process/version.ts';
 import type { CheckOptions } from './check-config.ts';
-import type { Shell } from './completion/completion.ts';
+import type { Shell } from './completion.ts';
 import { addCustomerCommands } from './customer-commands.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addGatewayCommands } from './gateway-commands.ts';
@@ -74,7 +74,7 @@ export function buildProgram(finish: (status: number) => void): Command {
     .description('print a script that lets a shell complete this command line: source <(tollgate completion bash)')
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh']))
     .action(async (shell: Shell) => {
-      const { printCompletion } = await import('./completion/completion.ts');
+      const { printCompletion } = await import('./completion.ts');
       await printCompletion(shell, program);
     });
   return program;

@@ -1,8 +1,8 @@
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { openStore } from '../store/open-store.ts';
+import { openStore } from '../store/open/open-store.ts';
 import type { Store } from '../store/store.ts';
 
 /**

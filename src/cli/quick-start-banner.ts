@@ -1,5 +1,5 @@
 import type { SeedCustomer } from '../config/config.ts';
-import type { GatewayAddresses } from '../serving.ts';
+import type { GatewayAddresses } from '../process/lifecycle.ts';
 
 /** Returns a banner with first commands to try, as lines that can be copied. */
 export function quickStartBanner(customers: readonly SeedCustomer[], addresses: GatewayAddresses): string {

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { startGateway } from '../gateway.ts';
-import type { Gateway } from '../serving.ts';
-import { workerCount } from '../workers/worker-count.ts';
+import { startGateway } from '../process/gateway.ts';
+import type { Gateway } from '../process/lifecycle.ts';
+import { workerCount } from '../process/worker-count.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
 type LogFormat = Config['logging']['format'];
@@ -39,6 +39,6 @@ export async function start(file: string, logFormat?: LogFormat): Promise<number
 
 /** Imports the worker code only if there are workers. */
 async function startWithWorkers(config: Config): Promise<Gateway> {
-  const { startPrimary } = await import('../workers/primary.ts');
+  const { startPrimary } = await import('../process/workers/primary.ts');
   return startPrimary(config);
 }

@@ -109,7 +109,7 @@ export interface AdminJwtConfig {
 }
 
 export interface StoreConfig {
-  /** In the form that src/store-address.ts parses; a file's path is absolute. Secret: may contain a password. */
+  /** In the form that src/store/store-address.ts parses; a file's path is absolute. Secret: may contain a password. */
   readonly url: string;
   /** PEM. Only with TLS. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { parseStoreUrl, type StoreAddress } from '../store-address.ts';
+import { parseStoreUrl, type StoreAddress } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } from './formats.ts';

@@ -3,7 +3,7 @@
  * value.
  */
 import { isIP } from 'node:net';
-import { isHostName } from '../host-name.ts';
+import { isHostName } from '../base/host-name.ts';
 
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;

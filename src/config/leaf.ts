@@ -1,6 +1,6 @@
 /** Schemas of single values. Each has one rule in words, which is the problem's text however a value breaks it. */
 import { z } from 'zod';
-import { isCustomerId } from '../customer-id.ts';
+import { isCustomerId } from '../store/record-ids.ts';
 import {
   isAddressOrBlock,
   isDocumentationUrl,

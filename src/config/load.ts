@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
-import { parseStoreUrl } from '../store-address.ts';
+import { parseStoreUrl } from '../store/store-address.ts';
 import { readConfigFileBytes } from './bounded-file.ts';
 import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';

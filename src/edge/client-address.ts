@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { unmapped } from '../address-block.ts';
+import { unmapped } from '../base/address-block.ts';
 
 /** The client of a request, identified through the configured trusted proxies. */
 export interface Caller {

@@ -6,7 +6,7 @@
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { Server as NetServer } from 'node:net';
-import type { Connections } from './connections.ts';
+import type { Connections } from '../listener/connections.ts';
 
 const LOOK_MS = 50;
 

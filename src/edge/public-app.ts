@@ -4,18 +4,18 @@
  * check never reaches the backend.
  */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Authenticator, InvalidKey, KnownKey } from '../keys/authenticator.ts';
+import type { Connections } from '../listener/connections.ts';
+import { createStrictApp } from '../listener/strict-app.ts';
 import type { Problem } from '../problems/document.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/usage.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
-import { createStrictApp } from '../strict-app.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
 import { isSentByBrowser } from './browser-use.ts';
 import { identifyCaller } from './client-address.ts';
-import type { Connections } from './connections.ts';
 import { readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
 import { guard } from './guard.ts';

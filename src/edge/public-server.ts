@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'n
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
+import type { Connections } from '../listener/connections.ts';
+import { endWith } from '../listener/final-response.ts';
+import { messageClasses } from '../listener/strict-app.ts';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
-import { messageClasses } from '../strict-app.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
-import type { Connections } from './connections.ts';
 import { hideTarget } from './guard.ts';
-import { endWith } from './last-answer.ts';
 
 export interface PublicServerLimits {
   readonly headerBytes: number;

@@ -3,10 +3,10 @@
  * and hour on each instance. With more than {@link CUSTOMERS} such customers, lines may repeat early. Called only for
  * requests near or above a limit, so that all others cost one comparison.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
+import { Throttle } from '../base/throttle.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
-import { Throttle } from '../throttle.ts';
 import type { Exchange } from './exchange.ts';
 
 type Admitted = Extract<QuotaDecision, { outcome: 'admitted' }>;

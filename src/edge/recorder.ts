@@ -1,13 +1,13 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
+import { Throttle } from '../base/throttle.ts';
 import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { AnswerSource, AuthResult, BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
+import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
-import type { RecentRefusals } from '../recent-refusals.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
-import { Throttle } from '../throttle.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { createQuotaNotices, isNear } from './quota-notices.ts';

@@ -1,4 +1,4 @@
-import type { FailedAttempts } from '../failed-attempts.ts';
+import type { FailedAttempts } from '../listener/failed-attempts.ts';
 import type { CredentialsPolicy } from '../upstream/request-headers.ts';
 import type { BrowserKeys } from './browser-use.ts';
 import type { TrustedProxies } from './client-address.ts';

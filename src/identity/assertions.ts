@@ -8,8 +8,8 @@
  * Ages are wall time, as the claims are. A JWT that was signed at a later time than the clock shows now is not used.
  */
 import { SignJWT } from 'jose';
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
+import type { Clock } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 import { ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
 const REFRESH_FROM = 1 / 2;

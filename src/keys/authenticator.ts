@@ -4,9 +4,8 @@
  * all of its keys.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../clock.ts';
-import { isCustomerId } from '../customer-id.ts';
-import { isKeyId } from '../key-id.ts';
+import type { Clock } from '../base/clock.ts';
+import { isCustomerId, isKeyId } from '../store/record-ids.ts';
 import type { EnforcedCustomer, EnforcedKey, Invalidations, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';

@@ -3,7 +3,7 @@
  * in a batch with the other uses of about 10 s. The time of last use is therefore accurate to about a minute. Failed
  * writes are not repeated: the key's next use, from a minute later on, is written instead.
  */
-import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { KeyUseStore } from '../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;

@@ -13,8 +13,8 @@
  *   a read every 250 ms. A failure more than a second ago says nothing about the store now, so the next request waits
  *   for a read.
  */
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
+import type { Clock } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;

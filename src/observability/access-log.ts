@@ -1,4 +1,4 @@
-import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import type { LogDestination } from './logger.ts';
 import type { AnswerSource } from './metrics.ts';

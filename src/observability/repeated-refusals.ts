@@ -8,7 +8,7 @@
  * limited too. Above that limit, refusals of senders that are new in this window are summed up by code alone. A sender
  * is remembered only with its first line, so that limit also bounds memory.
  */
-import { addressBlock } from '../address-block.ts';
+import { addressBlock } from '../base/address-block.ts';
 import type { ProblemCode } from '../problems/table.ts';
 
 const LINES_PER_SENDER = 100;

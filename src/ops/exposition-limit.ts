@@ -1,4 +1,4 @@
-import type { Clock, Scheduler } from '../clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
 
 /** Source of the current metrics. */
 export interface Exposition {

@@ -1,8 +1,8 @@
 /** The ops listener for probes, Prometheus and the backend. It has no authentication, so: no secrets, no writes. */
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
+import { createStrictApp } from '../listener/strict-app.ts';
 import type { Logger } from '../observability/logger.ts';
 import { answerProblem } from '../problems/answer.ts';
-import { createStrictApp } from '../strict-app.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface OpsAppParts {

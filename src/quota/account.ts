@@ -1,4 +1,4 @@
-import type { Scheduled } from '../clock.ts';
+import type { Scheduled } from '../base/clock.ts';
 import type { GiveBack, Grant } from '../store/store.ts';
 import type { Admission } from './admission.ts';
 import type { Instant, Lease } from './lease.ts';

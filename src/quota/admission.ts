@@ -1,3 +1,4 @@
+import { CLOCK_DRIFT } from '../base/clock.ts';
 import type { Grant } from '../store/store.ts';
 
 /** How a request was decided: by a lease or remembered refusal in memory, by a store call, or without the store. */
@@ -29,14 +30,6 @@ export interface Refused {
 }
 
 export type Admission = Admitted | Refused;
-
-/** How much faster this clock may run than the store's, and a client's than this. Waits are longer by this factor. */
-export const CLOCK_DRIFT = 1.0005;
-
-/** Returns the whole seconds that a client has to wait from `nowMs` until `atMs`, both monotonic; at least 1. */
-export function secondsUntil(atMs: number, nowMs: number): number {
-  return Math.max(1, Math.ceil((CLOCK_DRIFT * (atMs - nowMs)) / 1000));
-}
 
 /** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
 export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {

@@ -4,9 +4,8 @@
  *
  * Requests are counted in slots of 100 ms. A slot is dropped one second after its end, so no second exceeds the limit.
  */
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
-import { secondsUntil } from './admission.ts';
+import { type Clock, secondsUntil } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 
 const SECOND_MS = 1000;
 const SLOT_MS = 100;

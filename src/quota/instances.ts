@@ -1,4 +1,4 @@
-import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 
 /** Within this interval, instances that start together learn of each other, and lost announcements are repeated. */
 const ANNOUNCE_INTERVAL_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Scheduled } from '../clock.ts';
+import type { Scheduled } from '../base/clock.ts';
 import type { Grant } from '../store/store.ts';
 
 /** A lease admits requests for this long after its reservation was sent. */

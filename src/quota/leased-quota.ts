@@ -19,11 +19,11 @@
  * The store counts as unavailable while its connection is down, or while a reservation has been in flight for more than
  * `timeoutMs`. Then no request waits for it, and `withoutStore` decides. A late grant is refunded whole.
  */
-import type { Clock, Scheduler } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
+import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { Account, areSameTerms, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
-import { type Admission, CLOCK_DRIFT, moreAt, type QuotaMode, secondsUntil } from './admission.ts';
+import { type Admission, moreAt, type QuotaMode } from './admission.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';

@@ -16,12 +16,12 @@
  * So at most limit + Σ max(1, ⌊limit / Nᵢ⌋) requests are admitted within any window, however long the outage is. Nᵢ is
  * the number of instances that instance i knows of.
  */
-import type { Clock, Scheduled, Scheduler } from '../clock.ts';
+import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { Account } from './account.ts';
-import { type Admission, CLOCK_DRIFT, moreAt, secondsUntil } from './admission.ts';
+import { type Admission, moreAt } from './admission.ts';
 import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
 import type { QuotaWithoutStore } from './leased-quota.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { LruMap } from '../lru-map.ts';
+import type { Clock } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 import { areSameTerms, type Terms } from './account.ts';
 import type { HourlyQuota } from './leased-quota.ts';
 import type { Usage } from './usage.ts';

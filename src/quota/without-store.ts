@@ -1,4 +1,4 @@
-import type { Clock, Scheduler } from '../clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
 import { StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import type { Account } from './account.ts';
 import type { Admission } from './admission.ts';

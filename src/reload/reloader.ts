@@ -9,7 +9,7 @@
  * reload is reported each time.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';

@@ -2,10 +2,10 @@
  * Faults in key and customer records that other programs wrote, each with its remedy. Messages show a field's value
  * only where it cannot be an API key.
  */
-import { isCustomerId } from '../customer-id.ts';
-import { isKeyId } from '../key-id.ts';
-import { parseTimestamp } from '../timestamp.ts';
+
+import { parseTimestamp } from '../base/timestamp.ts';
 import type { CustomerFields, EnforcedCustomerFields, EnforcedKeyFields, KeyFields } from './record-fields.ts';
+import { isCustomerId, isKeyId } from './record-ids.ts';
 
 export type FaultCode =
   | 'wrong_type'

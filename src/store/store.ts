@@ -440,3 +440,10 @@ export class StoreDoubtError extends StoreUnavailableError {
     this.doubt = doubt;
   }
 }
+
+/** What a trial of the store found. */
+export interface StoreFinding {
+  readonly outcome: 'ok' | 'warning' | 'error';
+  /** Without secrets. */
+  readonly text: string;
+}

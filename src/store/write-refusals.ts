@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** A store near its memory limit accepts some writes and refuses others. Refusals within this time belong together. */
 const SETTLED_MS = 10_000;

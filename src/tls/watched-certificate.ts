@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Scheduled, Scheduler } from '../clock.ts';
+import type { Scheduled, Scheduler } from '../base/clock.ts';
 import { type Certificate, checkCertificate } from './certificate.ts';
 import type { TlsKeys } from './tls-options.ts';
 

@@ -1,4 +1,5 @@
 import type { ProblemCode } from '../problems/table.ts';
+import { InvalidAnswerError, ShareExceededError } from './http1/errors.ts';
 
 /** Why a request got no complete response from the upstream. */
 export type UpstreamFailure =
@@ -19,51 +20,12 @@ export type UpstreamFailure =
   /** The upstream sent something other than a valid HTTP/1.1 response. */
   | 'invalid_answer';
 
-/** The upstream's response is invalid, or must not be passed to a client. */
-export class InvalidAnswerError extends Error {
-  override readonly name = 'InvalidAnswerError';
-}
-
-/** The upstream closed the connection before the response was complete. */
-export class ConnectionEndedError extends Error {
-  override readonly name = 'ConnectionEndedError';
-  readonly code = 'ECONNRESET';
-
-  constructor() {
-    super('the other side closed the connection');
-  }
-}
-
 /** No upstream is in service. */
 export class NoneAvailableError extends Error {
   override readonly name = 'NoneAvailableError';
 
   constructor() {
     super('no upstream is in service');
-  }
-}
-
-/** The customer's share of the connections is used up: its queue is full, or the request waited until its deadline. */
-export class ShareExceededError extends Error {
-  override readonly name = 'ShareExceededError';
-
-  constructor() {
-    super('the customer uses up its share of the connections (upstream.max_connections_per_customer)');
-  }
-}
-
-export class ConnectTimeoutError extends Error {
-  override readonly name = 'ConnectTimeoutError';
-  readonly code = 'ETIMEDOUT';
-}
-
-/** The gateway is closing: no connection is opened any more. */
-export class PoolClosedError extends Error {
-  override readonly name = 'PoolClosedError';
-  readonly code = 'ECONNREFUSED';
-
-  constructor() {
-    super('the gateway is closing');
   }
 }
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { type Clock, type Scheduler, systemScheduler } from '../clock.ts';
-import { type Lookup, lookupAddresses } from './addresses.ts';
+import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts';
 import type { Balance } from './balancer.ts';
-import { CallerWatch } from './caller-connection.ts';
-import { type ConnectOptions, createConnect } from './connect.ts';
+import { CallerWatch } from './client-connection.ts';
 import { Deadlines } from './deadlines.ts';
-import type { HealthCheckConfig } from './health-checks.ts';
+import type { HealthCheckConfig } from './health/health-checks.ts';
+import { type Lookup, lookupAddresses } from './http1/addresses.ts';
+import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { type ForwardRequest, Relay, type RelayContext } from './relay.ts';
 import type { UpstreamStatus } from './upstream.ts';
 import { type UpstreamObserver, Upstreams } from './upstreams.ts';

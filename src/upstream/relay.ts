@@ -1,19 +1,14 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Clock } from '../clock.ts';
-import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './answer-head.ts';
-import type { CallerWatch } from './caller-connection.ts';
-import type { Taker } from './connection-pool.ts';
+import type { Clock } from '../base/clock.ts';
+import type { CallerWatch } from './client-connection.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
-import {
-  classifyError,
-  InvalidAnswerError,
-  NoneAvailableError,
-  ShareExceededError,
-  type UpstreamFailure,
-} from './failures.ts';
-import { requestHead } from './request-head.ts';
+import { classifyError, NoneAvailableError, type UpstreamFailure } from './failures.ts';
+import type { Taker } from './http1/connection-pool.ts';
+import { InvalidAnswerError, ShareExceededError } from './http1/errors.ts';
+import { requestHead } from './http1/request-head.ts';
+import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './http1/response-head.ts';
+import type { Exchange, UpstreamConnection } from './http1/upstream-connection.ts';
 import type { Upstream } from './upstream.ts';
-import type { Exchange, UpstreamConnection } from './upstream-connection.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export interface ForwardRequest {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** Credits that a retry costs. A request earns one credit, so at most a fifth of the requests are retried. */
 const REQUESTS_PER_RETRY = 5;

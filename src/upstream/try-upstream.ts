@@ -1,7 +1,7 @@
-import { systemScheduler } from '../clock.ts';
-import { type ConnectOptions, createConnect } from './connect.ts';
-import { connectionFault, healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
-import type { HealthCheckConfig } from './health-checks.ts';
+import { systemScheduler } from '../base/clock.ts';
+import { connectionFault, healthCheckTimeoutMs, sendHealthCheck } from './health/health-check.ts';
+import type { HealthCheckConfig } from './health/health-checks.ts';
+import { type ConnectOptions, createConnect } from './http1/connect.ts';
 
 const LONGEST_CONNECT_MS = 5_000;
 

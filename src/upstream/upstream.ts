@@ -1,11 +1,11 @@
 import { isIP, type LookupFunction } from 'node:net';
-import type { Clock, Scheduler } from '../clock.ts';
-import { Addresses, type Lookup } from './addresses.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
 import type { Balanced } from './balancer.ts';
-import { type Connect, hostOf } from './connect.ts';
-import { ConnectionPool, type Taker } from './connection-pool.ts';
-import { Ejection, type EjectionReason } from './ejection.ts';
-import { type HealthCheckConfig, HealthChecks } from './health-checks.ts';
+import { Ejection, type EjectionReason } from './health/ejection.ts';
+import { type HealthCheckConfig, HealthChecks } from './health/health-checks.ts';
+import { Addresses, type Lookup } from './http1/addresses.ts';
+import { type Connect, hostOf } from './http1/connect.ts';
+import { ConnectionPool, type Taker } from './http1/connection-pool.ts';
 
 /** State of an upstream, for operators. */
 export interface UpstreamStatus {

@@ -1,9 +1,9 @@
 import type { LookupFunction } from 'node:net';
-import type { Clock, Scheduler } from '../clock.ts';
-import type { Lookup } from './addresses.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
 import { type Balance, createBalancer } from './balancer.ts';
-import type { Connect } from './connect.ts';
-import type { HealthCheckConfig } from './health-checks.ts';
+import type { HealthCheckConfig } from './health/health-checks.ts';
+import type { Lookup } from './http1/addresses.ts';
+import type { Connect } from './http1/connect.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { Upstream, type UpstreamStatus } from './upstream.ts';
 

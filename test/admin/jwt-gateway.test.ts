@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { STORES } from '../support/gateway.ts';
 import { startSystem } from '../support/system.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from './issuer.ts';

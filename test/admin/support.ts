@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 

@@ -1,15 +1,15 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { TrustedProxies } from '../../src/edge/client-address.ts';
 import { createChallenges } from '../../src/edge/credentials.ts';
 import { createPublicApp, OWN_ANSWER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
-import { FailedAttempts } from '../../src/failed-attempts.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
+import { FailedAttempts } from '../../src/listener/failed-attempts.ts';
 import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';

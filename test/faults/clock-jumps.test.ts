@@ -3,7 +3,7 @@
  * own but for that line, and run on a real Redis.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { bearer } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
@@ -21,7 +21,7 @@ const HEALS = { timeout: 30_000, interval: 100 };
 /** Holds by how many seconds the store's clock is set. */
 const CLOCK_SET_BY = vi.hoisted(() => 'test:clock-set-by');
 
-vi.mock(import('../../src/store/redis/window-scripts.ts'), async (importOriginal) => {
+vi.mock(import('../../src/store/redis/window/window-scripts.ts'), async (importOriginal) => {
   const real = await importOriginal();
   const line = "local time = call('TIME')";
   const withClock = (script: string) => {

@@ -1,8 +1,8 @@
 /** A Redis Cluster whose slots move and whose masters are lost: what was promised of the store holds all the while. */
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { slotOf } from '../../src/store/redis/cluster-slots.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { slotOf } from '../../src/store/redis/protocol/hash-slots.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type Store, StoreDoubtError, StoreUnavailableError } from '../../src/store/store.ts';
 import { giveBack, RecordingObserver, request } from '../store/contract.ts';

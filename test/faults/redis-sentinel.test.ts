@@ -1,7 +1,7 @@
 /** A master behind Sentinel that goes: the store finds the new one by itself, and never takes a replica for a master. */
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { RecordingObserver, request, used } from '../store/contract.ts';

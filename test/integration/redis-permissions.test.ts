@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
+import { tryStore } from '../../src/store/open/try-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { tryStore } from '../../src/store/try-store.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';

@@ -1,11 +1,11 @@
 /** Whoever waits as long as it was told to, alone, is admitted: with the clocks, timers and the Redis of this machine. */
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock, systemScheduler } from '../../src/clock.ts';
+import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import type { Admission } from '../../src/quota/admission.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
-import { RedisConnection } from '../../src/store/redis/connection.ts';
-import { HourlyWindow } from '../../src/store/redis/hourly-window.ts';
+import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
+import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const SHAPE = { windowMs: 1000, bucketMs: 100 };

@@ -1,7 +1,7 @@
 /** What quotas cost the store, counted by Redis itself. */
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock, systemScheduler } from '../../src/clock.ts';
+import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import type { Admission } from '../../src/quota/admission.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';

@@ -1,6 +1,6 @@
 /** What customers, keys and windows take in Redis, by Redis's own account: the numbers of docs/capacity.md. */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';

@@ -1,6 +1,6 @@
 /** Keys in memory over a real Redis, in which another program writes. */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { sha256Hex } from '../../src/keys/api-key.ts';
 import { createAuthenticator } from '../../src/keys/authenticator.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 
 /** Time that passes when a test says so; wall time can be set apart from it. */
 export class HeldClock implements Clock {

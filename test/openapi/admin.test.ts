@@ -9,7 +9,7 @@ import { createAdminApp } from '../../src/admin/admin-app.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import type { AdminParts } from '../../src/admin/parts.ts';
 import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 import type { ReloadOutcome } from '../../src/reload/reloader.ts';

@@ -1,5 +1,5 @@
 /** docs/openapi/public.yaml is what callers get of the gateway: nothing is missing there, and nothing is made up. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { OWN_ANSWER_NAMES } from '../../src/edge/public-app.ts';
@@ -95,8 +95,8 @@ function expectFields(answers: readonly Received[], names: readonly string[]): v
 }
 
 it('the file has the codes that the public listener can answer, and no others, each with its status', () => {
-  const folders = ['../../src/edge/', '../../src/upstream/'].map((folder) => new URL(folder, import.meta.url));
-  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => new URL(name, folder)));
+  const folders = ['edge', 'listener', 'upstream'].map((name) => new URL(`../../src/${name}/`, import.meta.url));
+  const files = folders.flatMap((folder) => globSync('**/*.ts', { cwd: folder }).map((name) => new URL(name, folder)));
   const source = files.map((file) => readFileSync(file, 'utf8'));
   const answered = Object.keys(PROBLEMS)
     .filter((code) => source.some((text) => text.includes(`'${code}'`)))

@@ -5,9 +5,9 @@
  */
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS } from '../../src/store/audit-fields.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import type { AuditEntry } from '../../src/store/store.ts';
 import { overBothStores, type StartAdmin, type TestAdmin } from '../admin/support.ts';
 import { tollgateFor } from '../cli/support.ts';

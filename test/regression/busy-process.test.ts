@@ -4,7 +4,7 @@
  * answered with 503, and quotas were decided locally, so that more requests than the limit reached the backend.
  */
 import { expect, test } from 'vitest';
-import { systemClock, systemScheduler } from '../../src/clock.ts';
+import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setInterval } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemScheduler } from '../../src/clock.ts';
+import { systemScheduler } from '../../src/base/clock.ts';
 import { WatchedCertificate } from '../../src/tls/watched-certificate.ts';
 import { createCertificate } from '../support/certificates.ts';
 

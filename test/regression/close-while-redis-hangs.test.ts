@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import { startProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 

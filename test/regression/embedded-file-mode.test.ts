@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import { RecordingObserver } from '../store/contract.ts';
 

@@ -3,8 +3,8 @@
  * invalid (401), and keys of evicted customers had no quota (403), while `/readyz` said that all is well.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -4,8 +4,8 @@
  * for every customer, until the gateway was restarted.
  */
 import { expect, test } from 'vitest';
-import { buildAnswerHeaders } from '../../src/upstream/answer-head.ts';
-import { requestHead } from '../../src/upstream/request-head.ts';
+import { requestHead } from '../../src/upstream/http1/request-head.ts';
+import { buildAnswerHeaders } from '../../src/upstream/http1/response-head.ts';
 import { buildRequestHeaders } from '../../src/upstream/request-headers.ts';
 
 const OPTIONS = { credentials: 'strip', preserveHost: false, host: 'api.test', httpVersion: '1.1', own: [] } as const;

@@ -4,7 +4,7 @@
  * room, and gateways dropped them: in an outage then, known keys got 503.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { sha256Hex } from '../../src/keys/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { request } from '../store/contract.ts';

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { get } from 'node:http';
 import { expect, test } from 'vitest';
-import { AnswerParser } from '../../src/upstream/answer-parser.ts';
+import { AnswerParser } from '../../src/upstream/http1/response-parser.ts';
 import { startGateway } from '../upstream/support/gateway.ts';
 import { startRawUpstream } from '../upstream/support/upstreams.ts';
 

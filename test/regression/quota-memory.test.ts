@@ -9,7 +9,7 @@
  * - With more active customers than fit, each new one walked over the holes of a Map: 66 µs each at 100,000.
  */
 import { describe, expect, test } from 'vitest';
-import { systemClock, systemScheduler } from '../../src/clock.ts';
+import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import type { Admission, Admitted } from '../../src/quota/admission.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';

@@ -5,7 +5,7 @@
  */
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { RecordingObserver } from '../store/contract.ts';

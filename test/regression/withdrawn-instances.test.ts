@@ -3,11 +3,11 @@
  * restarts of three gateways, an untouched limit of 900 gave 297 requests, because nine instances seemed to share it.
  */
 import { expect, onTestFinished, test } from 'vitest';
+import { startWithWorkers } from '../process/workers/support.ts';
 import { bearer } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { connectTo } from '../support/redis-server.ts';
 import { INSTANCES_NAME, startRedisSystem } from '../support/redis-system.ts';
-import { startWithWorkers } from '../workers/support.ts';
 
 test('after rolling restarts an outage finds the whole limit shared by the gateways that run', async () => {
   const limit = 90;

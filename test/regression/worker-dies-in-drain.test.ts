@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../workers/support.ts';
+import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 
 const NOT_READY_MS = 300;
 

@@ -5,8 +5,8 @@
  */
 import { open, readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
-import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../workers/support.ts';
 
 const UPSTREAM_SECRET = 'Basic c2VjcmV0LW9mLXRoZS1iYWNrZW5k';
 const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN, DATABASE_PASSWORD: 'unrelated-secret', TZ: 'UTC' };

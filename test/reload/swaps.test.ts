@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
-import { startGateway } from '../../src/gateway.ts';
+import { startGateway } from '../../src/process/gateway.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startRedisSystem } from '../support/redis-system.ts';
 import { startSystem } from '../support/system.ts';

@@ -7,8 +7,8 @@ import {
   SLOTS,
   slotMapFrom,
   slotOf,
-} from '../../src/store/redis/cluster-slots.ts';
-import { UnexpectedReplyError } from '../../src/store/redis/unexpected-reply.ts';
+} from '../../src/store/redis/protocol/hash-slots.ts';
+import { UnexpectedReplyError } from '../../src/store/redis/protocol/unexpected-reply.ts';
 
 // As CLUSTER KEYSLOT gives them.
 test.each([

@@ -1,6 +1,6 @@
 /** Reports of records that other programs wrote wrongly: all are counted, and a flood of them does not fill the log. */
 import { expect, test } from 'vitest';
-import { DamagedRecords } from '../../src/store/redis/damaged-records.ts';
+import { DamagedRecords } from '../../src/store/redis/records/damaged-records.ts';
 import type { RecordDamage } from '../../src/store/store.ts';
 
 function setUp() {

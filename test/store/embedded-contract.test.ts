@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import { storeContract } from './contract.ts';
 
 let folder: string;

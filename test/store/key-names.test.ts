@@ -16,7 +16,7 @@ import {
   keyUsesName,
   parseTrackedName,
   windowName,
-} from '../../src/store/redis/key-names.ts';
+} from '../../src/store/redis/protocol/key-names.ts';
 
 const SHA256 = 'a'.repeat(64);
 

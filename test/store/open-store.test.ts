@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import { RecordingObserver } from './contract.ts';
 
 test.each(['http://user:hidden@127.0.0.1', 'redis', '', 'sqlite', 'rediss+x://:hidden@h'])(

@@ -1,8 +1,8 @@
 /** How the store lets itself in: certificates, users, and the passwords of sentinels; nothing of it reaches a message. */
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore, type StoreSettings } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore, type StoreSettings } from '../../src/store/open/open-store.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { storeContract } from './contract.ts';

@@ -2,7 +2,7 @@
  * A store that lost its data answers "no such key" for every key. The gateway must not repeat that lie to its callers.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type Store, StoreDoubtError, StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';

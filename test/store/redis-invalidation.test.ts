@@ -1,6 +1,6 @@
 /** What other programs change in Redis is pushed to the gateway, and a push that may be missing is no secret. */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { RecordStore } from '../../src/store/store.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';

@@ -1,9 +1,9 @@
 /** The steps that hold when something else happens between them; each is tried where the other has just happened. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { RedisConnection } from '../../src/store/redis/connection.ts';
-import { KeyIndex } from '../../src/store/redis/key-index.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
+import { KeyIndex } from '../../src/store/redis/records/key-index.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { RecordingObserver } from './contract.ts';
 
@@ -34,7 +34,7 @@ async function openIndex(): Promise<KeyIndex> {
 }
 
 function runScript(file: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-  const lua = readFileSync(new URL(`../../src/store/redis/${file}`, import.meta.url), 'utf8');
+  const lua = readFileSync(new URL(`../../src/store/redis/records/${file}`, import.meta.url), 'utf8');
   return redis.command('EVAL', lua, keys.length, ...keys, ...args);
 }
 

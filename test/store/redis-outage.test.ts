@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';

@@ -1,9 +1,9 @@
 /** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
+import { tryStore } from '../../src/store/open/try-store.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
-import { tryStore } from '../../src/store/try-store.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';
 import { RecordingObserver, storeContract } from './contract.ts';

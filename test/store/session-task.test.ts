@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { SessionTask } from '../../src/store/redis/session-task.ts';
+import { SessionTask } from '../../src/store/redis/connection/session-task.ts';
 
 /** A task whose session and whose attempts the test holds in its hands. */
 function heldTask(firstSession: string | undefined) {

@@ -1,7 +1,7 @@
 /** What many windows hold, as it is read for reports: over both stores, and against the reservation that decides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { STORES, type TestStore } from '../support/gateway.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';

@@ -8,7 +8,7 @@ import {
   RESERVE_LUA,
   refundArguments,
   reserveArguments,
-} from '../../src/store/redis/window-scripts.ts';
+} from '../../src/store/redis/window/window-scripts.ts';
 import type { AdmittedUnits } from '../../src/store/store.ts';
 import type { WindowGrant, WindowRequest, WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';

@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Environment } from '../../src/config/substitute.ts';
-import { startGateway } from '../../src/gateway.ts';
-import type { Gateway, GatewayAddresses } from '../../src/serving.ts';
+import { startGateway } from '../../src/process/gateway.ts';
+import type { Gateway, GatewayAddresses } from '../../src/process/lifecycle.ts';
 import { startRedis } from './redis-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token-of-the-tests';

@@ -1,5 +1,5 @@
 /** A real Redis Cluster of three masters with a replica each, for tests. */
-import { slotOf } from '../../src/store/redis/cluster-slots.ts';
+import { slotOf } from '../../src/store/redis/protocol/hash-slots.ts';
 import { eventually } from './eventually.ts';
 import { type RedisServer, type ServerTls, startRedis } from './redis-server.ts';
 

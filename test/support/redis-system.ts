@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import { type Backend, startBackend } from './backend.ts';
 import { startTestGateway, type TestGateway } from './gateway.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import type { Environment } from '../../src/config/substitute.ts';
 import { createCustomerWithKey, type NewCustomer } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Addresses } from '../../src/upstream/addresses.ts';
+import { Addresses } from '../../src/upstream/http1/addresses.ts';
 import { HeldTime } from './support/held-time.ts';
 
 /** A name whose addresses, or whose lack of any, are the test's. */

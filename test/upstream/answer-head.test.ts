@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { buildAnswerHeaders, isCleanReason, isFinalStatus, isInterimStatus } from '../../src/upstream/answer-head.ts';
+import {
+  buildAnswerHeaders,
+  isCleanReason,
+  isFinalStatus,
+  isInterimStatus,
+} from '../../src/upstream/http1/response-head.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 

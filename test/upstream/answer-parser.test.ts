@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AnswerParser } from '../../src/upstream/answer-parser.ts';
-import { InvalidAnswerError } from '../../src/upstream/failures.ts';
+import { InvalidAnswerError } from '../../src/upstream/http1/errors.ts';
+import { AnswerParser } from '../../src/upstream/http1/response-parser.ts';
 import { cutAt, NotingSink, type ReadOptions, readAnswer, readPieces } from './support/answer-reading.ts';
 import { ANY_BYTES, DAMAGED_ANSWERS, GOOD_ANSWERS } from './support/answers.ts';
 

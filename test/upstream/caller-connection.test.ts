@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { CallerWatch } from '../../src/upstream/caller-connection.ts';
+import { CallerWatch } from '../../src/upstream/client-connection.ts';
 
 test('all requests of a connection learn of its end, through one listener, except those that are over', () => {
   const socket = new Socket();

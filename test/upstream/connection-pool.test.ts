@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
-import { ConnectionEndedError, PoolClosedError } from '../../src/upstream/failures.ts';
-import type { UpstreamConnection } from '../../src/upstream/upstream-connection.ts';
+import { ConnectionPool, type Taker } from '../../src/upstream/http1/connection-pool.ts';
+import { ConnectionEndedError, PoolClosedError } from '../../src/upstream/http1/errors.ts';
+import type { UpstreamConnection } from '../../src/upstream/http1/upstream-connection.ts';
 import { type HeldConnection, holdConnections } from './support/held-connections.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\n\r\n';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Claimant, CustomerShares } from '../../src/upstream/customer-shares.ts';
+import { type Claimant, CustomerShares } from '../../src/upstream/http1/customer-shares.ts';
 
 class Member implements Claimant<Member> {
   place: Claimant<Member>['place'];

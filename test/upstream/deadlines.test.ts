@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { call, openCaller } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';
 import { startGateway } from './support/gateway.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Ejection } from '../../src/upstream/ejection.ts';
+import { Ejection } from '../../src/upstream/health/ejection.ts';
 import { HeldTime } from './support/held-time.ts';
 
 function watched({ canBeSpared = true, isCutOff = true } = {}) {

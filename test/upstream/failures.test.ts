@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
+import { classifyError, failureProblem } from '../../src/upstream/failures.ts';
 import {
   ConnectionEndedError,
   ConnectTimeoutError,
-  classifyError,
-  failureProblem,
   InvalidAnswerError,
   PoolClosedError,
-} from '../../src/upstream/failures.ts';
+} from '../../src/upstream/http1/errors.ts';
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`something ${code}`), { code });

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { ConnectionPool, type Taker } from '../../src/upstream/connection-pool.ts';
+import { ConnectionPool, type Taker } from '../../src/upstream/http1/connection-pool.ts';
 import { holdConnections } from './support/held-connections.ts';
 import { HeldTime } from './support/held-time.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { RetryResult } from '../../src/upstream/upstreams.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type InLine, WaitingLine } from '../../src/upstream/waiting-line.ts';
+import { type InLine, WaitingLine } from '../../src/upstream/http1/connection-queue.ts';
 
 class Member implements InLine<Member> {
   place: InLine<Member>['place'];

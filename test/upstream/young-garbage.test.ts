@@ -5,10 +5,10 @@
 import { Socket } from 'node:net';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { CallerWatch } from '../../src/upstream/caller-connection.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { CallerWatch } from '../../src/upstream/client-connection.ts';
 import { Deadlines } from '../../src/upstream/deadlines.ts';
-import { type InLine, WaitingLine } from '../../src/upstream/waiting-line.ts';
+import { type InLine, WaitingLine } from '../../src/upstream/http1/connection-queue.ts';
 
 const EXCHANGES = 50_000;
 const UNDER_WAY = 64;

@@ -6,7 +6,7 @@
  * written, because the disk is full, counts as up but refusing quota writes.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { InvalidationListeners } from '../invalidation-listeners.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import { WriteRefusals } from '../write-refusals.ts';

@@ -1,6 +1,6 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { GiveBack, UsageReader, WindowStore } from '../store.ts';
 import {
   charge,

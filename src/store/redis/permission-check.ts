@@ -1,9 +1,9 @@
 /** Finds the commands that Redis does not permit, before a request or an operator needs one of them. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
-import type { RedisClient } from './client.ts';
-import { describe } from './connection.ts';
-import { permissionCheckName } from './key-names.ts';
+import type { RedisClient } from './connection/client.ts';
+import { describe } from './connection/connection.ts';
+import { permissionCheckName } from './protocol/key-names.ts';
 
 const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
 /** The flag of a read-only script, from Redis 7 on. */

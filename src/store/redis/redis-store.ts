@@ -15,8 +15,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
-import type { Clock } from '../../clock.ts';
-import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../../store-address.ts';
+import type { Clock } from '../../base/clock.ts';
 import type {
   AuditStore,
   Invalidations,
@@ -26,23 +25,24 @@ import type {
   StoreStatus,
   UsageReader,
 } from '../store.ts';
-import { redisAudit } from './audit.ts';
-import type { RedisChannel } from './channel.ts';
-import { RedisCluster, type Role } from './cluster.ts';
-import { RedisConnection, withoutArguments } from './connection.ts';
-import { DamagedRecords } from './damaged-records.ts';
-import { HourlyWindow } from './hourly-window.ts';
-import { Installed } from './installed.ts';
-import { redisInstances, redisWithdrawal } from './instances.ts';
-import { InvalidationPush } from './invalidation-push.ts';
-import { windowName } from './key-names.ts';
-import { redisKeyUses } from './key-uses.ts';
+import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../store-address.ts';
+import { RedisCluster, type Role } from './cluster/cluster.ts';
+import type { RedisChannel } from './connection/channel.ts';
+import { RedisConnection, withoutArguments } from './connection/connection.ts';
+import { InvalidationPush } from './connection/invalidation-push.ts';
+import { checkServer } from './connection/server-check.ts';
+import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
+import { Installed } from './installation/installed.ts';
 import { checkPermissions } from './permission-check.ts';
-import { RedisRecords } from './records.ts';
-import { ReservationFaults } from './reservation-faults.ts';
-import { checkServer } from './server-check.ts';
-import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
-import { redisUsages } from './usages.ts';
+import { windowName } from './protocol/key-names.ts';
+import { redisAudit } from './records/audit.ts';
+import { DamagedRecords } from './records/damaged-records.ts';
+import { redisKeyUses } from './records/key-uses.ts';
+import { RedisRecords } from './records/records.ts';
+import { HourlyWindow } from './window/hourly-window.ts';
+import { redisInstances, redisWithdrawal } from './window/instances.ts';
+import { ReservationFaults } from './window/reservation-faults.ts';
+import { redisUsages } from './window/usages.ts';
 
 /** A silent connection is closed after this many times `timeoutMs`; a late grant must arrive by then. */
 const RECORDS_SOCKET_TIMEOUTS = 3;
@@ -59,7 +59,7 @@ const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
 export interface RedisStoreOptions extends RedisSecurity {
-  /** A Redis URL. For the syntax see src/store-address.ts. */
+  /** A Redis URL. For the syntax see src/store/store-address.ts. */
   readonly url: string;
   readonly keyPrefix: string;
   /** How long a record may take to be read or written. */

@@ -1,14 +1,14 @@
 /** Checks for an operator whether a gateway could use a Redis, without writing anything to it. */
-import type { Clock } from '../../clock.ts';
-import type { HostAndPort, RedisAddress } from '../../store-address.ts';
-import type { StoreFinding } from '../try-store.ts';
-import type { ClientOptions, RedisClient } from './client.ts';
-import { slotMapFrom } from './cluster-slots.ts';
-import { describe, RedisConnection } from './connection.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { StoreFinding } from '../store.ts';
+import type { HostAndPort, RedisAddress } from '../store-address.ts';
+import type { ClientOptions, RedisClient } from './connection/client.ts';
+import { describe, RedisConnection } from './connection/connection.ts';
+import { checkServer } from './connection/server-check.ts';
+import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { checkPermissions } from './permission-check.ts';
-import { checkServer } from './server-check.ts';
-import { memberOptions, type RedisSecurity, serverOptions } from './server-options.ts';
-import { UnexpectedReplyError } from './unexpected-reply.ts';
+import { slotMapFrom } from './protocol/hash-slots.ts';
+import { UnexpectedReplyError } from './protocol/unexpected-reply.ts';
 
 const REPLY_TIMEOUT_MS = 2000;
 /** Above the difference that NTP leaves, and below what an operator would notice in expiry times. */

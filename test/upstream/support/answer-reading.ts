@@ -1,5 +1,5 @@
-import { AnswerParser, type AnswerSink } from '../../../src/upstream/answer-parser.ts';
-import { InvalidAnswerError } from '../../../src/upstream/failures.ts';
+import { InvalidAnswerError } from '../../../src/upstream/http1/errors.ts';
+import { AnswerParser, type AnswerSink } from '../../../src/upstream/http1/response-parser.ts';
 
 /** What a parser told of one answer, all bytes as Latin-1. */
 export interface Reading {

@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { createConnect } from '../../../src/upstream/connect.ts';
-import { ConnectionPool } from '../../../src/upstream/connection-pool.ts';
-import { ConnectionEndedError, InvalidAnswerError } from '../../../src/upstream/failures.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createConnect } from '../../../src/upstream/http1/connect.ts';
+import { ConnectionPool } from '../../../src/upstream/http1/connection-pool.ts';
+import { ConnectionEndedError, InvalidAnswerError } from '../../../src/upstream/http1/errors.ts';
 import { NotingSink, type Reading } from './answer-reading.ts';
 
 /** Sends one request and tells what was made of the answer, or of that there was none. */

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { resetSocket } from '../../../src/upstream/caller-connection.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { resetSocket } from '../../../src/base/reset-socket.ts';
 import { failureProblem } from '../../../src/upstream/failures.ts';
 import {
   createForwarder,

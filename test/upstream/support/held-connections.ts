@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import type { Connect, ConnectionEvents } from '../../../src/upstream/connect.ts';
+import type { Connect, ConnectionEvents } from '../../../src/upstream/http1/connect.ts';
 
 /** A connection that stands, fails, answers and ends when the test says so: the order of events is the test's. */
 export class HeldConnection extends Socket {

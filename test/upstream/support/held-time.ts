@@ -1,4 +1,4 @@
-import type { Clock, Scheduled, Scheduler } from '../../../src/clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../../../src/base/clock.ts';
 
 /** Time that passes when the test says so, and what is to happen in it. */
 export class HeldTime implements Clock, Scheduler {

@@ -1,0 +1,45 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Clock } from '../base/clock.ts';
+import { answerProblem } from '../problems/answer.ts';
+import { createConnections } from './connections.ts';
+
+/** Enough for Prometheus, probes, and a few dashboards and command lines. */
+const CONNECTIONS = 256;
+const PIPELINED = 16;
+const RESPONSE_STALL_TIMEOUT_MS = 30_000;
+
+const TIMEOUTS = {
+  headersTimeout: 5000,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 75_000,
+  connectionsCheckingInterval: 1000,
+};
+
+/**
+ * Creates the server of the ops or the admin listener. Connections are limited like those of the public listener. At
+ * the limit, a new one evicts an idle one, so that idle connections do not keep probes out.
+ */
+export function createOperatorServer(handle: RequestListener, clock: Clock, opened: AsyncDisposableStack): Server {
+  const connections = createConnections({
+    limits: { connections: CONNECTIONS, pipelined: PIPELINED, answerStallTimeoutMs: RESPONSE_STALL_TIMEOUT_MS },
+    clock,
+    observer: { connection() {}, connectionCut() {} },
+  });
+  opened.defer(() => connections.close());
+  const server = createServer(TIMEOUTS);
+  connections.serve(server, (req, res) => {
+    if (connections.isSurplus(req.socket)) {
+      res.shouldKeepAlive = false;
+      answerProblem(res, {
+        code: 'overloaded',
+        detail: `All ${CONNECTIONS} connections of this listener are busy.`,
+        headers: ['Retry-After', '1'],
+      });
+      return;
+    }
+    // With a listener for `checkContinue`, Node.js does not send 100 Continue itself.
+    if (req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
+    handle(req, res);
+  });
+  return server;
+}

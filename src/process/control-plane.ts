@@ -1,0 +1,225 @@
+/**
+ * The part of a gateway for operators: the ops and admin listeners, and reloads of the config file. A gateway has one
+ * control plane, however many processes serve clients.
+ */
+import { randomBytes } from 'node:crypto';
+import { dirname, resolve } from 'node:path';
+import { createAdminApp } from '../admin/admin-app.ts';
+import { createJwtVerifier, type JwtVerifier } from '../admin/jwt.ts';
+import type { AdminParts } from '../admin/parts.ts';
+import { RemoteKeySet } from '../admin/remote-key-set.ts';
+import type { WorkerStatus } from '../admin/status.ts';
+import { type Clock, systemClock, systemScheduler } from '../base/clock.ts';
+import type { AdminJwtConfig, Config } from '../config/config.ts';
+import { readConfigFile } from '../config/load.ts';
+import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from '../config/parser.ts';
+import { digestOfFiles } from '../config/source.ts';
+import type { Environment } from '../config/substitute.ts';
+import { createOperatorServer } from '../listener/operator-server.ts';
+import { listenerOf } from '../listener/strict-app.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { type Exposition, limitExpositions } from '../ops/exposition-limit.ts';
+import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
+import { assessReadiness } from '../ops/readiness.ts';
+import type { CustomerQuota } from '../quota/customer-quota.ts';
+import { limitOrigin, planNameOf } from '../quota/limit.ts';
+import { watchConfig } from '../reload/config-watch.ts';
+import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
+import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
+import type { Store } from '../store/store.ts';
+import { openListener, type ServingFacts } from './data-plane.ts';
+
+/** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
+export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
+  facts(): Omit<ServingFacts, 'configHash'>;
+  /** Empty without workers. */
+  workers(): readonly WorkerStatus[];
+  /** Applies a config to every data plane; or rejects, and nothing has changed. */
+  follow(config: Config): Promise<void>;
+}
+
+export interface ControlPlaneParts {
+  readonly serving: Serving;
+  readonly store: Store;
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
+  readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
+  /** The metrics that Prometheus scrapes. */
+  readonly exposition: Exposition;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly startedAtMs: number;
+  /** The environment variables for reloads of the config file. */
+  readonly environment: Environment;
+}
+
+export interface ControlPlane {
+  readonly opsUrl: string;
+  /** Undefined without an `admin` section. */
+  readonly adminUrl: string | undefined;
+  /** The running config. */
+  readonly config: Config;
+  /** Starts watching the config file. Resolves after the first check of it. */
+  follow(): Promise<void>;
+  /** Reloads the config file. Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
+  /** Makes the gateway not ready from now on. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the ops listener and, if configured, the admin listener.
+ * @throws Error when an address is in use.
+ */
+export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
+  const { serving, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
+  await using opened = new AsyncDisposableStack();
+  let draining = false;
+
+  const opsApp = createOpsApp({
+    metrics: limitExpositions(exposition, systemClock, systemScheduler),
+    readiness: () => {
+      const { store, announced, upstreams } = serving.facts();
+      return assessReadiness({
+        configLoaded: true,
+        draining,
+        store: { ...store, reached: store.reached && announced },
+        upstreamUp: upstreams.some((upstream) => upstream.up),
+      });
+    },
+    publicKeys: () => serving.publicKeys(),
+    logger,
+  });
+  const opsServer = createOperatorServer(
+    listenerOf(() => opsApp),
+    clock,
+    opened,
+  );
+  const opsUrl = await openListener(opsServer, 'ops', config, opened);
+
+  const reloader = new Reloader({
+    running: config,
+    runningSinceMs: startedAtMs,
+    read: () => readConfigFile(config.file),
+    digestOf: digestOfFiles,
+    parse: (content, signal) =>
+      parseWithoutStall({ file: config.file, content, environment }, { ...RELOAD_BOUNDS, signal }),
+    async apply(next) {
+      const nextAdminApp = openAdmin(next);
+      await serving.follow(next);
+      adminApp = nextAdminApp;
+    },
+    records: store.records,
+    usages: store.usages,
+    metrics,
+    logger,
+    clock,
+  });
+  const closing = new AbortController();
+  opened.defer(() => closing.abort());
+  const folder = dirname(resolve(config.file));
+  const preview = createPreviewer({
+    running: () => reloader.running,
+    compare: (content, running) =>
+      compareInThread({ file: POSTED_FILE, content, environment, folder }, running, {
+        ...PREVIEW_BOUNDS,
+        signal: closing.signal,
+      }),
+    records: store.records,
+    usages: store.usages,
+  });
+  const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
+  let adminApp = openAdmin(config);
+  const adminServer = createOperatorServer(
+    listenerOf(() => adminApp),
+    clock,
+    opened,
+  );
+  const adminUrl = config.admin && (await openListener(adminServer, 'admin', config, opened));
+
+  function openAdmin(config: Config) {
+    const { host = '', allowedHosts = [] } = config.admin ?? {};
+    return createAdminApp({
+      names: { host, allowedHosts },
+      metrics,
+      token: config.admin?.token,
+      jwt: adminJwt,
+      records: store.records,
+      keyUses: store.keyUses,
+      audit: store.audit,
+      planNames: new Set(config.plans.keys()),
+      currentPlan: (plan) => planNameOf(plan, config),
+      effectiveLimit: (customer) => quota.limitOf(customer),
+      // From the last file read: an edit that changes no value may move lines.
+      limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
+      runningConfig: () => config.disclosed,
+      reload: () => reloader.reload('admin'),
+      preview,
+      usages: store.usages,
+      usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
+      held: (customer) => serving.held(customer),
+      refusals: (customer) => serving.refusals(customer),
+      status: () => {
+        const { store, instances, upstreams } = serving.facts();
+        return {
+          version,
+          startedAtMs,
+          uptimeSeconds: (clock.nowMs() - startedAtMs) / 1000,
+          config: {
+            file: config.file,
+            hash: reloader.running.hash,
+            loadedAtMs: reloader.loadedAtMs,
+            lastReload: reloader.last,
+          },
+          store,
+          instances,
+          upstreams,
+          workers: serving.workers(),
+        };
+      },
+      logger,
+      clock,
+      randomBytes,
+    });
+  }
+
+  const running = opened.move();
+  return {
+    opsUrl,
+    adminUrl,
+    get config() {
+      return reloader.running;
+    },
+    async follow() {
+      running.defer(() => reloader.close());
+      const watching = watchConfig({
+        file: config.file,
+        look: () => void reloader.reload('noticed'),
+        onUnwatched: (error) =>
+          logger.warn({ err: error }, 'the configuration is not watched, and is looked at every 5 s'),
+      });
+      running.defer(() => watching.close());
+      // Also records the file's current content, to recognise a truncated version of it later.
+      await reloader.reload('noticed');
+    },
+    reload: (trigger) => reloader.reload(trigger),
+    drain() {
+      draining = true;
+    },
+    close: () => running.disposeAsync(),
+  };
+}
+
+interface JwtParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+function openAdminJwt(jwt: AdminJwtConfig, { clock, logger }: JwtParts, opened: AsyncDisposableStack): JwtVerifier {
+  const keys = new RemoteKeySet({ url: jwt.jwksUrl, clock, scheduler: systemScheduler, logger });
+  opened.defer(() => keys.close());
+  keys.start();
+  return createJwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, clock, keyFor: keys.keyFor });
+}

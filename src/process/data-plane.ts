@@ -1,0 +1,355 @@
+/**
+ * The part of a gateway that serves clients: the public listener, and all that its requests pass through. A
+ * single-process gateway has one data plane, a gateway with workers has one in each worker.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
+import { type Clock, systemScheduler } from '../base/clock.ts';
+import type { Config, ListenConfig } from '../config/config.ts';
+import { portVariable } from '../config/port-variable.ts';
+import { TrustedProxies } from '../edge/client-address.ts';
+import { createChallenges } from '../edge/credentials.ts';
+import { createDrain } from '../edge/drain.ts';
+import { createPublicApp, OWN_ANSWER_NAMES } from '../edge/public-app.ts';
+import { createPublicServer } from '../edge/public-server.ts';
+import { createRecorder } from '../edge/recorder.ts';
+import { refuseMethod } from '../edge/refusals.ts';
+import { createRouteTable, type RouteDefinition } from '../edge/routes.ts';
+import type { PublicSettings } from '../edge/settings.ts';
+import { Assertions } from '../identity/assertions.ts';
+import { importSigningKeys } from '../identity/signing-keys.ts';
+import { createAuthenticator } from '../keys/authenticator.ts';
+import { KeyUses } from '../keys/key-uses.ts';
+import { createConnections } from '../listener/connections.ts';
+import { FailedAttempts } from '../listener/failed-attempts.ts';
+import { listen } from '../listener/listen.ts';
+import { createAccessLog } from '../observability/access-log.ts';
+import type { LogDestination, Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { type RecentRefusal, RecentRefusals } from '../observability/recent-refusals.ts';
+import { BurstLimiter } from '../quota/burst.ts';
+import { CustomerQuota } from '../quota/customer-quota.ts';
+import type { CustomerUsage } from '../quota/highest-usage.ts';
+import { Instances } from '../quota/instances.ts';
+import { type Held, LeasedQuota } from '../quota/leased-quota.ts';
+import { RecentUsage } from '../quota/recent-usage.ts';
+import { createQuotaWithoutStore } from '../quota/without-store.ts';
+import { startSampleBackend } from '../sample-backend/sample-backend.ts';
+import type { Store, StoreStatus } from '../store/store.ts';
+import { tlsOptions } from '../tls/tls-options.ts';
+import { WatchedCertificate } from '../tls/watched-certificate.ts';
+import { createForwarder } from '../upstream/forwarder.ts';
+import type { UpstreamStatus } from '../upstream/upstream.ts';
+import type { UpstreamObserver } from '../upstream/upstreams.ts';
+
+/** The status of a data plane. Plain data, so that a worker can send it to the primary. */
+export interface ServingFacts {
+  readonly configHash: string;
+  readonly store: StoreStatus;
+  /** Other instances can count this one. */
+  readonly announced: boolean;
+  /** Instances announced within the last hour. */
+  readonly instances: number;
+  readonly upstreams: readonly UpstreamStatus[];
+}
+
+export interface DataPlane {
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
+  facts(): ServingFacts;
+  held(customer: string): Held;
+  refusals(customer: string): readonly RecentRefusal[];
+  highestUsage(count: number): readonly CustomerUsage[];
+  /** Returns the public keys that verify assertions. */
+  publicKeys(): { readonly keys: readonly object[] };
+  /** Adds failed keys of an address block that other workers counted. */
+  learnFailures(block: string, failures: number): void;
+  /** Applies a config from the next request on; or rejects, and nothing has changed. */
+  follow(config: Config): Promise<void>;
+  /**
+   * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
+   * @throws Error when the address is in use.
+   */
+  listen(): Promise<string>;
+  /** `beginDrain` and `drain` are the two steps of {@link createDrain}. */
+  beginDrain(): void;
+  drain(deadlineMs: number): Promise<void>;
+  /** Refunds unused quota units, and writes the recorded uses of keys. Leaves the store open. */
+  close(): Promise<void>;
+}
+
+export interface DataPlaneParts {
+  readonly store: Store;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  /** Receives the access log. */
+  readonly destination: LogDestination;
+  readonly clock: Clock;
+  /** Receives the address blocks of failed keys: see `told` of {@link FailedAttempts}. Omitted without workers. */
+  readonly keyFailed?: (block: string) => void;
+}
+
+/**
+ * Opens everything except the listener.
+ * @throws Error when the certificate cannot be used.
+ */
+export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
+  const { store, metrics, logger, destination, clock, keyFailed } = parts;
+  await using opened = new AsyncDisposableStack();
+  let running = config;
+  const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
+  opened.defer(() => accessLog.close());
+  const refusals = new RecentRefusals(clock);
+  const recorder = createRecorder({
+    metrics,
+    accessLog,
+    refusals,
+    logger,
+    clock,
+  });
+
+  const upstreamUrls = await openUpstreams(config, opened);
+  const forwarder = createForwarder({
+    ...config.upstream,
+    urls: upstreamUrls,
+    // The rest of limits.in_flight is left for other customers.
+    maxWaitingPerCustomer: Math.ceil(config.limits.inFlight / 2 / upstreamUrls.length),
+    maxHeaderBytes: config.limits.headerBytes,
+    ownAnswerNames: OWN_ANSWER_NAMES,
+    observer: observeUpstreams(metrics, logger),
+    clock,
+  });
+  opened.defer(() => forwarder.close());
+
+  const instance = randomUUID();
+  const instances = new Instances({
+    announce: () => store.announce(instance),
+    withdraw: () => store.withdraw(instance),
+    timeoutMs: config.store.timeoutMs,
+    clock,
+    scheduler: systemScheduler,
+  });
+  opened.defer(() => instances.close());
+  const quota = openQuota(config, { store, instances, clock }, opened);
+  const authenticator = createAuthenticator({
+    records: store.records,
+    invalidations: store.invalidations,
+    clock,
+    cacheMs: config.auth.cacheMs,
+    entries: config.auth.cacheEntries,
+    staleIfErrorMs: config.auth.staleIfErrorMs,
+  });
+  opened.defer(() => authenticator.close());
+  const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
+  opened.defer(() => keyUses.close());
+  const audience = upstreamUrls[0].origin;
+  let identity = await openIdentity(config, audience, clock);
+
+  const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
+  const settings = { current: publicSettings(config, { failedKeys, assertions: identity?.assertions }) };
+  const connections = createConnections({ limits: config.limits, clock, observer: metrics });
+  opened.defer(() => connections.close());
+  const publicApp = createPublicApp({
+    settings,
+    authenticator,
+    keyUses,
+    quota,
+    forwarder,
+    connections,
+    recorder,
+    clock,
+  });
+  const certificate = config.listen.tls && watchCertificate(config.listen.tls, { metrics, logger, clock });
+  opened.defer(() => certificate?.close());
+  const publicServer = createPublicServer({
+    app: publicApp,
+    connections,
+    tls: await certificate?.start((keys) => {
+      if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
+    }),
+    limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
+    documentationUrl: () => settings.current.documentationUrl,
+    refuseMethod: (target) => refuseMethod(target, settings.current.routes),
+    onUnparsed: recorder.unparsed,
+  });
+  const drain = createDrain(publicServer, connections);
+
+  const held = opened.move();
+  return {
+    quota,
+    facts: () => ({
+      configHash: running.hash,
+      store: store.status(),
+      announced: instances.announced,
+      instances: instances.count,
+      upstreams: forwarder.status(),
+    }),
+    held: (customer) => quota.held(customer),
+    refusals: (customer) => refusals.of(customer),
+    highestUsage: (count) => quota.highestUsage(count),
+    publicKeys: () => identity?.publicKeys ?? { keys: [] },
+    learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
+
+    /** Everything that may fail comes first. The changes after it take effect between two requests. */
+    async follow(next) {
+      const nextIdentity = isDeepStrictEqual(running.identity, next.identity)
+        ? identity
+        : await openIdentity(next, audience, clock);
+      const failedKeys =
+        running.auth.failuresPerMinute === next.auth.failuresPerMinute
+          ? settings.current.failedKeys
+          : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
+      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity?.assertions });
+
+      running = next;
+      identity = nextIdentity;
+      settings.current = nextSettings;
+      quota.follow(next);
+      authenticator.follow(next.auth);
+      accessLog.follow(next.logging.access);
+      logger.level = next.logging.level;
+    },
+
+    async listen() {
+      const url = await openListener(publicServer, 'listen', config, held);
+      // Only now: a gateway that cannot listen serves nobody, but would reduce the shares of the others for an hour.
+      await instances.start();
+      return url;
+    },
+    beginDrain: () => drain.begin(),
+    drain: (deadlineMs) => drain.finish(deadlineMs),
+    close: () => held.disposeAsync(),
+  };
+}
+
+/** Binds a listener, and registers its close with `opened`. Resolves and rejects like {@link listen}. */
+export async function openListener(
+  server: Server | TlsServer,
+  name: 'listen' | 'ops' | 'admin',
+  config: Config,
+  opened: AsyncDisposableStack,
+): Promise<string> {
+  const address = config[name];
+  if (address === undefined) throw new Error(`the configuration has no section ${name}`);
+  const { host, port } = address;
+  const url = await listen(server, name, { host, port, portVariable: portVariable(config, name) });
+  opened.defer(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return url;
+}
+
+interface CertificateParts {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Watches the certificate of the public listener, and reports its changes in log and metrics. */
+function watchCertificate(files: NonNullable<ListenConfig['tls']>, { metrics, logger, clock }: CertificateParts) {
+  return new WatchedCertificate({
+    ...files,
+    scheduler: systemScheduler,
+    used(expiresAtMs) {
+      metrics.certificateUsed(expiresAtMs);
+      const expires = { expires_at: new Date(expiresAtMs).toISOString() };
+      if (expiresAtMs > clock.nowMs()) logger.info(expires, 'the certificate of the public listener is in use');
+      else logger.warn(expires, 'the certificate of the public listener has expired: renew it, callers refuse it');
+    },
+    changed: () => metrics.certificateReload('used'),
+    refused(fault) {
+      metrics.certificateReload('refused');
+      logger.error({ fault }, 'the new certificate of the public listener cannot be used: the last good one stays');
+    },
+  });
+}
+
+/** Creates the signer of assertions for the upstream, and its public keys; undefined if not configured. */
+export async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
+  if (!identity.assertion) return undefined;
+  const { issuer, ttlSeconds, signingKeys } = identity.assertion;
+  const keys = await importSigningKeys(signingKeys);
+  const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
+  return { assertions, publicKeys: keys.published };
+}
+
+type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions'>;
+
+function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
+  const { auth, documentationUrl, identity, limits, listen, upstream } = config;
+  const { credentials, authorization, preserveHost } = upstream;
+  return Object.freeze({
+    ...parts,
+    routes: createRouteTable(servedRoutes(config), config.aliases),
+    guardLimits: limits,
+    mostInFlight: limits.inFlight,
+    challenges: createChallenges(auth.realm),
+    trustedProxies: new TrustedProxies(listen.trustedProxies),
+    trustForwardedHost: listen.trustForwardedHost,
+    browserKeys: auth.browserKeys,
+    upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
+    identityHeaders: identity.headers,
+    documentationUrl,
+  });
+}
+
+function servedRoutes({ routes, usagePath }: Config): RouteDefinition[] {
+  const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
+  if (usagePath !== undefined) served.push({ path: usagePath, methods: ['GET', 'HEAD'], purpose: 'usage' });
+  return served;
+}
+
+interface QuotaParts {
+  readonly store: Store;
+  readonly instances: Pick<Instances, 'countForShare'>;
+  readonly clock: Clock;
+}
+
+/** Creates the customer quota, which admits or refuses requests and reports usage. */
+export function openQuota(config: Config, { store, instances, clock }: QuotaParts, opened: AsyncDisposableStack) {
+  const scheduler = systemScheduler;
+  const common = { windows: store.windows, storeIsUp: (customer: string) => store.isUp(customer), clock, scheduler };
+  const hourly = new LeasedQuota({
+    ...common,
+    timeoutMs: config.store.timeoutMs,
+    accounts: config.auth.cacheEntries,
+    withoutStore: createQuotaWithoutStore({
+      ...common,
+      // A report that the store refuses is lost, so reports wait until the store accepts reservations again.
+      storeIsUp: (customer) => store.isUp(customer) && !store.status().refusing,
+      onError: config.store.onError,
+      instances: () => instances.countForShare(),
+    }),
+  });
+  opened.defer(() => hourly.close());
+  return new CustomerQuota({
+    limits: config,
+    hourly,
+    bursts: new BurstLimiter(clock, config.auth.cacheEntries),
+    recentUsage: new RecentUsage({ ...common, hourly, customers: config.auth.cacheEntries }),
+  });
+}
+
+/** Returns the upstreams' origins. Starts the bundled sample backend if the config names it. */
+async function openUpstreams({ upstream }: Config, opened: AsyncDisposableStack): Promise<[URL, ...URL[]]> {
+  if (upstream.target.kind === 'urls') {
+    const [first, ...others] = upstream.target.urls;
+    return [new URL(first), ...others.map((url) => new URL(url))];
+  }
+  const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
+  opened.defer(() => backend.close());
+  return [backend.url];
+}
+
+/** Counts retries, and logs each upstream that is ejected or back in service. */
+function observeUpstreams(metrics: Metrics, logger: Logger): UpstreamObserver {
+  return {
+    retry: metrics.upstreamRetry,
+    changed({ url, up, reason, fault }) {
+      if (up) logger.info({ upstream: url }, 'an upstream is back in service');
+      else logger.error({ upstream: url, reason, fault }, 'an upstream is out of service');
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * The composition root of a single-process gateway: builds every part from the config, passes it its dependencies, and
+ * closes all in reverse order. workers/primary.ts is the composition root of a gateway with workers.
+ */
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { Config } from '../config/config.ts';
+import { processEnvironment } from '../config/environment.ts';
+import type { Environment } from '../config/substitute.ts';
+import { createLogger, type LogDestination } from '../observability/logger.ts';
+import { openControlPlane } from './control-plane.ts';
+import { openDataPlane } from './data-plane.ts';
+import { beginToServe, type Gateway } from './lifecycle.ts';
+import { openLog, openObservedStore } from './observed-store.ts';
+import { seed } from './seed.ts';
+import { readVersion } from './version.ts';
+
+/** Replacements for tests. */
+export interface GatewayOverrides {
+  readonly clock?: Clock;
+  /** Receives every log line; standard output by default. */
+  readonly logDestination?: LogDestination;
+  /** For reloads of the config file; by default, the environment of the process. */
+  readonly environment?: Environment;
+}
+
+/**
+ * Starts all listeners. An unavailable Redis is not an error: the gateway is live but not ready, and recovers by
+ * itself.
+ * @throws Error when an address or the embedded store's file is in use; the message says what to change.
+ */
+export async function startGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
+  const { clock = systemClock, logDestination, environment = processEnvironment() } = overrides;
+  await using opened = new AsyncDisposableStack();
+  const startedAtMs = clock.nowMs();
+  const version = readVersion();
+
+  const { destination, droppedLines } = logDestination
+    ? { destination: logDestination, droppedLines: () => 0 }
+    : openLog(opened, { shared: false, format: config.logging.format });
+  const logger = createLogger({ level: config.logging.level, destination });
+  const upstreams = () => dataPlane.facts().upstreams;
+  const highestUsage = (count: number) => dataPlane.highestUsage(count);
+  const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
+  if (config.seed) await seed(config.seed.customers, store.records, new Date(startedAtMs).toISOString());
+
+  const dataPlane = await openDataPlane(config, { store, metrics, logger, destination, clock });
+  opened.defer(() => dataPlane.close());
+  const controlPlane = await openControlPlane(config, {
+    serving: { ...dataPlane, workers: () => [] },
+    store,
+    quota: dataPlane.quota,
+    metrics,
+    exposition: metrics,
+    logger,
+    clock,
+    version,
+    startedAtMs,
+    environment,
+  });
+  return await beginToServe(config, { callers: dataPlane, controlPlane, logger, version }, opened);
+}

@@ -1,0 +1,77 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Config } from '../config/config.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { ReloadOutcome, ReloadTrigger } from '../reload/reloader.ts';
+import type { ControlPlane } from './control-plane.ts';
+
+/** The URLs of the listeners, without a path. */
+export interface GatewayAddresses {
+  readonly public: string;
+  readonly ops: string;
+  /** Undefined without an `admin` section. */
+  readonly admin: string | undefined;
+}
+
+export interface Gateway {
+  readonly addresses: GatewayAddresses;
+  /** Reloads the config file, which is also watched for changes. Never rejects. */
+  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
+  /** Makes the gateway not ready, lets requests finish within `shutdown.drain_ms`, then closes everything. */
+  close(): Promise<void>;
+}
+
+/** What serves clients: the data plane of this process, or the worker pool. */
+export interface Callers {
+  /** Starts accepting requests. Resolves to the URL, without a path. */
+  listen(): Promise<string>;
+  /** Makes responses close their connections from now on. */
+  beginDrain(): void;
+  /** Stops accepting connections. Resolves when requests in flight have ended, or were aborted after `deadlineMs`. */
+  drain(deadlineMs: number): Promise<void>;
+}
+
+export interface ServingParts {
+  readonly callers: Callers;
+  readonly controlPlane: ControlPlane;
+  readonly logger: Logger;
+  readonly version: string;
+  /** Additional fields of the log line about the start. */
+  readonly facts?: object;
+}
+
+/**
+ * Starts serving clients, as the last step of a start, and returns the gateway, which can be stopped. Used with workers
+ * and without. The gateway then owns `opened`. Rejects if `callers.listen` does.
+ */
+export async function beginToServe(
+  config: Config,
+  { callers, controlPlane, logger, version, facts }: ServingParts,
+  opened: AsyncDisposableStack,
+): Promise<Gateway> {
+  opened.defer(() => controlPlane.close());
+  for (const warning of config.warnings) logger.warn(warning);
+  const publicUrl = await callers.listen();
+  await controlPlane.follow();
+  const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };
+  logger.info({ version, config: config.file, config_hash: config.hash, ...facts, ...addresses }, 'tollgate started');
+
+  const running = opened.move();
+  return {
+    addresses,
+    reload: (trigger) => controlPlane.reload(trigger),
+    async close() {
+      const { shutdown } = controlPlane.config;
+      controlPlane.drain();
+      logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
+      try {
+        callers.beginDrain();
+        await setTimeout(shutdown.notReadyMs);
+        await callers.drain(shutdown.drainMs);
+        logger.info('tollgate stopped');
+      } finally {
+        // Closes the store and the log even if the drain failed.
+        await running.disposeAsync();
+      }
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/** What every gateway process (single, primary or worker) needs: a log, the store, and the metrics. */
+import { fstatSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../config/config.ts';
+import { openLogStream } from '../observability/log-stream.ts';
+import type { LogDestination, Logger } from '../observability/logger.ts';
+import { createMetrics, type Metrics, type MetricsOptions } from '../observability/metrics.ts';
+import { prettyLines } from '../observability/pretty-lines.ts';
+import { wholeLines } from '../observability/whole-lines.ts';
+import { openStore } from '../store/open/open-store.ts';
+import type { Store, StoreObserver } from '../store/store.ts';
+
+export interface Log {
+  readonly destination: LogDestination;
+  /** Returns the number of lines dropped since the start. */
+  droppedLines(): number;
+}
+
+interface LogOptions {
+  /** Other processes write to standard output, too. */
+  readonly shared: boolean;
+  readonly format: Config['logging']['format'];
+}
+
+/** Opens the log on standard output. The pretty format uses colors on a terminal, unless NO_COLOR is set. */
+export function openLog(opened: AsyncDisposableStack, { shared, format }: LogOptions): Log {
+  // A write to a file is never split, so only other outputs need wholeLines.
+  const isPipe = !fstatSync(process.stdout.fd).isFile();
+  const stream = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
+  opened.defer(() => stream.close());
+  const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);
+  const destination = isPretty ? prettyLines(stream, { colors: process.stdout.hasColors?.() ?? false }) : stream;
+  return { destination, droppedLines: stream.droppedLines };
+}
+
+interface ObservedStoreParts extends Pick<MetricsOptions, 'version' | 'upstreams' | 'highestUsage'> {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly startedAtMs: number;
+  readonly droppedLines: Log['droppedLines'];
+}
+
+/** Opens the store, and creates the metrics for it and for the process. @throws Error as {@link openStore}. */
+export async function openObservedStore(config: Config, parts: ObservedStoreParts, opened: AsyncDisposableStack) {
+  const { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage } = parts;
+  const metrics = createMetrics({
+    version,
+    configHash: config.hash,
+    configLoadedAtMs: startedAtMs,
+    storeIsDoubtful: () => {
+      const { wiped, empty, evicted } = store.status();
+      return wiped || empty || evicted;
+    },
+    upstreams,
+    highestUsage,
+    droppedLogLines: droppedLines,
+    defaultMetrics: true,
+  });
+  const store: Store = await openStore(config.store, {
+    clock,
+    observer: observeStore(metrics, logger),
+    warn: (message) => logger.warn(message),
+  });
+  opened.defer(() => store.close());
+  return { store, metrics };
+}
+
+/** Updates the store's metrics. Logs each change of its state, and damaged windows and records. */
+function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
+  let reached = false;
+  return {
+    called: metrics.called,
+    up(up, reason) {
+      metrics.up(up, reason);
+      if (up) logger.info('the store is reachable');
+      else if (reached)
+        logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
+      else
+        logger.error({ reason }, 'the store is not reachable, and this gateway not ready until it is: see store.url');
+      reached ||= up;
+    },
+    refusing(reason) {
+      metrics.refusing(reason);
+      if (reason === undefined) logger.info('the store takes reservations again');
+      else logger.error({ reason }, 'the store refuses reservations: quotas are decided by store.on_error');
+    },
+    damagedWindow(customer, reply) {
+      metrics.damagedWindow(customer, reply);
+      if (reply === undefined) return;
+      logger.error(
+        { customer, reason: reply },
+        'the quota window of this customer is damaged: its quota is decided by store.on_error until its usage is reset',
+      );
+    },
+    damagedRecord(damage, isReported) {
+      metrics.damagedRecord(damage, isReported);
+      if (!isReported) return;
+      const { record, fault, keyId, customer } = damage;
+      logger.error(
+        { record, fault: fault.code, key_id: keyId, customer, reason: `the record ${fault.text}` },
+        'a record in the store is damaged: mend it; "tollgate store check" lists all that are',
+      );
+    },
+  };
+}

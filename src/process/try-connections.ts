@@ -1,0 +1,43 @@
+/** Checks that the store and the upstreams of a config can be used, before a gateway is started with it. */
+import { setTimeout } from 'node:timers/promises';
+import type { Config } from '../config/config.ts';
+import { withoutUserInfo } from '../config/disclose.ts';
+import { tryStore } from '../store/open/try-store.ts';
+import type { StoreFinding } from '../store/store.ts';
+import { tryUpstream } from '../upstream/try-upstream.ts';
+
+/** Bounds the whole attempt at a store: sentinels and cluster members are tried one after the other. */
+const LONGEST_STORE_TRY_MS = 10_000;
+
+export interface ConnectionFinding extends StoreFinding {
+  /** Such as `store redis://redis:6379`; without secrets. */
+  readonly subject: string;
+}
+
+/** Tries the store, then each upstream, with at least one finding for each. Writes nothing, and never rejects. */
+export async function tryConnections(config: Config): Promise<readonly ConnectionFinding[]> {
+  const [store, ...upstreams] = await Promise.all([tryStoreOf(config), ...tryUpstreamsOf(config)]);
+  return [...store, ...upstreams];
+}
+
+async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
+  const subject = `store ${withoutUserInfo(store.url)}`;
+  const late: StoreFinding = { outcome: 'error', text: `no result within ${LONGEST_STORE_TRY_MS / 1000} s` };
+  const findings = await Promise.race([tryStore(store), setTimeout(LONGEST_STORE_TRY_MS, [late], { ref: false })]);
+  return findings.map((finding) => ({ subject, ...finding }));
+}
+
+function tryUpstreamsOf({ upstream, limits }: Config): Promise<ConnectionFinding>[] {
+  const { target, healthCheck } = upstream;
+  if (target.kind === 'sample') {
+    return [Promise.resolve({ subject: 'upstream sample', outcome: 'ok', text: 'is started with the gateway' })];
+  }
+  return target.urls.map(async (url): Promise<ConnectionFinding> => {
+    const subject = `upstream ${url}`;
+    const startedMs = performance.now();
+    const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: limits.headerBytes });
+    if (fault !== undefined) return { subject, outcome: 'error', text: fault };
+    const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
+    return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
+  });
+}

@@ -1,0 +1,57 @@
+/** Combines the state of several workers into the state that one gateway reports. */
+
+import type { RecentRefusal } from '../../observability/recent-refusals.ts';
+import type { Held } from '../../quota/leased-quota.ts';
+import type { StoreStatus } from '../../store/store.ts';
+import type { UpstreamStatus } from '../../upstream/upstream.ts';
+import type { ServingFacts } from '../data-plane.ts';
+
+/** Returns the worst state of all: if one worker is degraded, some clients notice. `own`: the state of the primary. */
+export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]): StoreStatus {
+  const stores = workers.map(({ store }) => store);
+  const lastError = own.lastError ?? stores.find((store) => store.lastError !== undefined)?.lastError;
+  const isPushed = stores.every((store) => store.invalidation === 'connected');
+  return {
+    kind: own.kind,
+    up: own.up && stores.every((store) => store.up),
+    reached: own.reached,
+    ...(lastError !== undefined && { lastError }),
+    invalidation: isPushed && stores.length > 0 ? 'connected' : 'disconnected',
+    wiped: own.wiped || stores.some((store) => store.wiped),
+    empty: own.empty || stores.some((store) => store.empty),
+    evicted: own.evicted || stores.some((store) => store.evicted),
+    refusing: own.refusing || stores.some((store) => store.refusing),
+  };
+}
+
+/** Workers check upstreams independently. An upstream is up if any worker sends requests to it. */
+export function combineUpstreams(workers: readonly ServingFacts[]): readonly UpstreamStatus[] {
+  const byUrl = new Map<string, UpstreamStatus>();
+  for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
+    if (upstream.up || !byUrl.has(upstream.url)) byUrl.set(upstream.url, upstream);
+  }
+  return [...byUrl.values()];
+}
+
+export function combineHeld(workers: readonly Held[]): Held {
+  const refused = workers.flatMap(({ refusedForMs }) => refusedForMs ?? []);
+  return {
+    leases: workers.flatMap(({ leases }) => leases),
+    refusedForMs: refused.length > 0 ? Math.max(...refused) : undefined,
+  };
+}
+
+/** Returns the most recent refusals first. */
+export function combineRefusals(workers: readonly (readonly RecentRefusal[])[]): readonly RecentRefusal[] {
+  const byCode = new Map<string, RecentRefusal>();
+  for (const refusal of workers.flat()) {
+    const other = byCode.get(refusal.code);
+    byCode.set(refusal.code, other === undefined ? refusal : merge(refusal, other));
+  }
+  return [...byCode.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
+}
+
+function merge(a: RecentRefusal, b: RecentRefusal): RecentRefusal {
+  const [last, first] = a.lastAtMs >= b.lastAtMs ? [a, b] : [b, a];
+  return { ...last, count: a.count + b.count, firstAtMs: Math.min(first.firstAtMs, last.firstAtMs) };
+}

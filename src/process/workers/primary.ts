@@ -1,0 +1,114 @@
+/**
+ * The composition root of a gateway with workers. The primary runs the ops and the admin listener, watches the config file
+ * and manages the worker pool. Workers serve the public listener; node:cluster distributes its connections to them.
+ */
+import { systemClock, systemScheduler } from '../../base/clock.ts';
+import type { Config } from '../../config/config.ts';
+import { processEnvironment } from '../../config/environment.ts';
+import { createLogger } from '../../observability/logger.ts';
+import type { Store } from '../../store/store.ts';
+import { openControlPlane, type Serving } from '../control-plane.ts';
+import { openIdentity, openQuota } from '../data-plane.ts';
+import { beginToServe, type Gateway } from '../lifecycle.ts';
+import { openLog, openObservedStore } from '../observed-store.ts';
+import { readVersion } from '../version.ts';
+import { workerCount } from '../worker-count.ts';
+import { combineHeld, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
+import { SummedMetrics } from './summed-metrics.ts';
+import { WorkerPool } from './worker-pool.ts';
+
+/** A slower worker is scraped with its last snapshot, and missing from replies of the admin API. */
+const REPLY_TIMEOUT_MS = 500;
+
+/** Starts the listeners of this process and all workers. Resolves and throws as {@link startGateway}. */
+export async function startPrimary(config: Config): Promise<Gateway> {
+  const clock = systemClock;
+  await using opened = new AsyncDisposableStack();
+  const startedAtMs = clock.nowMs();
+  const version = readVersion();
+  const environment = processEnvironment();
+
+  const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
+  const logger = createLogger({ level: config.logging.level, destination });
+  // Workers report their upstreams and usage themselves.
+  const none = { upstreams: () => [], highestUsage: () => [] };
+  const observed = { logger, clock, version, startedAtMs, droppedLines, ...none };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
+  // The primary admits no request, so it is not an instance. It only reads limits and usage, for the admin API.
+  const quota = openQuota(config, { store, instances: { countForShare: () => 1 }, clock }, opened);
+
+  const sums = new SummedMetrics();
+  const size = workerCount(config);
+  const pool = new WorkerPool({
+    size,
+    config,
+    environment,
+    metrics,
+    logger,
+    clock,
+    scheduler: systemScheduler,
+    onMetrics: (worker, snapshot) => sums.update(worker, snapshot),
+    onExit: (worker) => sums.workerExited(worker),
+  });
+  opened.defer(() => pool.kill());
+  let { publicKeys } = await publishedKeys(config);
+  const controlPlane = await openControlPlane(config, {
+    serving: {
+      ...servingOf(pool, store),
+      publicKeys: () => publicKeys,
+      async follow(next) {
+        ({ publicKeys } = await publishedKeys(next));
+        quota.follow(next);
+        logger.level = next.logging.level;
+        await pool.applyConfig(next);
+      },
+    },
+    store,
+    quota,
+    metrics,
+    exposition: {
+      contentType: sums.contentType,
+      async text() {
+        await pool.requestAll({ type: 'metrics' }, REPLY_TIMEOUT_MS);
+        return await sums.text(await metrics.snapshot());
+      },
+    },
+    logger,
+    clock,
+    version,
+    startedAtMs,
+    environment,
+  });
+  const callers = {
+    listen: () => pool.start(),
+    beginDrain: () => pool.beginDrain(),
+    drain: (deadlineMs: number) => pool.finishDrain(deadlineMs),
+  };
+  return await beginToServe(config, { callers, controlPlane, logger, version, facts: { workers: size } }, opened);
+}
+
+/** Presents the worker pool to the control plane like a single data plane. */
+function servingOf(pool: WorkerPool, store: Store): Omit<Serving, 'publicKeys' | 'follow'> {
+  return {
+    facts() {
+      const workers = pool.facts();
+      const own = store.status();
+      return {
+        store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
+        announced: pool.wereAllReady,
+        instances: Math.max(1, ...workers.map(({ instances }) => instances)),
+        upstreams: combineUpstreams(workers),
+      };
+    },
+    workers: () => pool.status(),
+    held: async (customer) => combineHeld(await pool.requestAll({ type: 'held', customer }, REPLY_TIMEOUT_MS)),
+    refusals: async (customer) =>
+      combineRefusals(await pool.requestAll({ type: 'refusals', customer }, REPLY_TIMEOUT_MS)),
+  };
+}
+
+async function publishedKeys(config: Config) {
+  // Only the public keys are needed here, so the audience of assertions stays empty.
+  const identity = await openIdentity(config, '', systemClock);
+  return { publicKeys: identity?.publicKeys ?? { keys: [] } };
+}

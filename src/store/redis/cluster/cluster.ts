@@ -1,0 +1,267 @@
+/**
+ * A Redis Cluster: its masters, the slots of each, and our connections to them.
+ *
+ * The slots are read from one node every second, at once after MOVED, and every 200 ms while a master is unavailable. Nodes
+ * can have stale slots, so each read begins with another node.
+ *
+ * Each master has its own connections, push of changes and sessions, exactly as a single Redis has them. Changes made in a
+ * slot while it moves are not pushed, so a new assignment of slots invalidates everything.
+ */
+import type { Clock } from '../../../base/clock.ts';
+import { InvalidationListeners } from '../../invalidation-listeners.ts';
+import { type Invalidations, type StoreObserver, StoreUnavailableError } from '../../store.ts';
+import type { HostAndPort } from '../../store-address.ts';
+import { describe, type RedisConnection } from '../connection/connection.ts';
+import type { InvalidationPush } from '../connection/invalidation-push.ts';
+import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';
+import { ClusterChannel } from './cluster-channel.ts';
+
+const REFRESH_MS = 1000;
+const UNHEALTHY_REFRESH_MS = 200;
+
+/** What a connection is for. `members`: short-lived, to read the slots while no master is connected. */
+export type Role = 'records' | 'windows' | 'push' | 'walks' | 'members';
+
+export interface RedisClusterOptions {
+  readonly seeds: readonly HostAndPort[];
+  /** Creates a connection without opening it. */
+  readonly connection: (role: Role, node: HostAndPort) => RedisConnection;
+  readonly push: (records: RedisConnection, subscriber: RedisConnection) => InvalidationPush;
+  readonly timeoutsMs: { readonly records: number; readonly walks: number };
+  readonly clock: Clock;
+  readonly observer: StoreObserver;
+  /** Called whenever the set of usable masters may have changed; with the reason after a failure. */
+  readonly onChange: (failure?: string) => void;
+}
+
+interface Master {
+  readonly host: string;
+  readonly records: RedisConnection;
+  readonly windows: RedisConnection;
+  readonly walks: RedisConnection;
+  readonly subscriber: RedisConnection;
+  readonly push: InvalidationPush;
+  /** Resolves after the first attempt to connect. */
+  readonly opened: Promise<unknown>;
+}
+
+export class RedisCluster {
+  readonly records: ClusterChannel;
+  readonly windows: ClusterChannel;
+  readonly walks: ClusterChannel;
+  readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
+  readonly #options: RedisClusterOptions;
+  readonly #listeners = new InvalidationListeners();
+  /** By address, sorted by address. */
+  #masters: ReadonlyMap<string, Master> = new Map();
+  #slots: (string | undefined)[] = [];
+  /** Every slot has a master. */
+  #isComplete = false;
+  /** Seeds, masters and replicas. */
+  #nodes: readonly HostAndPort[];
+  #layout = '';
+  #lossReason: string | undefined;
+  #refreshes = 0;
+  #refreshing: Promise<void> | undefined;
+  #nextRefresh: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: RedisClusterOptions) {
+    this.#options = options;
+    this.#nodes = options.seeds;
+    const { timeoutsMs } = options;
+    this.records = this.#channel('records', timeoutsMs.records);
+    this.windows = this.#channel('windows');
+    this.walks = this.#channel('walks', timeoutsMs.walks);
+    this.push = this.#pushOfAll();
+  }
+
+  /** Resolves after the first attempt to connect, successful or not. */
+  async open(): Promise<void> {
+    await this.#refresh();
+    await Promise.all([...this.#masters.values()].map(({ opened }) => opened));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#nextRefresh);
+    await this.#refreshing;
+    await Promise.all([...this.#masters.values()].map(closeMaster));
+  }
+
+  get #healthy(): boolean {
+    return this.records.isUsable() && this.windows.isUsable() && this.walks.isUsable() && this.push.connected;
+  }
+
+  #channel(role: 'records' | 'windows' | 'walks', commandTimeoutMs?: number): ClusterChannel {
+    const cluster = this;
+    const { clock, observer } = this.#options;
+    return new ClusterChannel({
+      clock,
+      observer,
+      ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
+      connections: {
+        get isComplete() {
+          return cluster.#isComplete;
+        },
+        get layout() {
+          return cluster.#layout;
+        },
+        get lossReason() {
+          return cluster.#lossReason;
+        },
+        get masters() {
+          return [...cluster.#masters.values()].map((master) => master[role]);
+        },
+        connectionFor: (slot) => this.#masterOf(slot)[role],
+        connectionToImporter: async (slot, host, port) => (await this.#masterAt(slot, host, port))[role],
+        slotMoved: (slot, host, port) => this.#moved(slot, host, port),
+      },
+    });
+  }
+
+  #pushOfAll(): RedisCluster['push'] {
+    const cluster = this;
+    const pushes = () => [...this.#masters.values()].map(({ push }) => push);
+    return {
+      get connected() {
+        return cluster.#isComplete && pushes().every(({ connected }) => connected);
+      },
+      subscribe: this.#listeners.subscribe,
+      tend: () => {
+        for (const push of pushes()) push.tend();
+      },
+      settled: async () => {
+        await Promise.all(pushes().map((push) => push.settled()));
+      },
+      close: () => {
+        for (const push of pushes()) push.close();
+      },
+    };
+  }
+
+  #masterOf(slot: number): Master {
+    const address = this.#slots[slot];
+    const master = address === undefined ? undefined : this.#masters.get(address);
+    if (master === undefined) {
+      throw new StoreUnavailableError(`not connected to Redis: no master is known for slot ${slot}`);
+    }
+    return master;
+  }
+
+  async #masterAt(slot: number, host: string, port: number): Promise<Master> {
+    const node = { host: host || this.#masterOf(slot).host, port };
+    if (!this.#masters.has(addressOf(node))) this.#addMasters([node]);
+    const master = this.#masters.get(addressOf(node));
+    if (master === undefined) throw new StoreUnavailableError('not connected to Redis: the store is being closed');
+    await master.opened;
+    return master;
+  }
+
+  /** Assigns the slot without waiting for the refresh: other nodes may not know about the move yet. */
+  async #moved(slot: number, host: string, port: number): Promise<void> {
+    const node = { host: host || this.#masterOf(slot).host, port };
+    await this.#masterAt(slot, node.host, port);
+    this.#slots[slot] = addressOf(node);
+    void this.#refresh();
+  }
+
+  /** Reads the slots and plans the next refresh; one at a time. Never rejects. */
+  #refresh(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#refreshing ??= this.#readSlots().finally(() => {
+      this.#refreshing = undefined;
+      clearTimeout(this.#nextRefresh);
+      if (this.#closed) return;
+      this.#nextRefresh = setTimeout(
+        () => void this.#refresh(),
+        this.#healthy ? REFRESH_MS : UNHEALTHY_REFRESH_MS,
+      ).unref();
+    });
+    return this.#refreshing;
+  }
+
+  async #readSlots(): Promise<void> {
+    this.#refreshes += 1;
+    const masters = rotated([...this.#masters.values()], this.#refreshes);
+    for (const { host, walks } of masters.filter(({ walks: connection }) => connection.usable)) {
+      if (await this.#readSlotsFrom(walks, host)) return;
+    }
+    for (const node of rotated(this.#nodes, this.#refreshes)) {
+      if (this.#closed) return;
+      const connection = this.#options.connection('members', node);
+      await connection.open();
+      const wasRead = await this.#readSlotsFrom(connection, node.host);
+      await connection.close();
+      if (wasRead) return;
+    }
+    this.#options.onChange(this.#lossReason);
+  }
+
+  async #readSlotsFrom(connection: RedisConnection, host: string): Promise<boolean> {
+    try {
+      this.#apply(slotMapFrom(await connection.attempt((redis) => redis.cluster('SLOTS')), host));
+      this.#lossReason = undefined;
+      return true;
+    } catch (error) {
+      this.#lossReason = describe(error);
+      return false;
+    }
+  }
+
+  #apply(map: SlotMap): void {
+    if (this.#closed) return;
+    const layout = layoutOf(map);
+    this.#slots = [...map.masters];
+    this.#isComplete = !map.masters.includes(undefined);
+    if (layout === this.#layout) return;
+    const isFirst = this.#layout === '';
+    this.#layout = layout;
+    const holding = new Set(map.masters);
+    const { seeds } = this.#options;
+    this.#nodes = [...new Map([...map.nodes, ...seeds.map((seed) => [addressOf(seed), seed] as const)]).values()];
+    this.#addMasters([...map.nodes].flatMap(([address, node]) => (holding.has(address) ? [node] : [])));
+    this.#dropMastersExcept(holding);
+    if (!isFirst) this.#listeners.emit({ kind: 'all' });
+    this.#options.onChange();
+  }
+
+  #addMasters(nodes: readonly HostAndPort[]): void {
+    if (this.#closed) return;
+    const added = nodes.filter((node) => !this.#masters.has(addressOf(node)));
+    const masters = [...this.#masters, ...added.map((node) => [addressOf(node), this.#connect(node)] as const)];
+    this.#masters = new Map(masters.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  #dropMastersExcept(holding: ReadonlySet<string | undefined>): void {
+    const gone = [...this.#masters].filter(([address]) => !holding.has(address));
+    this.#masters = new Map([...this.#masters].filter(([address]) => holding.has(address)));
+    for (const [, master] of gone) void closeMaster(master);
+  }
+
+  #connect(node: HostAndPort): Master {
+    const { connection, push: newPush } = this.#options;
+    const records = connection('records', node);
+    const windows = connection('windows', node);
+    const subscriber = connection('push', node);
+    const walks = connection('walks', node);
+    this.records.client.prepare(records.client);
+    this.windows.client.prepare(windows.client);
+    this.walks.client.prepare(walks.client);
+    const push = newPush(records, subscriber);
+    push.subscribe((invalidation) => this.#listeners.emit(invalidation));
+    const opened = Promise.all([records, windows, subscriber, walks].map((each) => each.open()));
+    return { host: node.host, records, windows, walks, subscriber, push, opened };
+  }
+}
+
+/** Returns the items beginning with another one for each count. */
+function rotated<Item>(items: readonly Item[], count: number): readonly Item[] {
+  const first = items.length === 0 ? 0 : count % items.length;
+  return [...items.slice(first), ...items.slice(0, first)];
+}
+
+async function closeMaster({ push, records, windows, subscriber, walks }: Master): Promise<void> {
+  push.close();
+  await Promise.all([records, windows, subscriber, walks].map((connection) => connection.close()));
+}

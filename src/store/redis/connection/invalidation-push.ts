@@ -1,0 +1,122 @@
+/**
+ * The push of changes. Redis sends the subscriber connection the name of every key record, customer record and
+ * installation mark (installed.ts) that any program writes or deletes.
+ *
+ * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, including those of
+ * made-up API keys. Once its table is full, it reports unchanged records as changed to make room. The prefixes exclude
+ * the windows, which change with every request.
+ *
+ * Both connections must last: tracking ends with the records connection, the pushes end with the subscriber connection.
+ * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
+ * everything.
+ */
+import { InvalidationListeners } from '../../invalidation-listeners.ts';
+import type { Invalidations } from '../../store.ts';
+import type { RedisConnection } from '../connection/connection.ts';
+import { SessionTask } from '../connection/session-task.ts';
+import { parseTrackedName, trackedPrefixes } from '../protocol/key-names.ts';
+import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+
+const CHANNEL = '__redis__:invalidate';
+
+export interface InvalidationPushOptions {
+  /** The connection that enables tracking. The pushes go to `subscriber`. */
+  readonly records: RedisConnection;
+  /** Carries only the pushes. */
+  readonly subscriber: RedisConnection;
+  readonly keyPrefix: string;
+  /** Called when an installation mark may have changed. */
+  readonly onInstalled: () => void;
+  /** Called when the record of this name was written or deleted. */
+  readonly onRecord: (name: string) => void;
+  /** Called when everything was deleted, or may have been while there were no pushes. */
+  readonly onDisturbed: () => void;
+  /** Called when enabling the pushes fails. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export class InvalidationPush implements Invalidations {
+  readonly #listeners = new InvalidationListeners();
+  readonly #options: InvalidationPushOptions;
+  readonly #arming: SessionTask;
+  #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
+
+  constructor(options: InvalidationPushOptions) {
+    const { records, subscriber, onDisturbed, onFailure } = options;
+    const anythingMayHaveChanged = () => {
+      this.#listeners.emit({ kind: 'all' });
+      onDisturbed();
+    };
+    this.#options = options;
+    this.#arming = new SessionTask({
+      session: () =>
+        records.connected && subscriber.connected ? `${records.session}/${subscriber.session}` : undefined,
+      work: () => this.#arm(),
+      onDone: anythingMayHaveChanged,
+      onUndone: anythingMayHaveChanged,
+      onFailure,
+    });
+    subscriber.client.on('messageBuffer', (_channel: Buffer, names: readonly Buffer[] | null) => this.#pushed(names));
+  }
+
+  get connected(): boolean {
+    return this.#arming.done;
+  }
+
+  get subscribe(): Invalidations['subscribe'] {
+    return this.#listeners.subscribe;
+  }
+
+  /** Must be called whenever one of the connections may have changed. */
+  tend(): void {
+    this.#arming.tend();
+  }
+
+  /** Resolves once the pushes are enabled, or enabling them failed. */
+  settled(): Promise<void> {
+    return this.#arming.settled();
+  }
+
+  close(): void {
+    this.#arming.close();
+  }
+
+  async #arm(): Promise<void> {
+    const { records, subscriber, keyPrefix } = this.#options;
+    const { session } = subscriber;
+    // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.
+    if (this.#subscriberId?.session !== session) {
+      const clientId: unknown = await subscriber.client.client('ID');
+      if (typeof clientId !== 'number') throw new UnexpectedReplyError('CLIENT ID');
+      this.#subscriberId = { session, clientId };
+    }
+    const { clientId } = this.#subscriberId;
+    await subscriber.client.subscribe(CHANNEL);
+    const prefixes = trackedPrefixes(keyPrefix).flatMap((prefix) => ['PREFIX', prefix]);
+    await Promise.all([
+      // Redis refuses prefixes that the connection tracks already.
+      records.client.client('TRACKING', 'OFF'),
+      records.client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', clientId, 'BCAST', ...prefixes),
+    ]);
+  }
+
+  #pushed(names: readonly Buffer[] | null): void {
+    const { keyPrefix, onInstalled, onRecord, onDisturbed } = this.#options;
+    if (names === null) {
+      this.#listeners.emit({ kind: 'all' });
+      onDisturbed();
+      return;
+    }
+    for (const name of names) {
+      const text = name.toString();
+      const tracked = parseTrackedName(keyPrefix, text);
+      if (tracked === undefined) continue;
+      if (tracked.kind === 'installed') {
+        onInstalled();
+      } else {
+        this.#listeners.emit(tracked);
+        onRecord(text);
+      }
+    }
+  }
+}

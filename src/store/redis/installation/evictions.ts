@@ -1,0 +1,130 @@
+/**
+ * Detects whether Redis evicted keys for lack of memory. Under a policy such as `allkeys-lru` these may include
+ * records, so a missing record no longer proves that it never existed.
+ *
+ * Redis only reports a count of evictions since its start. The counts that an operator accepted with `store init` are
+ * stored in `<prefix>:installed:evictions`, by the server's run id, so that gateways that start later know them too.
+ */
+import { ReplyError } from 'ioredis';
+import type { RedisChannel } from '../connection/channel.ts';
+import { SessionTask } from '../connection/session-task.ts';
+import { acceptedEvictionsName } from '../protocol/key-names.ts';
+
+export interface EvictionsOptions {
+  readonly connection: RedisChannel;
+  readonly keyPrefix: string;
+  readonly warn: (message: string) => void;
+  readonly onFailure: (error: unknown) => void;
+}
+
+interface Counted {
+  readonly runId: string;
+  readonly policy: string;
+  /** Keys evicted since the server's start. */
+  readonly evicted: number;
+}
+
+export class Evictions {
+  readonly #options: EvictionsOptions;
+  readonly #looking: SessionTask;
+  #happened = false;
+  /** Whether a server's policy evicts any key when its memory is full. */
+  #mayHappen = false;
+
+  constructor(options: EvictionsOptions) {
+    const { connection, onFailure } = options;
+    this.#options = options;
+    this.#looking = new SessionTask({
+      session: () => connection.sessions,
+      work: () => this.#look(),
+      onFailure,
+    });
+  }
+
+  /** Whether there were evictions that no operator accepted, as of the last check. */
+  get happened(): boolean {
+    return this.#happened;
+  }
+
+  /** Checks again, but only if an eviction since the last check is possible. Resolves to {@link happened}. */
+  async happenedBeforeNow(): Promise<boolean> {
+    if (!this.#happened && this.#mayHappen) {
+      this.#looking.redo();
+      await this.#looking.settled();
+    }
+    return this.#happened;
+  }
+
+  lookAgain(): void {
+    this.#looking.redo();
+  }
+
+  /** Must be called whenever the connection may have changed. */
+  tend(): void {
+    this.#looking.tend();
+  }
+
+  settled(): Promise<void> {
+    return this.#looking.settled();
+  }
+
+  /** Accepts the evictions so far: they no longer cast doubt on missing records. */
+  async accept(): Promise<void> {
+    const { connection, keyPrefix } = this.#options;
+    const counted = await this.#count();
+    const evicted = counted.filter((each) => each.evicted > 0).flatMap((each) => [each.runId, each.evicted]);
+    const name = acceptedEvictionsName(keyPrefix);
+    await connection.client.del(name);
+    if (evicted.length > 0) await connection.client.hset(name, ...evicted);
+    await this.#look();
+  }
+
+  close(): void {
+    this.#looking.close();
+  }
+
+  async #look(): Promise<void> {
+    const { connection, keyPrefix } = this.#options;
+    const counted = await this.#count();
+    this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
+    // The `volatile-*` policies evict only keys that expire: windows, but no records.
+    const perhapsRecords = counted.filter(({ policy, evicted }) => !policy.startsWith('volatile-') && evicted > 0);
+    const accepted =
+      perhapsRecords.length === 0
+        ? {}
+        : await connection.attempt((redis) => redis.hgetall(acceptedEvictionsName(keyPrefix)));
+    this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted[runId] ?? 0)));
+  }
+
+  /** Reads the counts of each server. A server that refuses INFO counts as one without evictions. */
+  async #count(): Promise<readonly Counted[]> {
+    const { servers } = this.#options.connection;
+    const infos = await Promise.all(
+      servers.map((server) => server.attempt((redis) => redis.info().catch(emptyIfRefused))),
+    );
+    return infos.map((info) => {
+      const value = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+      return {
+        runId: value('run_id'),
+        policy: value('maxmemory_policy'),
+        evicted: Number(value('evicted_keys')),
+      };
+    });
+  }
+
+  #set(happened: boolean): void {
+    if (happened === this.#happened) return;
+    this.#happened = happened;
+    this.#options.warn(
+      happened
+        ? 'Redis has evicted keys, perhaps records: unknown keys are answered with 503. Give it more memory, set maxmemory-policy noeviction, write the missing records again, and then run "tollgate store init"'
+        : 'the evictions of Redis were accepted: unknown keys are answered with 401 again',
+    );
+  }
+}
+
+/** Where INFO is forbidden, evictions cannot be detected. */
+function emptyIfRefused(error: unknown): string {
+  if (error instanceof ReplyError) return '';
+  throw error;
+}

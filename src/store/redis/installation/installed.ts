@@ -1,0 +1,313 @@
+/**
+ * Decides whether a record that is missing from the store can be taken not to exist. That is in doubt when the store
+ * lost its data or holds no record at all (see installation-mark.ts), and when Redis evicted keys (see evictions.ts).
+ *
+ * `<prefix>:installed` holds the installation mark, a random id. In a cluster each part of the slots has one more mark;
+ * a read of a record also reads the mark of its part.
+ *
+ * No timer is needed: each read of a record also reads the mark, Redis pushes changes of the mark, and each new
+ * connection reads it.
+ */
+import { setTimeout } from 'node:timers/promises';
+import { StoreDoubtError } from '../../store.ts';
+import type { RedisChannel } from '../connection/channel.ts';
+import type { Command, RedisClient } from '../connection/client.ts';
+import { SessionTask } from '../connection/session-task.ts';
+import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
+import { CUSTOMER_RECORDS, everyName, installedName, installedPartName, KEY_RECORDS } from '../protocol/key-names.ts';
+import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { Evictions } from './evictions.ts';
+import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
+
+const SCAN_COUNT = '1000';
+/** Within this time, a gateway that starts on an empty cluster writes every mark. */
+const START_MS = 200;
+
+export interface InstalledOptions {
+  /** The connection on which records are read. */
+  readonly connection: RedisChannel;
+  readonly keyPrefix: string;
+  /** Returns a new random id. */
+  readonly newId: () => string;
+  readonly warn: (message: string) => void;
+  /** Called when marks or evictions cannot be read, or a mark cannot be written. */
+  readonly onFailure: (error: unknown) => void;
+  /** Writes no mark. */
+  readonly readOnly: boolean;
+}
+
+export class Installed {
+  readonly #options: InstalledOptions;
+  readonly #mark = new InstallationMark();
+  readonly #evictions: Evictions;
+  readonly #establishing: SessionTask;
+  /** Whether this gateway wrote the id of a new installation. Perhaps not every mark holds the id yet. */
+  #isFirst = false;
+  #state: DataState = 'unknown';
+  /** Names of the marks to which `lost-…` is being written. */
+  readonly #marking = new Set<string>();
+
+  constructor(options: InstalledOptions) {
+    const { connection, onFailure } = options;
+    this.#options = options;
+    this.#evictions = new Evictions(options);
+    this.#establishing = new SessionTask({
+      session: () => connection.sessions,
+      work: () =>
+        this.#establish().catch((error: unknown) => {
+          // State from before the failure may be outdated by the time of the retry.
+          this.#mark.disturbed();
+          throw error;
+        }),
+      onUndone: () => this.#mark.disturbed(),
+      onFailure,
+    });
+  }
+
+  get wiped(): boolean {
+    return this.#state === 'wiped';
+  }
+
+  /** No record is known: none was found, or the search has not succeeded yet. */
+  get empty(): boolean {
+    const { state } = this.#mark;
+    return state === 'empty' || state === 'unknown';
+  }
+
+  /** Redis evicted keys, perhaps records. */
+  get evicted(): boolean {
+    return this.#evictions.happened;
+  }
+
+  /** Returns the name of the mark that would be lost together with the Redis key `name`. */
+  markNear(name: string): string {
+    const { connection, keyPrefix } = this.#options;
+    const tag = connection.isCluster ? PART_TAGS[partOf(slotOf(name))] : undefined;
+    return tag === undefined ? installedName(keyPrefix) : installedPartName(keyPrefix, tag);
+  }
+
+  /** Updates the state from a mark that was just read. */
+  see(mark: Mark): void {
+    this.#seeAll([mark]);
+    if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.redo();
+  }
+
+  /** Notes that a record was read or written, so the store is not empty. */
+  sawRecord(): void {
+    if (this.#mark.hasRecord) return;
+    this.#mark.sawRecord();
+    this.#told();
+  }
+
+  /** Handles a pushed change: the record of this name was written or deleted. */
+  recordChanged(name: string): void {
+    if (this.#mark.hasRecord) return;
+    this.#options.connection.client.exists(name).then(
+      (count) => count > 0 && this.sawRecord(),
+      // Ignored, because the next read that finds a record has the same effect.
+      () => undefined,
+    );
+  }
+
+  /**
+   * Must be called when no record was found, after `see` received the mark.
+   * @throws StoreDoubtError when that does not prove that the record never existed. A store without records is doubted
+   * only for keys: other reads mainly serve operators, who see the store's state.
+   */
+  async requireProof(what: 'key' | 'other'): Promise<void> {
+    const { state } = this.#mark;
+    if (state === 'wiped') throw new StoreDoubtError('wiped');
+    if (what === 'key' && state !== 'whole') throw new StoreDoubtError('empty');
+    if (await this.#evictions.happenedBeforeNow()) throw new StoreDoubtError('evicted');
+  }
+
+  /** Accepts the store's present data as intended. */
+  async initialise(): Promise<void> {
+    const { connection, newId } = this.#options;
+    const id = initId(newId());
+    await this.#evictions.accept();
+    await allOf(
+      connection.client,
+      this.#names.map((name) => ['set', name, id]),
+    );
+    // Reads the marks back, because replies to earlier reads may still bring the old id. Those arrive before this
+    // reply.
+    this.#seeAll(await this.#ask());
+  }
+
+  /** Must be called whenever the connection may have changed. */
+  tend(): void {
+    this.#establishing.tend();
+    this.#evictions.tend();
+  }
+
+  /** Resolves once the marks and evictions are known, or could not be read. */
+  async settled(): Promise<void> {
+    await Promise.all([this.#establishing.settled(), this.#evictions.settled()]);
+  }
+
+  /** Reads the marks and evictions again, because a mark may have changed. */
+  lookAgain(): void {
+    this.#establishing.redo();
+    this.#evictions.lookAgain();
+  }
+
+  /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
+  lookForEvictions(): void {
+    this.#evictions.lookAgain();
+  }
+
+  /** Reads the marks again, because data may have been lost unnoticed. */
+  disturbed(): void {
+    this.#mark.disturbed();
+    this.#establishing.redo();
+  }
+
+  /** Reads the marks on another connection, to verify what was read there. */
+  async lookOn(redis: RedisClient): Promise<void> {
+    this.#seeAll(await this.#ask(redis));
+  }
+
+  close(): void {
+    this.#establishing.close();
+    this.#evictions.close();
+  }
+
+  /** The names of all marks. The first is the main mark. */
+  get #names(): readonly string[] {
+    const { connection, keyPrefix } = this.#options;
+    const parts = connection.isCluster ? PART_TAGS.map((tag) => installedPartName(keyPrefix, tag)) : [];
+    return [installedName(keyPrefix), ...parts];
+  }
+
+  #seeAll(marks: readonly Mark[]): void {
+    // Existing marks first: they tell which id the missing ones held.
+    for (const mark of marks.toSorted((a, b) => Number(a.id === null) - Number(b.id === null))) {
+      const toWrite = this.#mark.see(mark);
+      if (toWrite !== undefined) void this.#markLost(mark.name, toWrite);
+    }
+    this.#told();
+  }
+
+  async #ask(redis: RedisClient = this.#options.connection.client): Promise<readonly Mark[]> {
+    const names = this.#names;
+    const ids = await allOf(
+      redis,
+      names.map((name) => ['get', name]),
+    );
+    return names.map((name, index) => ({ name, id: idFrom(ids[index]) }));
+  }
+
+  async #establish(): Promise<void> {
+    let marks = await this.#ask();
+    if (this.#mark.isNew && !this.#isFirst && marks.some(isMissing) && !marks.every(isMissing)) {
+      // Another gateway that is starting may be writing the missing marks.
+      await setTimeout(START_MS);
+      marks = await this.#ask();
+    }
+    if (this.#mark.isNew && marks.some(isMissing) && !this.#options.readOnly) {
+      // Failure is not fatal: a Redis that refuses writes may still hold records. The next read that finds the mark
+      // missing retries.
+      await this.#writeMissing(marks).catch(this.#options.onFailure);
+      marks = await this.#ask();
+    }
+    this.#seeAll(marks);
+    if (this.#mark.state === 'unknown') {
+      if (await this.#findRecord()) this.#mark.sawRecord();
+      else this.#mark.sawNoRecord();
+      this.#told();
+    }
+    if (this.#isFirst && this.#mark.hasRecord) this.#warnOfWritten();
+    this.#isFirst = false;
+  }
+
+  /** Writes a new id when there is no mark at all, and the id to the marks of the parts when none of them exists. */
+  async #writeMissing([main, ...parts]: readonly Mark[]): Promise<void> {
+    const { connection, newId } = this.#options;
+    if (main === undefined) throw new UnexpectedReplyError('GET');
+    const hasParts = !parts.every(isMissing);
+    if (main.id === null && !hasParts && (await connection.client.set(main.name, newId(), 'NX')) === 'OK') {
+      this.#isFirst = true;
+    }
+    const missing = parts.filter(isMissing);
+    // If only some parts lack their mark, those marks were lost, unless this gateway is still writing them.
+    const id = this.#isFirst || !hasParts ? await connection.client.get(main.name) : null;
+    if (id !== null && missing.length > 0) {
+      await allOf(
+        connection.client,
+        missing.map(({ name }) => ['set', name, id, 'NX']),
+      );
+    }
+  }
+
+  /** Returns whether there is any record under the prefix. Scans all Redis keys until one is found. */
+  async #findRecord(): Promise<boolean> {
+    const { connection, keyPrefix } = this.#options;
+    for (const { client } of connection.servers) {
+      let cursor = '0';
+      do {
+        const [next, names] = await client.scan(cursor, 'MATCH', everyName(keyPrefix), 'COUNT', SCAN_COUNT);
+        const isRecord = (name: string) =>
+          KEY_RECORDS.parse(keyPrefix, name) !== undefined || CUSTOMER_RECORDS.parse(keyPrefix, name) !== undefined;
+        if (names.some(isRecord) || this.#mark.hasRecord) return true;
+        cursor = next;
+      } while (cursor !== '0');
+    }
+    return false;
+  }
+
+  /** Writes `lost-…` to a mark, so that gateways that start later know of the loss. */
+  async #markLost(name: string, id: string): Promise<void> {
+    const { connection, onFailure, readOnly } = this.#options;
+    if (readOnly || this.#marking.has(name)) return;
+    this.#marking.add(name);
+    // After a failure, the next read that finds the mark missing retries.
+    await connection.client.set(name, id, 'NX').catch(onFailure);
+    this.#marking.delete(name);
+  }
+
+  #warnOfWritten(): void {
+    const { keyPrefix, warn } = this.#options;
+    warn(
+      `${installedName(keyPrefix)} was missing though there are records, and was written: from now on a loss of data is noticed. If data was lost before, restore it; a restore key by key writes ${installedName(keyPrefix)} last`,
+    );
+  }
+
+  /** Logs each change between states that affect responses. */
+  #told(): void {
+    const before = this.#state;
+    const { state } = this.#mark;
+    // While the state is unknown, the last known state remains in effect.
+    if (state === before || state === 'unknown') return;
+    this.#state = state;
+    const { keyPrefix, warn } = this.#options;
+    const name = installedName(keyPrefix);
+    if (state === 'wiped') {
+      warn(
+        `the store has lost its data: ${name} is not what it was. Unknown keys are answered with 503 until it is restored, or "tollgate store init" says that it is meant as it is`,
+      );
+    } else if (state === 'empty') {
+      warn(
+        `the store has no records under ${keyPrefix}: whether data was lost is not known. Unknown keys are answered with 503 until the first record is written, or "tollgate store init" says that it is meant to be empty`,
+      );
+    } else if (state === 'whole' && before === 'wiped') {
+      warn(`the store counts as whole again: ${name} is there`);
+    }
+  }
+}
+
+/** Resolves to the replies, or rejects with the first error. */
+async function allOf(redis: RedisClient, commands: readonly Command[]): Promise<readonly unknown[]> {
+  const replies = await redis.batch(commands);
+  for (const [error] of replies) if (error !== null) throw error;
+  return replies.map(([, reply]) => reply);
+}
+
+function isMissing({ id }: Mark): boolean {
+  return id === null;
+}
+
+function idFrom(reply: unknown): string | null {
+  if (reply !== null && typeof reply !== 'string') throw new UnexpectedReplyError('GET');
+  return reply;
+}

@@ -1,0 +1,97 @@
+/**
+ * Reports malformed records, written by other programs, when they are read. All of them are counted. Each fault is
+ * logged once a minute, and at most {@link MOST_REPORTED} faults a minute in all.
+ */
+import type { Clock } from '../../../base/clock.ts';
+import {
+  enforcedCustomerFaults,
+  enforcedKeyFaults,
+  type RecordFault,
+  unbracedName,
+  wrongType,
+} from '../../record-faults.ts';
+import type { EnforcedCustomerFields, EnforcedKeyFields } from '../../record-fields.ts';
+import { isCustomerId, isKeyId } from '../../record-ids.ts';
+import type { RecordDamage, StoreObserver } from '../../store.ts';
+import type { RedisClient } from '../connection/client.ts';
+import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerName } from '../protocol/key-names.ts';
+
+const REPORT_INTERVAL_MS = 60_000;
+const MOST_REPORTED = 100;
+
+export interface DamagedRecordsOptions {
+  readonly keyPrefix: string;
+  readonly clock: Clock;
+  readonly observer: Pick<StoreObserver, 'damagedRecord'>;
+}
+
+export class DamagedRecords {
+  readonly #options: DamagedRecordsOptions;
+  /** Faults logged in the minute that ends at `#endsAtMs`. */
+  readonly #reported = new Set<string>();
+  #endsAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DamagedRecordsOptions) {
+    this.#options = options;
+  }
+
+  /** Must be called with the fields that were read of a key's record. Reports their faults. */
+  seeKey(sha256: string, fields: EnforcedKeyFields): void {
+    const faults = enforcedKeyFaults(fields);
+    if (faults.length === 0) return;
+    const { id, customer } = fields;
+    this.#report(faults, {
+      kind: 'key',
+      record: shownKeyRecordName(this.#options.keyPrefix, sha256),
+      ...(id && isKeyId(id) && { keyId: id }),
+      ...(customer && isCustomerId(customer) && { customer }),
+    });
+  }
+
+  /** Must be called with the fields that were read of a customer's record. Reports their faults. */
+  seeCustomer(id: string, fields: EnforcedCustomerFields): void {
+    const faults = enforcedCustomerFaults(fields);
+    if (faults.length === 0) return;
+    const record = customerRecordName(this.#options.keyPrefix, id);
+    this.#report(faults, { kind: 'customer', record, customer: id });
+  }
+
+  /** Reports that the key or customer record of this name is not a hash. */
+  seeWrongType(name: string): void {
+    const { keyPrefix } = this.#options;
+    const sha256 = KEY_RECORDS.parse(keyPrefix, name);
+    const kind = sha256 === undefined ? 'customer' : 'key';
+    const record = sha256 === undefined ? name : shownKeyRecordName(keyPrefix, sha256);
+    this.#report([wrongType(kind)], { kind, record });
+  }
+
+  /** To be called when a customer has no record: perhaps it has one under a name without braces. Never rejects. */
+  async lookForUnbraced(redis: RedisClient, customer: string): Promise<void> {
+    const { keyPrefix } = this.#options;
+    const record = unbracedCustomerName(keyPrefix, customer);
+    try {
+      if ((await redis.exists(record)) === 0) return;
+    } catch {
+      // Nobody waits for the result, and the next read of the customer looks again.
+      return;
+    }
+    this.#report([unbracedName(customerRecordName(keyPrefix, customer))], { kind: 'customer', record, customer });
+  }
+
+  #report(faults: readonly RecordFault[], record: Omit<RecordDamage, 'fault'>): void {
+    for (const fault of faults) {
+      this.#options.observer.damagedRecord?.({ ...record, fault }, this.#isDue(`${fault.code} ${record.record}`));
+    }
+  }
+
+  #isDue(id: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs >= this.#endsAtMs) {
+      this.#endsAtMs = nowMs + REPORT_INTERVAL_MS;
+      this.#reported.clear();
+    }
+    if (this.#reported.size >= MOST_REPORTED || this.#reported.has(id)) return false;
+    this.#reported.add(id);
+    return true;
+  }
+}

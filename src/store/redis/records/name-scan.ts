@@ -1,0 +1,203 @@
+/**
+ * Scans the names of Redis keys that match a pattern, with SCAN, because other programs write records without index
+ * entries. Also scans the members of one set with SSCAN, which has the same cursors and guarantees.
+ *
+ * SCAN returns whole hash-table buckets. It guarantees that a name that exists throughout the scan is returned, but
+ * only if every bucket is taken whole. The next call may return more or fewer names of a bucket, so a page cannot
+ * resume inside one. A page therefore takes all names of a SCAN step, or leaves them to the next page and stays short.
+ * Only a single bucket larger than a page is split: its names are returned in the order of their digests, and the
+ * cursor holds the last digest.
+ *
+ * In a cluster the masters are scanned one after the other. A SCAN cursor is valid only on the server that issued it,
+ * and a name may move from a master not scanned yet to one already scanned. So when the masters or their slots change
+ * before the end of a page, the scan starts again with the next page.
+ */
+import { hash } from 'node:crypto';
+import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
+import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
+import type { RedisClient } from '../connection/client.ts';
+import { pieces, pipelined } from '../connection/replies.ts';
+
+/** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
+const MAX_COUNT = 1000;
+const MAX_ROUNDS = 32;
+/** In a cluster the cursor begins with the layout and the index of the master. */
+const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
+const CURSORS = 2n ** 64n;
+const DIGEST_LENGTH = 16;
+const START = '0';
+
+const FIRST: Position = { server: 0, scan: START };
+
+export interface NamePage {
+  /** Without duplicates. */
+  readonly names: readonly string[];
+  readonly next: string | undefined;
+}
+
+/** Runs one scan step from a cursor. Resolves to the next cursor and the names found. */
+type Scan = (redis: RedisClient, cursor: string, count: number) => Promise<[cursor: string, found: string[]]>;
+
+interface Position {
+  /** Index of the server, in the channel's order. */
+  readonly server: number;
+  /** SCAN's own cursor. */
+  readonly scan: string;
+  /** Set when the names of that bucket were returned up to this digest. */
+  readonly after?: string;
+}
+
+/** Reads a page of the names that match `pattern`. @throws InvalidCursorError */
+export async function scanPage(
+  connection: RedisChannel,
+  op: StoreOp,
+  pattern: string,
+  cursor: string | undefined,
+  limit: number,
+): Promise<NamePage> {
+  const start = checkedCursor(cursor);
+  const plan = await connection.planWalk(op);
+  const scan: Scan = (redis, at, count) => redis.scan(at, 'MATCH', pattern, 'COUNT', count);
+  const page = await scanPlanned(plan, op, scan, positionIn(plan, start), limit);
+  const { layout } = await connection.planWalk(op);
+  return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
+}
+
+/** Reads a page of the members of the set `name`. @throws InvalidCursorError */
+export async function scanSetPage(
+  connection: RedisChannel,
+  op: StoreOp,
+  name: string,
+  cursor: string | undefined,
+  limit: number,
+): Promise<NamePage> {
+  const plan = { layout: '', servers: [connection] };
+  const scan: Scan = (redis, at, count) => redis.sscan(name, at, 'COUNT', count);
+  return scanPlanned(plan, op, scan, positionIn(plan, checkedCursor(cursor)), limit);
+}
+
+async function scanPlanned(
+  { layout, servers }: WalkPlan,
+  op: StoreOp,
+  scanStep: Scan,
+  start: Position,
+  limit: number,
+): Promise<NamePage> {
+  let position = start;
+  let count = position.after === undefined ? Math.min(limit, MAX_COUNT) : 1;
+  const names = new Set<string>();
+  for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
+    const { server, scan } = position;
+    const [next, found] = await serverAt(servers, server).run(op, (redis) => scanStep(redis, scan, count));
+    const fresh = after(position, found);
+    const room = limit - names.size;
+    if (fresh.length <= room) {
+      for (const name of fresh) names.add(name);
+      if (next === START && server + 1 >= servers.length) return { names: [...names], next: undefined };
+      position = next === START ? { server: server + 1, scan: START } : { server, scan: next };
+      count = nextCount(count, fresh.length, room - fresh.length);
+    } else if (names.size > 0) {
+      break;
+    } else if (count > 1) {
+      count = Math.ceil(count / 2);
+    } else {
+      const given = fresh.toSorted(byDigest).slice(0, room);
+      return { names: given, next: cursorOf({ ...position, after: digest(given.at(-1) ?? '') }, layout) };
+    }
+  }
+  return { names: [...names], next: cursorOf(position, layout) };
+}
+
+/** Yields all matching names, or those of Redis keys of one type, in unordered batches; some names may appear twice. */
+export async function* scanAll(
+  connection: RedisChannel,
+  op: StoreOp,
+  pattern: string,
+  type?: 'set',
+): AsyncGenerator<string[]> {
+  let walked: string;
+  do {
+    const { layout, servers } = await connection.planWalk(op);
+    walked = layout;
+    for (const server of servers) {
+      let cursor = START;
+      do {
+        const [next, names] = await server.run(op, (redis) =>
+          type === undefined
+            ? redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT)
+            : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type),
+        );
+        yield [...new Set(names)];
+        cursor = next;
+      } while (cursor !== START);
+    }
+  } while (walked !== (await connection.planWalk(op)).layout);
+}
+
+/** Those of these names, found by a walk, under which there is nothing any more. */
+export async function deletedOf(
+  connection: RedisChannel,
+  op: StoreOp,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const deleted = new Set<string>();
+  for (const piece of pieces(names)) {
+    const replies = await connection.run(op, (redis) =>
+      pipelined(
+        redis,
+        piece.map((name) => ['exists', name]),
+      ),
+    );
+    for (const [i, name] of piece.entries()) if (replies[i] === 0) deleted.add(name);
+  }
+  return deleted;
+}
+
+function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel {
+  const server = servers[index];
+  if (server === undefined) throw new StoreUnavailableError('not connected to Redis: no master is known');
+  return server;
+}
+
+/** Returns half the COUNT that would fill the page if this step is typical. Doubles it while nothing is found. */
+function nextCount(count: number, found: number, room: number): number {
+  const wanted = found === 0 ? 2 * count : Math.floor((count * room) / (2 * found));
+  return Math.max(1, Math.min(wanted, MAX_COUNT));
+}
+
+function after(position: Position, names: readonly string[]): string[] {
+  const distinct = [...new Set(names)];
+  const { after: last } = position;
+  return last === undefined ? distinct : distinct.filter((name) => digest(name) > last);
+}
+
+/** A digest, because names of key records contain the key's SHA-256, which cursors must not reveal. */
+function digest(name: string): string {
+  return hash('sha256', name, 'hex').slice(0, DIGEST_LENGTH);
+}
+
+function byDigest(a: string, b: string): number {
+  return digest(a) < digest(b) ? -1 : 1;
+}
+
+function cursorOf({ server, scan: cursor, after: last }: Position, layout: string): string {
+  const inServer = last === undefined ? cursor : `${cursor}.${last}`;
+  return layout === '' ? inServer : `${layout}-${server}-${inServer}`;
+}
+
+interface Cursor {
+  readonly layout: string;
+  readonly position: Position;
+}
+
+function checkedCursor(cursor: string | undefined): Cursor | undefined {
+  if (cursor === undefined) return undefined;
+  const [, layout = '', server = '0', scan = '', last] = CURSOR.exec(cursor) ?? [];
+  if (scan === '' || BigInt(scan) >= CURSORS) throw new InvalidCursorError();
+  return { layout, position: { server: Number(server), scan, ...(last !== undefined && { after: last }) } };
+}
+
+function positionIn({ layout, servers }: WalkPlan, cursor: Cursor | undefined): Position {
+  const fits = cursor?.layout === layout && cursor.position.server < servers.length;
+  return fits ? cursor.position : FIRST;
+}

@@ -1,0 +1,91 @@
+/**
+ * Reads the usage of many windows. Most usages come from a window's head alone: its sum is exact until the oldest
+ * bucket expires, and an upper bound after that. The whole window is read only if that bound is not below `from`.
+ */
+import { type StoreOp, StoreUnavailableError, type UsageReader } from '../../store.ts';
+import { dropTimeMs, HOURLY, unitsCounted } from '../../window-arithmetic.ts';
+import type { RedisChannel } from '../connection/channel.ts';
+import { pipelined } from '../connection/replies.ts';
+import { windowName } from '../protocol/key-names.ts';
+import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+
+const OP: StoreOp = 'read_usages';
+/** Heads that are read at once, in about a millisecond of Redis' time. */
+const HEADS = 100;
+/** Windows that are read at once; each may have some hundred fields. */
+const WHOLE_WINDOWS = 10;
+const HEAD = /^\S+ (\d+) (\d+) (\d+) \d+$/;
+
+type Asked = Parameters<UsageReader['usedOf']>[0][number];
+
+export function redisUsages(connection: RedisChannel, keyPrefix: string): UsageReader {
+  async function storeTimeMs(): Promise<number> {
+    const [server] = connection.servers;
+    if (server === undefined) throw new StoreUnavailableError('no Redis server is known');
+    const [seconds, microseconds] = await server.run(OP, (redis) => redis.time());
+    const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    if (!Number.isSafeInteger(nowMs)) throw new UnexpectedReplyError('TIME');
+    return nowMs;
+  }
+
+  const readAll = (asked: readonly Asked[], size: number, command: readonly [string, ...string[]]) =>
+    inPieces(asked, size, (piece) => {
+      const [name, ...args] = command;
+      const commands = piece.map(({ customer }) => [name, windowName(keyPrefix, customer), ...args] as const);
+      return connection.run(OP, (redis) => pipelined(redis, commands));
+    });
+
+  return {
+    async usedOf(asked) {
+      if (asked.length === 0) return [];
+      const nowMs = await storeTimeMs();
+      const heads = await readAll(asked, HEADS, ['hget', 'head']);
+      const used = heads.map((head) => usedByHead(head, nowMs));
+      const unclear = asked.flatMap((each, index) => {
+        const { atMost, isExact } = used[index] ?? NOTHING;
+        return isExact || atMost < each.from ? [] : [{ ...each, index }];
+      });
+      const windows = await readAll(unclear, WHOLE_WINDOWS, ['hgetall']);
+      const counts = used.map(({ atMost }) => atMost);
+      unclear.forEach(({ index }, at) => {
+        counts[index] = unitsCounted(bucketsOf(windows[at]), HOURLY, nowMs);
+      });
+      return counts;
+    },
+  };
+}
+
+interface UsedByHead {
+  readonly atMost: number;
+  readonly isExact: boolean;
+}
+
+const NOTHING: UsedByHead = { atMost: 0, isExact: true };
+
+/** A malformed window counts as empty here; reservations from it report the fault. */
+function usedByHead(head: unknown, nowMs: number): UsedByHead {
+  const [, used, oldest, newest] = (typeof head === 'string' && HEAD.exec(head)) || [];
+  if (used === undefined || dropTimeMs(Number(newest), HOURLY) <= nowMs) return NOTHING;
+  return { atMost: Number(used), isExact: Number(oldest) > 0 && dropTimeMs(Number(oldest), HOURLY) > nowMs };
+}
+
+/** Returns the buckets of a whole window, from the reply to HGETALL in a pipeline. */
+function bucketsOf(reply: unknown): (readonly [bucket: number, units: number])[] {
+  const fields = Array.isArray(reply) ? pairs(reply) : Object.entries(reply ?? {});
+  return fields.filter(([field]) => field !== 'head').map(([bucket, units]) => [Number(bucket), Number(units)]);
+}
+
+function pairs(flat: readonly unknown[]): [string, unknown][] {
+  return flat.flatMap((field, index) => (index % 2 === 0 ? [[String(field), flat[index + 1]]] : []));
+}
+
+async function inPieces<Item, Result>(
+  items: readonly Item[],
+  size: number,
+  read: (piece: readonly Item[]) => Promise<readonly Result[]>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let start = 0; start < items.length; start += size)
+    results.push(...(await read(items.slice(start, start + size))));
+  return results;
+}

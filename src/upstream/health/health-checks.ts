@@ -1,0 +1,77 @@
+import type { Scheduled, Scheduler } from '../../base/clock.ts';
+import type { Connect } from '../http1/connect.ts';
+import { healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
+
+/** The setting `upstream.health_check`. */
+export interface HealthCheckConfig {
+  /** Complete path in origin form: the upstream's base path is not put in front of it. */
+  readonly path: string;
+  readonly intervalMs: number;
+}
+
+/** Consecutive checks that take the upstream out of service, and that put it back. */
+const FAILURES = 3;
+const SUCCESSES = 2;
+
+export interface HealthChecksOptions extends HealthCheckConfig {
+  readonly connect: Connect;
+  readonly authority: string;
+  readonly maxHeaderBytes: number;
+  readonly scheduler: Scheduler;
+  /** Called when {@link HealthChecks.isFailing} has changed. */
+  changed(): void;
+}
+
+/**
+ * Active health checks of one upstream: a GET at intervals, each on a new connection, so that it also tests whether
+ * connections are accepted. Any 2xx in time is a success. Until checks fail, the upstream counts as healthy.
+ */
+export class HealthChecks {
+  readonly #options: HealthChecksOptions;
+  #isFailing = false;
+  #fault: string | undefined;
+  /** Consecutive checks whose result contradicts `#isFailing`. */
+  #contrary = 0;
+  #timer: Scheduled | undefined;
+  #endCheck: (() => void) | undefined;
+
+  constructor(options: HealthChecksOptions) {
+    this.#options = options;
+    this.#check();
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  /** What was wrong with the last failed check. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
+  close(): void {
+    this.#endCheck?.();
+    this.#timer?.cancel();
+  }
+
+  #check(): void {
+    const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = this.#options;
+    const check = { path, connect, authority, maxHeaderBytes, timeoutMs: healthCheckTimeoutMs(intervalMs), scheduler };
+    this.#endCheck = sendHealthCheck(check, (fault) => {
+      this.#learn(fault);
+      this.#timer = scheduler.after(intervalMs, () => this.#check());
+    });
+  }
+
+  #learn(fault: string | undefined): void {
+    if (fault !== undefined) this.#fault = fault;
+    if (this.#isFailing === (fault !== undefined)) {
+      this.#contrary = 0;
+      return;
+    }
+    if (++this.#contrary < (this.#isFailing ? SUCCESSES : FAILURES)) return;
+    this.#contrary = 0;
+    this.#isFailing = !this.#isFailing;
+    this.#options.changed();
+  }
+}

@@ -1,0 +1,106 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup as systemLookup } from 'node:dns/promises';
+import type { LookupFunction } from 'node:net';
+import type { Scheduled, Scheduler } from '../../base/clock.ts';
+
+/** Resolves to all addresses of a name, the preferred ones first. */
+export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+/** Uses the system's resolver, /etc/hosts included. */
+export const lookupAddresses: Lookup = (hostname) => systemLookup(hostname, { all: true });
+
+const LOOKUP_INTERVAL_MS = 5_000;
+/** Some name servers return a few of many addresses at a time, so an address that is missing once is not gone. */
+const LOOKUPS_TO_VANISH = 3;
+
+export interface AddressesOptions {
+  readonly hostname: string;
+  readonly lookup: Lookup;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+  /** Called when addresses are gone for good. `isKnown` returns whether an address remains. */
+  vanished(isKnown: (address: string) => boolean): void;
+}
+
+/**
+ * The addresses of one name, looked up at intervals rather than per connection. While lookups fail, the last addresses
+ * stay in use: an unavailable name server is no reason to lose an available upstream.
+ */
+export class Addresses {
+  readonly #options: AddressesOptions;
+  #current: readonly LookupAddress[] = [];
+  /** Known addresses, and how many lookups in a row each has been missing from. */
+  readonly #leftOut = new Map<string, number>();
+  #underWay: Promise<void> | undefined;
+  #turn = 0;
+  #timer: Scheduled | undefined;
+  #isClosed = false;
+
+  constructor(options: AddressesOptions) {
+    this.#options = options;
+    this.#schedule();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+  }
+
+  /**
+   * For `net.connect`, which accepts several addresses only with `autoSelectFamily`. Spreads connections over all of
+   * them.
+   */
+  readonly lookup: LookupFunction = (_hostname, _options, callback) => {
+    if (this.#current.length > 0) {
+      process.nextTick(callback, null, this.#inTurn());
+      return;
+    }
+    this.#refresh().then(
+      () => callback(null, this.#inTurn()),
+      (error) => callback(error, []),
+    );
+  };
+
+  #schedule(): void {
+    this.#timer = this.#options.scheduler.after(LOOKUP_INTERVAL_MS, () => {
+      const goOn = (): void => {
+        if (!this.#isClosed) this.#schedule();
+      };
+      this.#refresh().then(goOn, goOn);
+    });
+  }
+
+  /** Runs one lookup at a time; concurrent calls share it. */
+  #refresh(): Promise<void> {
+    this.#underWay ??= this.#options
+      .lookup(this.#options.hostname)
+      .then((addresses) => this.#learn(addresses))
+      .finally(() => {
+        this.#underWay = undefined;
+      });
+    return this.#underWay;
+  }
+
+  #learn(addresses: readonly LookupAddress[]): void {
+    if (addresses.length === 0) return;
+    this.#current = addresses;
+    let hasVanished = false;
+    for (const [address, times] of this.#leftOut) {
+      this.#leftOut.set(address, times + 1);
+      if (times + 1 < LOOKUPS_TO_VANISH) continue;
+      if (addresses.some((each) => each.address === address)) continue;
+      this.#leftOut.delete(address);
+      hasVanished = true;
+    }
+    for (const { address } of addresses) this.#leftOut.set(address, 0);
+    if (hasVanished && !this.#isClosed) this.#options.vanished((address) => this.#leftOut.has(address));
+  }
+
+  /** Returns all addresses, each time with another one first, of the family that the resolver prefers (RFC 6724). */
+  #inTurn(): LookupAddress[] {
+    const family = this.#current[0]?.family;
+    const preferred = this.#current.filter((each) => each.family === family);
+    const others = this.#current.filter((each) => each.family !== family);
+    const first = this.#turn++ % preferred.length;
+    return [...preferred.slice(first), ...preferred.slice(0, first), ...others];
+  }
+}

@@ -1,0 +1,78 @@
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { systemScheduler } from '../../base/clock.ts';
+import { ConnectTimeoutError } from './errors.ts';
+
+export interface ConnectionEvents {
+  /** The connection is open; with TLS, the certificate of the other side is verified. */
+  onConnected(): void;
+  /** The first `length` of `bytes` arrived. The callee may overwrite them; the buffer may be reused after the call. */
+  onBytes(bytes: Buffer, length: number): void;
+}
+
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '');
+}
+
+/** Starts a connection. If it fails, the socket emits `error` and `close`. */
+export type Connect = (events: ConnectionEvents) => Socket;
+
+/** Size of the read buffer of a TCP connection. */
+const READ_BYTES = 64 * 1024;
+
+export interface ConnectOptions {
+  /** Returns all addresses of the host's name, which are tried in turn. Omitted: the system, for each connection. */
+  readonly lookup?: LookupFunction | undefined;
+  /** PEM: CAs that may sign the other side's certificate (omitted: the well-known ones); client certificate and key. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined;
+}
+
+/**
+ * Creates a function that connects to the origin of `url`. `timeoutMs` includes the lookup of the host's name and the
+ * TLS handshake. TLS expects the name in the URL, never that of a request's Host header, and offers HTTP/1.1 only.
+ */
+export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: ConnectOptions = {}): Connect {
+  const isTls = url.protocol === 'https:';
+  const host = hostOf(url);
+  const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
+  const address = { host, port, noDelay: true, keepAlive: true, autoSelectFamily: true, ...(lookup && { lookup }) };
+  let session: Buffer | undefined;
+
+  function openTls({ onBytes }: ConnectionEvents): Socket {
+    const servername = isIP(host) === 0 ? host : '';
+    const socket = connectTls({
+      ...address,
+      ...tls,
+      servername,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: ['http/1.1'],
+      ...(session && { session }),
+    });
+    socket.on('session', (ticket: Buffer) => {
+      session = ticket;
+    });
+    return socket.on('data', (bytes: Buffer) => onBytes(bytes, bytes.length));
+  }
+
+  function openTcp({ onBytes }: ConnectionEvents): Socket {
+    // Reads into one reused buffer: no allocation, and no stream between socket and parser.
+    const callback = (length: number, bytes: Uint8Array): boolean => {
+      onBytes(bytes as Buffer, length);
+      return true;
+    };
+    return connectTcp({ ...address, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback } });
+  }
+
+  return (events) => {
+    const socket = isTls ? openTls(events) : openTcp(events);
+    const deadline = systemScheduler.deadline(timeoutMs, () => {
+      socket.destroy(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`));
+    });
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
+      deadline.cancel();
+      events.onConnected();
+    });
+    return socket.once('close', () => deadline.cancel());
+  };
+}

@@ -1,0 +1,424 @@
+/**
+ * Parses the upstream's responses: HTTP/1.1 (RFC 9112), read strictly. The upstream is not trusted, so anything
+ * ambiguous is rejected, where a browser would guess: bare line feeds, folded headers, a length beside a transfer
+ * coding, a second length, any coding but `chunked`.
+ */
+
+import { InvalidAnswerError } from './errors.ts';
+import { isInterimStatus } from './response-head.ts';
+
+/** Receives one response in order: its head, then its body until `ended`. Its exceptions reach the parser's caller. */
+export interface AnswerSink {
+  /**
+   * Called with the head of the final response; interim responses are skipped. `fields`: headers as received, flat
+   * (name, value, …), decoded as Latin-1. `ended`: there is no body.
+   */
+  onHead(status: number, reason: string, fields: string[], ended: boolean): void;
+  /**
+   * Called with body bytes: `bytes` from `start` to before `end`, valid only during the call. Called once for all
+   * chunks that arrive in one read.
+   */
+  onContent(bytes: Buffer, start: number, end: number, ended: boolean): void;
+}
+
+/**
+ * - `idle`: no response is expected
+ * - `head`: before or inside a head
+ * - `length`: body of known length
+ * - `close`: body until the connection closes
+ * - `chunk-…`, `trailer…`: inside a chunked body (RFC 9112 §7.1)
+ */
+type State =
+  | 'idle'
+  | 'head'
+  | 'length'
+  | 'close'
+  | 'chunk-size'
+  | 'chunk-extension'
+  | 'chunk-size-lf'
+  | 'chunk-data'
+  | 'chunk-data-cr'
+  | 'chunk-data-lf'
+  | 'trailer-start'
+  | 'trailer'
+  | 'trailer-lf'
+  | 'last-lf';
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
+const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
+/**
+ * A head without the empty line that ends it: status line (RFC 9112 §4) and headers (§5). Header names are tokens;
+ * values have no control characters but tabs. The reason phrase may be anything, because only a clean one is passed on.
+ */
+const HEAD = new RegExp(`^HTTP/1\\.[01] [0-9]{3}(?: [^\\r\\n]*)?(?:\\r\\n${FIELD})*$`);
+const BARE_LF = /(?:^|[^\r])\n/;
+const FRAMING_FIELD = /^(?:content-length|transfer-encoding):/im;
+/** Chunk extensions (RFC 9112 §7.1.1), without the "bad white space" of its grammar. */
+const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
+const TRAILER_FIELD = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD}$`, 'i');
+const STATUS_AT = 'HTTP/1.1 '.length;
+const LENGTH = /^[0-9]{1,15}$/;
+const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
+/** Up to 256 TiB: far below the largest exact integer, 2^53. */
+const MOST_CHUNK_SIZE_DIGITS = 12;
+const MOST_EXTENSION_BYTES = 4096;
+
+const CR = 0x0d;
+const LF = 0x0a;
+const TAB = 0x09;
+const SEMICOLON = 0x3b;
+const SPACE = 0x20;
+
+export class AnswerParser {
+  readonly #mostHeaderBytes: number;
+  #sink: AnswerSink | undefined;
+  #state: State = 'idle';
+  #isHead = false;
+  /** The received part of an incomplete head. */
+  #partialHead = '';
+  /** Remaining bytes of the body or of the chunk. */
+  #remaining = 0;
+  /** Range of the buffer in {@link receive} where chunk data is gathered. */
+  #gatheredFrom = 0;
+  #gatheredTo = 0;
+  #digits = 0;
+  /** The received part of the chunk's extensions or of a trailer line. */
+  #line = '';
+  /** Size of the trailer lines before the current one. */
+  #trailerBytes = 0;
+  #mayPersist = true;
+  #isContentWithheld = false;
+  #keepAliveSeconds: number | undefined;
+
+  /** `mostHeaderBytes`: limit for a status line with its headers, and for a trailer section. */
+  constructor(mostHeaderBytes: number) {
+    this.#mostHeaderBytes = mostHeaderBytes;
+  }
+
+  /** Whether the connection can carry another exchange after the response that has just ended (RFC 9112 §9.3). */
+  get mayPersist(): boolean {
+    return this.#mayPersist;
+  }
+
+  /**
+   * Whether the head of the response announced a body that its method or status rules out (RFC 9112 §6.3). The
+   * connection may not persist: if the upstream sends that body late, it would be taken for the next response.
+   */
+  get isContentWithheld(): boolean {
+    return this.#isContentWithheld;
+  }
+
+  /** Whether the response has not ended yet. */
+  get isReading(): boolean {
+    return this.#state !== 'idle';
+  }
+
+  /** Seconds that the upstream keeps the connection open. Undefined: no Keep-Alive header; NaN: no timeout in it. */
+  get keepAliveSeconds(): number | undefined {
+    return this.#keepAliveSeconds;
+  }
+
+  /** Expects one response. `isHead`: to a HEAD request, so it has no body whatever its headers say. */
+  expect(sink: AnswerSink, isHead: boolean): void {
+    this.#sink = sink;
+    this.#isHead = isHead;
+    this.#state = 'head';
+    this.#gatheredFrom = 0;
+    this.#gatheredTo = 0;
+    this.#mayPersist = true;
+    this.#isContentWithheld = false;
+    this.#keepAliveSeconds = undefined;
+  }
+
+  /**
+   * Parses the first `length` of `bytes`, and may overwrite them. If bytes follow the end of the response, the
+   * connection may not persist.
+   * @throws InvalidAnswerError
+   */
+  receive(bytes: Buffer, length: number): void {
+    try {
+      for (let at = 0; at < length; ) {
+        if (this.#state === 'idle') {
+          this.#mayPersist = false;
+          return;
+        }
+        at = this.#step(bytes, at, length);
+      }
+    } finally {
+      if (this.#gatheredTo > this.#gatheredFrom) this.#passGathered(bytes, false);
+    }
+  }
+
+  /** Handles the end of the connection. Returns true if that completes the response. */
+  finish(): boolean {
+    if (this.#state !== 'close') return false;
+    this.#mayPersist = false;
+    this.#content(NOTHING, 0, 0, true);
+    return true;
+  }
+
+  /** Parses on from `at`; returns where to continue. */
+  #step(bytes: Buffer, at: number, length: number): number {
+    switch (this.#state) {
+      case 'head':
+        return this.#readHead(bytes, at, length);
+      case 'length': {
+        const end = Math.min(length, at + this.#remaining);
+        this.#remaining -= end - at;
+        this.#content(bytes, at, end, this.#remaining === 0);
+        return end;
+      }
+      case 'close':
+        this.#content(bytes, at, length, false);
+        return length;
+      case 'chunk-data': {
+        const end = Math.min(length, at + this.#remaining);
+        this.#remaining -= end - at;
+        if (this.#remaining === 0) this.#state = 'chunk-data-cr';
+        this.#gather(bytes, at, end);
+        return end;
+      }
+      default:
+        this.#readFraming(bytes, at);
+        return at + 1;
+    }
+  }
+
+  #content(bytes: Buffer, start: number, end: number, ended: boolean): void {
+    const sink = this.#sink;
+    if (ended) this.#end();
+    sink?.onContent(bytes, start, end, ended);
+  }
+
+  /**
+   * Moves the data of a chunk next to that of the chunks before it. Otherwise thousands of one-byte chunks would be as
+   * many writes to the client. If it does not read, each write costs a hundred times its length.
+   */
+  #gather(bytes: Buffer, start: number, end: number): void {
+    if (this.#gatheredTo === this.#gatheredFrom) {
+      this.#gatheredFrom = start;
+      this.#gatheredTo = end;
+    } else {
+      bytes.copyWithin(this.#gatheredTo, start, end);
+      this.#gatheredTo += end - start;
+    }
+  }
+
+  #passGathered(bytes: Buffer, ended: boolean): void {
+    const start = this.#gatheredFrom;
+    const end = this.#gatheredTo;
+    this.#gatheredFrom = 0;
+    this.#gatheredTo = 0;
+    this.#content(bytes, start, end, ended);
+  }
+
+  #end(): void {
+    this.#state = 'idle';
+    this.#sink = undefined;
+  }
+
+  #readHead(bytes: Buffer, at: number, length: number): number {
+    const before = this.#partialHead.length;
+    const most = this.#mostHeaderBytes;
+    const text = this.#partialHead + bytes.toString('latin1', at, Math.min(length, at + most + 4 - before));
+    const end = text.indexOf('\r\n\r\n', Math.max(0, before - 3));
+    if (end > most || (end < 0 && text.length > most + 3)) {
+      throw new InvalidAnswerError(`a head of more than ${most} bytes`);
+    }
+    if (end < 0) {
+      // Such a head can never end: waiting for the rest would last until the deadline.
+      if (BARE_LF.test(text)) throw new InvalidAnswerError('a bare line feed in a head');
+      this.#partialHead = text;
+      return length;
+    }
+    this.#partialHead = '';
+    this.#takeHead(text.slice(0, end));
+    return at + end + 4 - before;
+  }
+
+  #takeHead(text: string): void {
+    if (!HEAD.test(text)) throw new InvalidAnswerError('not the head of an HTTP/1.1 answer');
+    const status = Number(text.slice(STATUS_AT, STATUS_AT + 3));
+    if (isInterimStatus(status)) {
+      if (status === 101) throw new InvalidAnswerError('an upgrade that nobody asked for');
+      // RFC 9110 §8.6, §15.2 and RFC 9112 §6.1 rule this out, and where the next response begins would be a guess.
+      if (text[7] === '0' || FRAMING_FIELD.test(text)) throw new InvalidAnswerError('an impossible interim answer');
+      return;
+    }
+    let lineEnd = text.indexOf('\r\n');
+    if (lineEnd < 0) lineEnd = text.length;
+    const reason = text.slice(STATUS_AT + 4, lineEnd);
+    const fields: string[] = [];
+    let contentLength: string | undefined;
+    let coding: string | undefined;
+    this.#mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
+    while (lineEnd < text.length) {
+      const start = lineEnd + 2;
+      lineEnd = text.indexOf('\r\n', start);
+      if (lineEnd < 0) lineEnd = text.length;
+      const colon = text.indexOf(':', start);
+      const name = text.slice(start, colon);
+      const value = trimmed(text, colon + 1, lineEnd);
+      fields.push(name, value);
+      switch (name.toLowerCase()) {
+        case 'content-length':
+          if (contentLength !== undefined || !LENGTH.test(value))
+            throw new InvalidAnswerError('not one content length');
+          contentLength = value;
+          break;
+        case 'transfer-encoding':
+          if (coding !== undefined || value.toLowerCase() !== 'chunked') {
+            throw new InvalidAnswerError('a transfer coding other than chunked');
+          }
+          coding = value;
+          break;
+        case 'connection':
+          if (hasClose(value)) this.#mayPersist = false;
+          break;
+        case 'keep-alive':
+          this.#keepAliveSeconds = Number(KEEP_ALIVE_SECONDS.exec(value)?.[1] ?? Number.NaN);
+          break;
+      }
+    }
+    if (coding !== undefined && (contentLength !== undefined || text[7] === '0')) {
+      throw new InvalidAnswerError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
+    }
+    this.#beginContent(status, reason, fields, contentLength, coding !== undefined);
+  }
+
+  /** Determines what follows the head (RFC 9112 §6.3). */
+  #beginContent(
+    status: number,
+    reason: string,
+    fields: string[],
+    contentLength: string | undefined,
+    isChunked: boolean,
+  ): void {
+    const sink = this.#sink;
+    const announcesNone = !isChunked && contentLength !== undefined && Number(contentLength) === 0;
+    const hasNone = this.#isHead || status === 204 || status === 304;
+    const ended = hasNone || announcesNone;
+    if (ended) {
+      if (hasNone && !announcesNone && (isChunked || contentLength !== undefined)) {
+        this.#isContentWithheld = true;
+        this.#mayPersist = false;
+      }
+      this.#end();
+    } else if (isChunked) {
+      this.#beginChunk();
+    } else if (contentLength !== undefined) {
+      this.#remaining = Number(contentLength);
+      this.#state = 'length';
+    } else {
+      this.#state = 'close';
+    }
+    sink?.onHead(status, reason, fields, ended);
+  }
+
+  #beginChunk(): void {
+    this.#state = 'chunk-size';
+    this.#remaining = 0;
+    this.#digits = 0;
+    this.#line = '';
+  }
+
+  /** Parses the byte at `at`, which is not chunk data (RFC 9112 §7.1). */
+  #readFraming(bytes: Buffer, at: number): void {
+    const byte = bytes[at] ?? 0;
+    switch (this.#state) {
+      case 'chunk-size': {
+        const digit = hexValue(byte);
+        if (digit >= 0) {
+          if (++this.#digits > MOST_CHUNK_SIZE_DIGITS) break;
+          this.#remaining = this.#remaining * 16 + digit;
+          return;
+        }
+        if (this.#digits === 0) break;
+        if (byte === CR) {
+          this.#state = 'chunk-size-lf';
+        } else {
+          if (byte !== SEMICOLON) break;
+          this.#state = 'chunk-extension';
+          this.#line = ';';
+        }
+        return;
+      }
+      case 'chunk-extension':
+        this.#readLine(byte, MOST_EXTENSION_BYTES, 'chunk-size-lf');
+        return;
+      case 'chunk-size-lf':
+        if (byte !== LF || !EXTENSIONS.test(this.#line)) break;
+        this.#line = '';
+        this.#trailerBytes = 0;
+        this.#state = this.#remaining > 0 ? 'chunk-data' : 'trailer-start';
+        return;
+      case 'chunk-data-cr':
+        if (byte !== CR) break;
+        this.#state = 'chunk-data-lf';
+        return;
+      case 'chunk-data-lf':
+        if (byte !== LF) break;
+        this.#beginChunk();
+        return;
+      case 'trailer-start':
+        if (byte === CR) {
+          this.#state = 'last-lf';
+          return;
+        }
+        this.#state = 'trailer';
+        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
+        return;
+      case 'trailer':
+        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
+        return;
+      case 'trailer-lf':
+        if (byte !== LF || !TRAILER_FIELD.test(this.#line)) break;
+        this.#trailerBytes += this.#line.length + 2;
+        this.#line = '';
+        this.#state = 'trailer-start';
+        return;
+      case 'last-lf':
+        if (byte !== LF) break;
+        this.#passGathered(bytes, true);
+        return;
+    }
+    throw new InvalidAnswerError('broken chunks');
+  }
+
+  /** Parses a byte of a line of at most `most` bytes. CR ends the line and leads to the state `next`. */
+  #readLine(byte: number, most: number, next: State): void {
+    if (byte === CR) this.#state = next;
+    else if (byte < SPACE && byte !== TAB) throw new InvalidAnswerError('a control character between chunks');
+    else if (this.#line.length >= most) throw new InvalidAnswerError('too much between chunks');
+    else this.#line += String.fromCharCode(byte);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Returns the text from `start` to `end` without the white space around it (RFC 9112 §5.1). */
+function trimmed(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isBlank(text.charCodeAt(from))) from++;
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
+}
+
+function hasClose(connection: string): boolean {
+  return connection
+    .toLowerCase()
+    .split(',')
+    .some((option) => option.trim() === 'close');
+}
+
+function hexValue(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const letter = code | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addressBlock } from '../../src/base/address-block.ts';
+
+describe('an address is counted', () => {
+  it.each([
+    ['IPv4: alone', '203.0.113.9', '203.0.113.9'],
+    ['IPv6: with its /64', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['a short form as the long one', '2001:db8::7', '2001:db8:0:0::/64'],
+    ['leading zeros and capitals', '2001:0DB8:0000:000A:0:0:0:1', '2001:db8:0:a::/64'],
+    ['a gap at the end', '2001:db8:1:2::', '2001:db8:1:2::/64'],
+    ['a gap at the start', '::1', '0:0:0:0::/64'],
+    ['a gap of one group', '2001:db8:1::4:5:6:7', '2001:db8:1:0::/64'],
+    ['a gap of one group at the end', '1:2:3:4:5:6:7::', '1:2:3:4::/64'],
+    ['nothing but a gap', '::', '0:0:0:0::/64'],
+    ['with a zone as without', 'fe80:1:2:3:4:5:6:7%eth0:1', 'fe80:1:2:3::/64'],
+    ['an IPv4 end belongs to the last groups', '64:ff9b::203.0.113.9', '64:ff9b:0:0::/64'],
+    ['mapped IPv4 as IPv4', '::ffff:203.0.113.9', '203.0.113.9'],
+    ['mapped IPv4 in hexadecimal as IPv4', '::FFFF:cb00:7109', '203.0.113.9'],
+    ['mapped IPv4 at full length as IPv4', '0:0:0:0:0:ffff:cb00:7109', '203.0.113.9'],
+    ['what only looks mapped as IPv6', '1::ffff:cb00:7109', '1:0:0:0::/64'],
+    ['what is no address by itself', 'unknown', 'unknown'],
+    ['nothing by itself', '', ''],
+  ])('%s', (_, address, block) => {
+    expect(addressBlock(address)).toBe(block);
+  });
+});
+
+it('every spelling of an IPv6 address is in the same block, and no other block is', () => {
+  const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }));
+  const spelling = fc.record({ padded: fc.boolean(), capitals: fc.boolean(), gap: fc.nat(7) });
+  const spell = (groups: number[], { padded, capitals, gap }: { padded: boolean; capitals: boolean; gap: number }) => {
+    const parts = groups.map((value) => value.toString(16).padStart(padded ? 4 : 1, '0'));
+    let end = gap;
+    while (end < 8 && groups[end] === 0) end++;
+    const text = end > gap ? `${parts.slice(0, gap).join(':')}::${parts.slice(end).join(':')}` : parts.join(':');
+    return capitals ? text.toUpperCase() : text;
+  };
+  const addresses = fc.array(group, { minLength: 8, maxLength: 8 });
+  fc.assert(
+    fc.property(addresses, addresses, spelling, spelling, ([...one], [...other], a, b) => {
+      one[0] = 0x2001; // not a mapped IPv4 address
+      const sameBlock = [...one.slice(0, 4), ...other.slice(4)];
+      expect(addressBlock(spell(one, a))).toBe(addressBlock(spell(sameBlock, b)));
+      const otherBlock = [...one.slice(0, 3), ((one[3] ?? 0) + 1) % 0x1_0000, ...one.slice(4)];
+      expect(addressBlock(spell(one, a))).not.toBe(addressBlock(spell(otherBlock, b)));
+    }),
+  );
+});

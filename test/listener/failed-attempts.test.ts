@@ -1,0 +1,69 @@
+import { expect, it } from 'vitest';
+import { FailedAttempts } from '../../src/listener/failed-attempts.ts';
+
+const PER_MINUTE = 3;
+const ADDRESS = '203.0.113.9';
+const ADDRESSES_IN_MEMORY = 10_000;
+
+function openFailedAttempts() {
+  let nowMs = 1_000_000;
+  const attempts = new FailedAttempts({ nowMs: () => 0, monotonicMs: () => nowMs }, PER_MINUTE);
+  return {
+    count: (address: string, times = 1) => Array.from({ length: times }, () => attempts.count(address)),
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}
+
+it('as many failures as are allowed are answered, and the next is told to wait for the end of the minute', () => {
+  const { count, pass } = openFailedAttempts();
+  expect(count(ADDRESS)).toEqual([undefined]);
+  pass(20_000);
+  expect(count(ADDRESS, 4)).toEqual([undefined, undefined, 41, 41]);
+});
+
+it('the minute begins with the first failure; who waits as told may fail as often again', () => {
+  const { count, pass } = openFailedAttempts();
+  count(ADDRESS);
+  pass(59_999);
+  expect(count(ADDRESS, 3)).toEqual([undefined, undefined, 1]);
+  pass(1000);
+  expect(count(ADDRESS, 4)).toEqual([undefined, undefined, undefined, 61]);
+});
+
+it('to go on failing makes the wait no longer', () => {
+  const { count, pass } = openFailedAttempts();
+  count(ADDRESS, 1000);
+  pass(60_000);
+  expect(count(ADDRESS)).toEqual([undefined]);
+});
+
+it('the addresses of an IPv6 /64 fail together, others apart', () => {
+  const { count } = openFailedAttempts();
+  count('2001:db8::1', PER_MINUTE);
+  expect(count('2001:DB8:0:0:ffff::2')).toEqual([61]);
+  expect(count('2001:db8:0:1::1')).toEqual([undefined]);
+  count('203.0.113.9', PER_MINUTE);
+  expect(count('::ffff:203.0.113.9')).toEqual([61]);
+  expect(count('203.0.113.10')).toEqual([undefined]);
+});
+
+it('a flood of addresses is held in a bounded memory, of those that failed last', () => {
+  const { count } = openFailedAttempts();
+  const other = (i: number) => `2001:db8:${(i >> 8).toString(16)}:${(i & 0xff).toString(16)}::1`;
+  count(ADDRESS, PER_MINUTE);
+  for (let i = 0; i < ADDRESSES_IN_MEMORY - 1; i++) count(other(i));
+  expect(count(ADDRESS)).toEqual([61]);
+  for (let i = 0; i < ADDRESSES_IN_MEMORY; i++) count(other(i));
+  expect(count(ADDRESS)).toEqual([undefined]);
+});
+
+it('what others counted counts here, and what is counted here is told up to the first failure beyond', () => {
+  const told: string[] = [];
+  const clock = { nowMs: () => 0, monotonicMs: () => 0 };
+  const attempts = new FailedAttempts(clock, PER_MINUTE, (block) => told.push(block));
+  attempts.learn(ADDRESS, 2);
+  expect([1, 2, 3, 4].map(() => attempts.count(ADDRESS))).toEqual([undefined, 61, 61, 61]);
+  expect(told).toEqual([ADDRESS, ADDRESS]);
+});

@@ -1,0 +1,108 @@
+/** What npm run soak takes for a fault of the gateway, and what for growth. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { LIST_PATH } from '../../bench/surroundings.ts';
+import { MoodyUpstream, UPSTREAM_FAILURE_TYPE } from '../../tools/soak/upstream.ts';
+import { type CallerKind, judge, type Outcome } from '../../tools/soak/verdict.ts';
+import { descendants, findGrowth, VITALS, type Vitals } from '../../tools/soak/vitals.ts';
+import { freePort } from '../support/redis-server.ts';
+
+const answered = (status: number, contentType = 'application/problem+json'): Outcome => ({
+  kind: 'answered',
+  status,
+  contentType,
+});
+
+describe('an answer is a fault', () => {
+  test.each<[string, CallerKind, Outcome]>([
+    ['a known key that is taken for a bad one', 'good', answered(401)],
+    ['a known key that is refused for its quota', 'good', answered(429)],
+    ['a bug', 'good', answered(500)],
+    ['an unknown key that is let in', 'unknown', answered(200)],
+    ['none at all', 'spent', { kind: 'late' }],
+  ])('even while something is broken: %s', (_, caller, outcome) => {
+    expect(judge(caller, outcome, true)).toMatch(new RegExp(`^${caller}: `));
+  });
+
+  test.each<[string, Outcome]>([
+    ['an error of the gateway', answered(503)],
+    ['an error of the backend', answered(500, UPSTREAM_FAILURE_TYPE)],
+    ['a connection that is cut', { kind: 'cut' }],
+  ])('only while nothing is broken: %s', (_, outcome) => {
+    expect(judge('good', outcome, true)).toBeUndefined();
+    expect(judge('good', outcome, false)).toMatch(/^good: .*nothing was broken$/);
+  });
+});
+
+test.each<[CallerKind, Outcome]>([
+  ['good', answered(200)],
+  ['spent', answered(429)],
+  ['unknown', answered(401)],
+  ['unknown', answered(429)],
+  ['aborting', { kind: 'aborted' }],
+])('%s: %o is as it should be', (caller, outcome) => {
+  expect(judge(caller, outcome, false)).toBeUndefined();
+});
+
+describe('memory, descriptors and handles', () => {
+  const reading = (size: number): Vitals => ({
+    memoryBytes: size * 2 ** 20,
+    heapBytes: size * 2 ** 20,
+    descriptors: size,
+    handles: size,
+  });
+
+  test('that rise while the gateway warms up, and then stay, have not grown', () => {
+    const readings = [10, 60, 100, 120, 118, 121, 119, 122, 120].map(reading);
+    expect(findGrowth(readings, 'memoryBytes')).toBeUndefined();
+  });
+
+  test('that rise all the time have grown', () => {
+    const readings = Array.from({ length: 30 }, (_, i) => reading(100 + 10 * i));
+    for (const name of VITALS) {
+      expect(findGrowth(readings, name)).toMatch(new RegExp(`^${name} grew from `));
+    }
+  });
+});
+
+test('processes are found below their parent, however deep', async () => {
+  const parent = spawn('sh', ['-c', "sh -c 'sleep 60 & echo up; wait' & wait"], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => {
+    for (const pid of found) process.kill(pid, 'SIGKILL');
+    parent.kill('SIGKILL');
+  });
+  await once(parent.stdout, 'data');
+  const found = descendants(parent.pid ?? 0);
+  expect(found).toHaveLength(2);
+});
+
+describe('the backend of a soak', () => {
+  async function open() {
+    const port = await freePort();
+    const upstream = new MoodyUpstream(port);
+    await upstream.open();
+    onTestFinished(() => upstream.close());
+    return { upstream, url: `http://127.0.0.1:${port}${LIST_PATH}` };
+  }
+
+  test('serves again after each of its moods', async () => {
+    const { upstream, url } = await open();
+    for (const mood of ['resetting', 'babbling', 'breaking off'] as const) {
+      upstream.mood = mood;
+      await expect(fetch(url).then((answer) => answer.text())).rejects.toThrow();
+      upstream.mood = 'serving';
+      expect((await fetch(url)).status).toBe(200);
+    }
+  });
+
+  test('refuses connections while it is gone, and is back at the same address', async () => {
+    const { upstream, url } = await open();
+    await upstream.close();
+    await expect(fetch(url)).rejects.toThrow();
+    await upstream.open();
+    expect((await fetch(url)).status).toBe(200);
+  });
+});

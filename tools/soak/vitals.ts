@@ -1,0 +1,108 @@
+/** What must not grow: memory, descriptors and handles of the gateway and its workers, with no request under way. */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { z } from 'zod';
+import { readMemory } from '../../bench/memory.ts';
+import { readCounter } from '../../bench/metrics.ts';
+import { median } from '../../bench/statistics.ts';
+import { vitalsFileName } from './vitals-file.ts';
+
+export interface Vitals {
+  /** Resident, what is shared counted in parts. */
+  readonly memoryBytes: number;
+  /** In use once garbage is collected. */
+  readonly heapBytes: number;
+  readonly descriptors: number;
+  /** What keeps Node.js's event loop busy: sockets, timers, watches. */
+  readonly handles: number;
+}
+
+export const VITALS = ['memoryBytes', 'heapBytes', 'descriptors', 'handles'] as const;
+
+/** Beside a tenth, so much more is not growth: caches fill, pools breathe. */
+const TOLERANCE: Vitals = { memoryBytes: 16 * 2 ** 20, heapBytes: 4 * 2 ** 20, descriptors: 32, handles: 32 };
+const TOLERATED_SHARE = 0.1;
+const SETTLE_MS = 250;
+const LONGEST_SETTLING_MS = 10_000;
+const TELLS_WITHIN_MS = 10_000;
+const POLL_MS = 20;
+
+const TOLD = z.strictObject({ handles: z.number(), heapBytes: z.number() });
+
+/** The gateway that is watched. */
+export interface Patient {
+  readonly pid: number;
+  readonly opsOrigin: string;
+  /** Where its processes write what they tell (tell-vitals.ts). */
+  readonly vitalsFolder: string;
+}
+
+async function readVitals({ pid, vitalsFolder }: Patient): Promise<Vitals> {
+  const pids = [pid, ...descendants(pid)];
+  const told = await Promise.all(pids.map((each) => ask(each, vitalsFolder)));
+  return {
+    memoryBytes: sum(pids.map((each) => readMemory(each).pss)),
+    heapBytes: sum(told.map(({ heapBytes }) => heapBytes)),
+    descriptors: countDescriptors(pid),
+    handles: sum(told.map(({ handles }) => handles)),
+  };
+}
+
+async function ask(pid: number, folder: string): Promise<z.infer<typeof TOLD>> {
+  const file = join(folder, vitalsFileName(pid));
+  rmSync(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  const deadlineMs = performance.now() + TELLS_WITHIN_MS;
+  while (!existsSync(file)) {
+    if (performance.now() > deadlineMs) throw new Error(`process ${pid} of the gateway does not react`);
+    await setTimeout(POLL_MS);
+  }
+  return TOLD.parse(JSON.parse(readFileSync(file, 'utf8')));
+}
+
+function countDescriptors(pid: number): number {
+  return sum([pid, ...descendants(pid)].map((each) => readdirSync(`/proc/${each}/fd`).length));
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((so, each) => so + each, 0);
+}
+
+/** Once no request is under way and the descriptors stay as they are. Call it without load. */
+export async function readVitalsAtRest(patient: Patient): Promise<Vitals> {
+  const deadlineMs = performance.now() + LONGEST_SETTLING_MS;
+  for (let last = countDescriptors(patient.pid); ; ) {
+    await setTimeout(SETTLE_MS);
+    const now = countDescriptors(patient.pid);
+    const inFlight = await readCounter(patient.opsOrigin, 'tollgate_inflight_requests');
+    const isLate = performance.now() > deadlineMs;
+    if (isLate && inFlight > 0) throw new Error(`${inFlight} requests do not end, although nobody waits for them`);
+    if (isLate || (inFlight === 0 && now === last)) return readVitals(patient);
+    last = now;
+  }
+}
+
+/** Pids of all processes below this one. */
+export function descendants(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .filter(Boolean)
+    .map(Number);
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+/**
+ * What has grown, by the medians of the second third and the last: the first is for warming up. Undefined while it is
+ * flat, and while there are too few readings to say.
+ */
+export function findGrowth(readings: readonly Vitals[], name: keyof Vitals): string | undefined {
+  const third = Math.floor(readings.length / 3);
+  if (third < 2) return undefined;
+  const values = readings.map((each) => each[name]);
+  const before = median(values.slice(third, 2 * third));
+  const after = median(values.slice(2 * third));
+  if (after <= before + TOLERANCE[name] + TOLERATED_SHARE * before) return undefined;
+  return `${name} grew from ${before} to ${after}`;
+}
