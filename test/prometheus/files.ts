@@ -52,10 +52,24 @@ export function readAlerts(): Alert[] {
   return (readYaml('alerts.yaml').groups as { rules: Alert[] }[]).flatMap(({ rules }) => rules);
 }
 
+interface TestCase {
+  readonly alert_rule_test: readonly AlertTest[];
+  readonly input_series: readonly { readonly series: string }[];
+}
+
+function readTestCases(): TestCase[] {
+  return readYaml('alerts.test.yaml').tests;
+}
+
 /** Of all test cases of the alerts. */
 export function readAlertTests(): AlertTest[] {
-  const { tests } = readYaml('alerts.test.yaml') as { tests: { alert_rule_test: AlertTest[] }[] };
-  return tests.flatMap(({ alert_rule_test }) => alert_rule_test);
+  return readTestCases().flatMap(({ alert_rule_test }) => alert_rule_test);
+}
+
+/** Returns each series, such as `up{job="tollgate"}`, that a test case of the alerts is given. */
+export function readTestSeries(): string[] {
+  const series = readTestCases().flatMap(({ input_series }) => input_series.map((each) => each.series));
+  return [...new Set(series)];
 }
 
 export function readDashboard(): Dashboard {
