@@ -11,7 +11,7 @@ import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
-import { folderImports } from './folder-imports.ts';
+import { BOUNDARIES, boundaryFaults } from './boundaries.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
@@ -56,10 +56,18 @@ function metricTable(): string {
 }
 
 function importsTable(): string {
-  const named = (folders: readonly string[]) => folders.map((folder) => `\`${folder}\``).join(', ') || '–';
+  const named = (entries: readonly string[]) =>
+    entries
+      .map((entry) => entry.replace(/^(type:)?(?:npm:)?(.*)$/, (_, type, name) => `\`${name}\`${type ? '*' : ''}`))
+      .join(', ') || '–';
   return table(
-    ['folder', 'imports code from', 'and types alone from'],
-    folderImports().map(({ folder, code, typesOnly }) => [`\`src/${folder}\``, named(code), named(typesOnly)]),
+    ['folder', 'imports from folders', 'and libraries'],
+    Object.entries(BOUNDARIES).map(([folder, list]) => {
+      const { folders = [], libraries = [] } = Object.groupBy(list.split(' ').filter(Boolean), (entry) =>
+        entry.includes('npm:') ? 'libraries' : 'folders',
+      );
+      return [`\`src/${folder}\``, named(folders), named(libraries)];
+    }),
   );
 }
 
@@ -99,4 +107,6 @@ for (const [name, { file, make }] of Object.entries(GENERATED)) {
   keep(file, `${before}<!-- generated: ${name} -->\n${await make()}\n<!-- end generated -->${after}`);
 }
 keep('config/gateway.schema.json', `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
-process.exitCode = stale > 0 ? 1 : 0;
+const faults = boundaryFaults();
+for (const fault of faults) console.error(`${fault}: see scripts/boundaries.ts`);
+process.exitCode = stale + faults.length > 0 ? 1 : 0;

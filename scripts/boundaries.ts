@@ -1,0 +1,105 @@
+/**
+ * Checks the imports of src/ against allow-lists. `npm run check` fails for an import that is not allowed, and for an
+ * allowed one that no file needs any more.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * What the files of each folder may import: folders, and libraries (`npm:`). `type:` allows types alone. Lowest layer
+ * first: a folder imports only from folders that are listed before it, so there are no circles.
+ */
+export const BOUNDARIES: Readonly<Record<string, string>> = {
+  base: '',
+  problems: '',
+  tls: 'type:base',
+  store: 'base',
+  'store/embedded': 'type:base store',
+  'store/redis/protocol': 'type:store',
+  'store/redis/connection': 'base store store/redis/protocol npm:ioredis',
+  'store/redis/cluster': 'base store store/redis/connection store/redis/protocol npm:ioredis',
+  'store/redis/installation': 'store store/redis/connection store/redis/protocol npm:ioredis',
+  'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
+  'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
+  'store/redis':
+    'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/protocol store/redis/records store/redis/window npm:ioredis',
+  'store/open': 'base store store/embedded store/redis type:store/redis/connection',
+  config: 'base store tls npm:yaml npm:zod',
+  keys: 'base store',
+  identity: 'base npm:jose',
+  quota: 'base store',
+  'upstream/http1': 'base',
+  'upstream/health': 'type:base upstream/http1',
+  upstream: 'base type:problems upstream/health upstream/http1 npm:http-proxy-middleware',
+  observability: 'base type:problems type:quota type:store npm:pino npm:prom-client',
+  listener: 'base type:observability problems npm:express',
+  edge: 'base keys listener type:observability problems quota store tls upstream type:npm:express',
+  reload: 'type:base config type:observability quota store',
+  admin:
+    'base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
+  ops: 'type:base listener type:observability problems type:store type:npm:express',
+  'sample-backend': '',
+  process:
+    'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',
+  'process/workers':
+    'type:admin base config observability process type:quota type:store type:upstream npm:prom-client npm:zod',
+  'admin-client': 'npm:zod',
+  'cli/completion': 'type:npm:commander',
+  cli: 'admin admin-client base cli/completion config keys process process/workers quota store store/open npm:commander npm:yaml npm:zod',
+};
+
+export interface ImportStatement {
+  /** Path below src/. */
+  readonly file: string;
+  /** A folder below src/, or a library as `npm:NAME`. */
+  readonly target: string;
+  readonly isTypeOnly: boolean;
+}
+
+/** Returns what violates the allow-lists, one sentence each. */
+export function boundaryFaults(boundaries = BOUNDARIES, statements = readImports()): string[] {
+  const faults = new Set<string>();
+  const unused = new Map<string, Set<string>>();
+  for (const [folder, list] of Object.entries(boundaries)) {
+    const allowed = new Set(list.split(' ').filter((entry) => entry !== ''));
+    for (const target of [...allowed].map((entry) => entry.replace('type:', ''))) {
+      if (!target.startsWith('npm:') && !unused.has(target)) faults.add(`${folder} lists ${target} of a higher layer`);
+    }
+    unused.set(folder, allowed);
+  }
+  for (const { file, target, isTypeOnly } of statements) {
+    const folder = dirname(file);
+    const allowed = boundaries[folder]?.split(' ');
+    const entry = isTypeOnly && allowed?.includes(`type:${target}`) ? `type:${target}` : target;
+    if (!allowed?.includes(entry)) faults.add(`src/${file} imports ${isTypeOnly ? 'a type of ' : ''}${target}`);
+    unused.get(folder)?.delete(entry);
+  }
+  for (const [folder, entries] of unused) {
+    for (const entry of entries) faults.add(`${folder} lists ${entry}, which no file of it imports`);
+  }
+  return [...faults];
+}
+
+const SOURCES = fileURLToPath(new URL('../src/', import.meta.url));
+const STATEMENT = /^(?:import|export)\s(?:([^;']*?)\sfrom\s)?'([^']+)'|\bimport\('([^']+)'\)/gm;
+
+function readImports(): ImportStatement[] {
+  // src/main.ts belongs to no folder.
+  const files = globSync('*/**/*.ts', { cwd: SOURCES });
+  return files.flatMap((file) => {
+    const text = readFileSync(join(SOURCES, file), 'utf8');
+    return [...text.matchAll(STATEMENT)].flatMap(([, names = '', fixed, dynamic = '']) => {
+      const specifier = fixed ?? dynamic;
+      if (specifier.startsWith('node:')) return [];
+      const isLocal = specifier.startsWith('.');
+      const target = isLocal ? dirname(normalize(join(dirname(file), specifier))) : `npm:${specifier}`;
+      return target === dirname(file) ? [] : [{ file, target, isTypeOnly: isTypeOnly(names) }];
+    });
+  });
+}
+
+/** `names`: what stands between `import` and `from`. */
+function isTypeOnly(names: string): boolean {
+  return names.startsWith('type ') || /^\{(?:\s*type\s[^,}]+,?)+\s*\}$/.test(names);
+}

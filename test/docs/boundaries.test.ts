@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { boundaryFaults } from '../../scripts/boundaries.ts';
+
+const BOUNDARIES = { base: '', store: 'base npm:ioredis', keys: 'type:store' };
+
+function faultsOf(...statements: [file: string, target: string, isTypeOnly?: boolean][]): string[] {
+  const needed = [
+    { file: 'store/store.ts', target: 'base', isTypeOnly: true },
+    { file: 'store/store.ts', target: 'npm:ioredis', isTypeOnly: false },
+    { file: 'keys/keys.ts', target: 'store', isTypeOnly: true },
+  ];
+  const others = statements.map(([file, target, isTypeOnly = false]) => ({ file, target, isTypeOnly }));
+  return boundaryFaults(BOUNDARIES, [...needed, ...others]);
+}
+
+test('imports that the lists allow are no faults', () => {
+  expect(faultsOf(['store/other.ts', 'base'])).toEqual([]);
+});
+
+test('a folder or library that is not on the list is a fault, with the file that imports it', () => {
+  expect(faultsOf(['keys/keys.ts', 'npm:express'])).toEqual(['src/keys/keys.ts imports npm:express']);
+  expect(faultsOf(['base/clock.ts', 'store', true])).toEqual(['src/base/clock.ts imports a type of store']);
+});
+
+test('code is a fault where types alone are allowed', () => {
+  expect(faultsOf(['keys/keys.ts', 'store'])).toEqual(['src/keys/keys.ts imports store']);
+});
+
+test('a folder without a list is a fault', () => {
+  expect(faultsOf(['new/file.ts', 'base'])).toEqual(['src/new/file.ts imports base']);
+});
+
+test('an entry that no file needs is a fault, and so is one of a higher layer', () => {
+  expect(boundaryFaults({ base: 'store', store: '' }, [])).toEqual([
+    'base lists store of a higher layer',
+    'base lists store, which no file of it imports',
+  ]);
+});
