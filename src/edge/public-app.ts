@@ -201,7 +201,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         return headers;
       },
       settled(outcome) {
-        if (!outcome.begun) admission.giveBack();
+        if (!outcome.begun) admission.refund();
         if (outcome.kind === 'failed' && outcome.headSent) connections.breakOff(res);
         if (outcome.kind !== 'failed' || outcome.headSent) recorder.forwarded(exchange, outcome);
         else

@@ -1,5 +1,5 @@
 import type { Scheduled } from '../base/clock.ts';
-import type { GiveBack, Grant } from '../store/store.ts';
+import type { Grant, Refund } from '../store/store.ts';
 import type { Admission } from './admission.ts';
 import type { Instant, Lease } from './lease.ts';
 import { RateMeter } from './rate-meter.ts';
@@ -70,7 +70,7 @@ export class Account {
   lastReply: LastReply | undefined;
   refusal: RememberedRefusal | undefined;
   /** Units that wait to be refunded, merged by session, epoch and bucket. */
-  #giveBacks: GiveBack[] = [];
+  #refunds: Refund[] = [];
   refundTimer: Scheduled | undefined;
   /** Request the next lease when at most `refillAtUnits` units are left, or from `refillAfter` (monotonic ms) on. */
   refillAtUnits = -1;
@@ -92,28 +92,28 @@ export class Account {
   /** Units that the store counts and no request uses: in leases, or waiting to be refunded. */
   get unitsInHand(): number {
     let units = this.unitsInLeases;
-    for (const giveBack of this.#giveBacks) units += giveBack.units;
+    for (const refund of this.#refunds) units += refund.units;
     return units;
   }
 
   /** True if no lease, waiting request, call or refund is pending: evicting the account then loses no unit. */
   get isIdle(): boolean {
     return (
-      this.leases.length === 0 && this.waiters.length === 0 && this.call === undefined && this.#giveBacks.length === 0
+      this.leases.length === 0 && this.waiters.length === 0 && this.call === undefined && this.#refunds.length === 0
     );
   }
 
-  addGiveBack({ epoch, bucket, session }: Grant, units: number): void {
-    const at = this.#giveBacks.findIndex((g) => g.bucket === bucket && g.epoch === epoch && g.session === session);
-    const before = this.#giveBacks[at]?.units ?? 0;
-    if (at >= 0) this.#giveBacks.splice(at, 1);
-    this.#giveBacks.push({ epoch, bucket, session, units: before + units });
+  addRefund({ epoch, bucket, session }: Grant, units: number): void {
+    const at = this.#refunds.findIndex((g) => g.bucket === bucket && g.epoch === epoch && g.session === session);
+    const before = this.#refunds[at]?.units ?? 0;
+    if (at >= 0) this.#refunds.splice(at, 1);
+    this.#refunds.push({ epoch, bucket, session, units: before + units });
   }
 
   /** Removes and returns the units to refund. They are sent once, even if sending fails. */
-  takeGiveBacks(): readonly GiveBack[] {
-    const taken = this.#giveBacks;
-    if (taken.length > 0) this.#giveBacks = [];
+  takeRefunds(): readonly Refund[] {
+    const taken = this.#refunds;
+    if (taken.length > 0) this.#refunds = [];
     this.refundTimer?.cancel();
     this.refundTimer = undefined;
     return taken;

@@ -17,7 +17,7 @@ export interface Admitted {
   /** The same deadline in wall time, in case a suspend stopped the monotonic clock. */
   readonly beginBeforeWallMs: number;
   /** Gives the unit back. Call it at most once, and only if the request did not begin upstream. */
-  giveBack(): void;
+  refund(): void;
   /** Returns the seconds until more than `remaining` units are available, at least 1. */
   resetSeconds(): number;
 }

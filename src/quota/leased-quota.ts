@@ -21,7 +21,7 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { type GiveBack, type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { type Grant, type Refund, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { Account, areSameTerms, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
 import { type Admission, moreAt, type QuotaMode } from './admission.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
@@ -118,8 +118,8 @@ export class LeasedQuota implements HourlyQuota {
 
   async usage(customer: string, limit: number): Promise<Usage> {
     if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
-    const giveBacks = this.#accounts.get(customer)?.takeGiveBacks() ?? [];
-    const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, giveBacks };
+    const refunds = this.#accounts.get(customer)?.takeRefunds() ?? [];
+    const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, refunds };
     const reading = this.#options.windows.reserve(request);
     const grant = await this.#withinTimeout(reading, () => this.#noteOverdue(reading));
     const now = this.#options.clock.monotonicMs();
@@ -154,13 +154,13 @@ export class LeasedQuota implements HourlyQuota {
   async close(): Promise<void> {
     const calls = [...this.#accounts.values()].map(({ call }) => call?.answered);
     await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
-    const refunds: Promise<unknown>[] = [];
+    const sent: Promise<unknown>[] = [];
     for (const account of this.#accounts.values()) {
       for (const lease of [...account.leases]) this.#endLease(account, lease);
-      const giveBacks = account.takeGiveBacks();
-      if (giveBacks.length > 0) refunds.push(this.#refund(account.customer, giveBacks));
+      const refunds = account.takeRefunds();
+      if (refunds.length > 0) sent.push(this.#refund(account.customer, refunds));
     }
-    await this.#withinTimeout(Promise.all(refunds)).catch(() => undefined);
+    await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
   }
 
   /** Returns the customer's account, updated to these terms. */
@@ -224,7 +224,7 @@ export class LeasedQuota implements HourlyQuota {
       remaining: (reply?.free ?? 0) + unitsLeft,
       beginBefore: lease.beginBefore,
       beginBeforeWallMs: lease.beginBeforeWallMs,
-      giveBack: () => this.#takeBack(account, lease, terms),
+      refund: () => this.#returnUnit(account, lease, terms),
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
   }
@@ -249,7 +249,7 @@ export class LeasedQuota implements HourlyQuota {
         ahead: Math.max(0, expected - need),
         limit: account.terms.limit,
         holdMs: HOLD_MS,
-        giveBacks: account.takeGiveBacks(),
+        refunds: account.takeRefunds(),
       })
       .then(
         (grant) => this.#received(account, call, grant),
@@ -267,7 +267,7 @@ export class LeasedQuota implements HourlyQuota {
     this.#endCall(account, call);
     if (!call.overdue) this.#forgiveStandstill(account, call);
     if (call.overdue || endsLeases(call.terms, account.terms)) {
-      this.#giveBackLater(account, grant, grant.granted);
+      this.#refundLater(account, grant, grant.granted);
     } else {
       this.#use(account, call, grant);
     }
@@ -280,7 +280,7 @@ export class LeasedQuota implements HourlyQuota {
     account.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
     const lease = new Lease(grant, call.asked);
     if (!lease.runsAt(now)) {
-      this.#giveBackLater(account, grant, grant.granted);
+      this.#refundLater(account, grant, grant.granted);
       return;
     }
     this.#openLease(account, lease);
@@ -394,31 +394,31 @@ export class LeasedQuota implements HourlyQuota {
     this.#dropLease(account, lease);
     const { units } = lease;
     lease.units = 0;
-    this.#giveBackLater(account, lease.grant, units);
+    this.#refundLater(account, lease.grant, units);
   }
 
   /** Gives back the unit of a request that did not begin upstream: to its lease if that is open, else to the store. */
-  #takeBack(account: Account, lease: Lease, terms: Terms): void {
+  #returnUnit(account: Account, lease: Lease, terms: Terms): void {
     account.admitted--;
     if (!lease.runsAt(this.#now()) || endsLeases(terms, account.terms)) {
-      this.#giveBackLater(account, lease.grant, 1);
+      this.#refundLater(account, lease.grant, 1);
       return;
     }
     lease.units++;
     if (lease.units === 1) this.#openLease(account, lease);
   }
 
-  #giveBackLater(account: Account, grant: Grant, units: number): void {
+  #refundLater(account: Account, grant: Grant, units: number): void {
     if (units === 0) return;
-    account.addGiveBack(grant, units);
+    account.addRefund(grant, units);
     account.refundTimer ??= this.#options.scheduler.after(REFUND_DELAY_MS, () => {
-      void this.#refund(account.customer, account.takeGiveBacks());
+      void this.#refund(account.customer, account.takeRefunds());
     });
   }
 
   /** Sends a refund once. It is not repeated if its outcome is unknown: running twice, it would admit too many. */
-  async #refund(customer: string, giveBacks: readonly GiveBack[]): Promise<void> {
-    await this.#options.windows.refund(customer, giveBacks).catch(() => undefined);
+  async #refund(customer: string, refunds: readonly Refund[]): Promise<void> {
+    await this.#options.windows.refund(customer, refunds).catch(() => undefined);
   }
 
   #withinTimeout<T>(call: Promise<T>, onOverdue = () => {}): Promise<T> {

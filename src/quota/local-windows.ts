@@ -66,7 +66,7 @@ export class LocalWindows implements QuotaWithoutStore {
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, account, nowMs);
     const limit = Math.max(1, Math.floor(account.terms.limit / this.#options.instances()));
-    const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, giveBacks: [] };
+    const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, refunds: [] };
     const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
     return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
   }
@@ -82,7 +82,7 @@ export class LocalWindows implements QuotaWithoutStore {
       remaining: free,
       beginBefore: clock.monotonicMs() + USABLE_HOLD_MS,
       beginBeforeWallMs: clock.nowMs() + USABLE_HOLD_MS,
-      giveBack: () => {
+      refund: () => {
         // A unit that was already reported stays counted in the store.
         if ((window.unreported.get(bucket) ?? 0) === 0) return;
         addUnits(window.unreported, bucket, -1);
@@ -187,7 +187,7 @@ export class LocalWindows implements QuotaWithoutStore {
   #forgetEmpty(): void {
     const nowMs = this.#nowMs();
     for (const [customer, { hash }] of this.#windows) {
-      const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, giveBacks: [] };
+      const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] };
       if (reserve(hash, HOURLY, nowMs, nothing, EPOCH).used === 0) this.#windows.delete(customer);
     }
   }

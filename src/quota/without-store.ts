@@ -41,7 +41,7 @@ function allow({ lastReply }: Account): Admission {
     remaining: lastReply?.free ?? 0,
     beginBefore: Number.POSITIVE_INFINITY,
     beginBeforeWallMs: Number.POSITIVE_INFINITY,
-    giveBack: () => {},
+    refund: () => {},
     resetSeconds: () => 1,
   };
 }

@@ -230,7 +230,7 @@ export interface Invalidations {
 }
 
 /** A refund: units of one lease that return to the bucket they were counted in. */
-export interface GiveBack {
+export interface Refund {
   readonly epoch: string;
   readonly bucket: number;
   readonly units: number;
@@ -249,7 +249,7 @@ export interface ReserveRequest {
   readonly limit: number;
   /** How far in the future the last request on this grant may reach the upstream. At most 10,000. */
   readonly holdMs: number;
-  readonly giveBacks: readonly GiveBack[];
+  readonly refunds: readonly Refund[];
 }
 
 export interface Grant {
@@ -278,7 +278,7 @@ export interface WindowStore {
    */
   reserve(request: ReserveRequest): Promise<Grant>;
   /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
-  refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number>;
+  refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Must not be retried when
    * the outcome is unknown. Rejects with {@link StoreUnavailableError}.

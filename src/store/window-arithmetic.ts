@@ -9,7 +9,7 @@
  * at least one whole window after all units of the dropped bucket. So no interval of `windowMs` sees more than the
  * limit.
  *
- *  1. Refunds (`giveBacks`) return their units to the buckets they were counted in.
+ *  1. Refunds (`refunds`) return their units to the buckets they were counted in.
  *  2. Expired buckets are dropped: at most `MAX_STEPS` indices are visited, from the oldest one. If that is not enough
  *     (a customer with long pauses), all buckets are recounted.
  *  3. `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
@@ -29,7 +29,7 @@
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import type { AdmittedUnits, GiveBack, Grant, ReserveRequest } from './store.ts';
+import type { AdmittedUnits, Grant, Refund, ReserveRequest } from './store.ts';
 
 export const WINDOW_MS = 3_600_000;
 export const BUCKET_MS = 10_000;
@@ -72,8 +72,8 @@ export interface WindowHash {
   buckets(): readonly (readonly [bucket: number, units: number])[];
 }
 
-export type WindowRequest = Omit<ReserveRequest, 'customer' | 'giveBacks'> & {
-  readonly giveBacks: readonly Omit<GiveBack, 'session'>[];
+export type WindowRequest = Omit<ReserveRequest, 'customer' | 'refunds'> & {
+  readonly refunds: readonly Omit<Refund, 'session'>[];
 };
 export type WindowGrant = Omit<Grant, 'session'>;
 
@@ -83,7 +83,7 @@ type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
  * Checks a reservation's numbers.
  * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
  */
-export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest, 'giveBacks'>): void {
+export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest, 'refunds'>): void {
   if (![need, ahead, limit, holdMs].every((value) => Number.isSafeInteger(value) && value >= 0)) {
     throw new RangeError('need, ahead, limit and holdMs must be integers of at least 0');
   }
@@ -114,7 +114,7 @@ export function reserve(
   checkRequest(request);
   const { need, ahead, limit, holdMs } = request;
   const ledger = openLedger(hash, freshEpoch);
-  const gaveBack = takeBack(hash, ledger, request.giveBacks) > 0;
+  const refunded = applyRefunds(hash, ledger, request.refunds) > 0;
   const dropped = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
 
   const available = Math.max(0, limit - ledger.used);
@@ -126,7 +126,7 @@ export function reserve(
     count(ledger, bucket, granted);
     ledger.holdEndMs = Math.max(ledger.holdEndMs, nowMs + holdMs);
   }
-  if (granted > 0 || gaveBack || dropped) hash.setHead(ledger);
+  if (granted > 0 || refunded || dropped) hash.setHead(ledger);
   return {
     granted,
     free: available - granted,
@@ -167,11 +167,11 @@ export function charge(
 /**
  * Refunds units and returns their number: at most what each bucket holds, none for another epoch or a dropped bucket.
  */
-export function refund(hash: WindowHash, giveBacks: WindowRequest['giveBacks']): number {
+export function refund(hash: WindowHash, refunds: WindowRequest['refunds']): number {
   const stored = hash.head();
   if (!stored) return 0;
   const ledger: Ledger = { ...stored };
-  const returned = takeBack(hash, ledger, giveBacks);
+  const returned = applyRefunds(hash, ledger, refunds);
   if (returned > 0) hash.setHead(ledger);
   return returned;
 }
@@ -187,9 +187,9 @@ function count(ledger: Ledger, bucket: number, units: number): void {
   ledger.newest = Math.max(ledger.newest, bucket);
 }
 
-function takeBack(hash: WindowHash, ledger: Ledger, giveBacks: WindowRequest['giveBacks']): number {
+function applyRefunds(hash: WindowHash, ledger: Ledger, refunds: WindowRequest['refunds']): number {
   let returned = 0;
-  for (const { epoch, bucket, units } of giveBacks) {
+  for (const { epoch, bucket, units } of refunds) {
     const counted = epoch === ledger.epoch && units > 0 ? hash.units(bucket) : undefined;
     if (counted === undefined) continue;
     if (units < counted) {

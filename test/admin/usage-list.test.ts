@@ -11,7 +11,7 @@ overBothStores((start) => {
     ] as const) {
       await admin.records.createCustomer({ id, plan, suspended: false });
     }
-    const need = { ahead: 0, limit: 1000, holdMs: 1000, giveBacks: [] };
+    const need = { ahead: 0, limit: 1000, holdMs: 1000, refunds: [] };
     await admin.store.windows.reserve({ customer: 'busy', need: 999, ...need });
     for (const limit of [1, 2, 1000]) {
       const items = await admin.list(`/admin/v1/usage?limit=${limit}`);

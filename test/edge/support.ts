@@ -77,7 +77,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
         remaining: 1,
         beginBefore: clock.monotonicMs() + 5000,
         beginBeforeWallMs: clock.nowMs() + 5000,
-        giveBack: () => {
+        refund: () => {
           unitsTaken--;
         },
         resetSeconds: () => 1,

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { slotOf } from '../../src/store/redis/protocol/hash-slots.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type Store, StoreDoubtError, StoreUnavailableError } from '../../src/store/store.ts';
-import { giveBack, RecordingObserver, request } from '../store/contract.ts';
+import { RecordingObserver, refundOf, request } from '../store/contract.ts';
 import { everyPage } from '../store/every-page.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';
 import { type RedisClusterServers, startRedisCluster } from '../support/redis-cluster.ts';
@@ -269,7 +269,7 @@ test('while a master is lost the customers of the others are served, where the c
   expect(await store.windows.reserve(request({ customer: lost, need: 0 }))).toMatchObject({ used: 3 });
 });
 
-test('a reply that a master owes and never gives charges once, and its give-back is forgone', async () => {
+test('a reply that a master owes and never gives charges once, and its refund is forgone', async () => {
   const { store, keyPrefix } = await open(50);
   const window = windowOf(keyPrefix, 'acme');
   const grant = await store.windows.reserve(request({ need: 10, limit: 1000 }));
@@ -281,7 +281,7 @@ test('a reply that a master owes and never gives charges once, and its give-back
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
   master.resume();
   await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
-  expect(await store.windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
+  expect(await store.windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
   const { used } = await store.windows.reserve(request({ need: 0, limit: 1000 }));
   expect(used).toBeGreaterThanOrEqual(10);
   expect(used).toBeLessThanOrEqual(15);

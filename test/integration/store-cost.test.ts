@@ -102,7 +102,7 @@ test.each([
 ])('a reservation that %s takes Redis less than 100 µs with all 361 buckets in use', async (_, limitOf) => {
   const { redis, store } = await start();
   const used = await fillWindow(redis, 50);
-  const request = { customer: 'acme', need: 1, ahead: 100, limit: limitOf(used), holdMs: 2000, giveBacks: [] };
+  const request = { customer: 'acme', need: 1, ahead: 100, limit: limitOf(used), holdMs: 2000, refunds: [] };
   // Redis learns the script from the first call.
   await store.windows.reserve(request);
   const usecOfRounds: number[] = [];

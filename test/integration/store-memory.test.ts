@@ -32,7 +32,7 @@ async function bytesOf(redis: RedisServer, name: string): Promise<number> {
 
 test('a customer that comes now and then takes at most 200 bytes for its window', async () => {
   const { redis, store } = await start();
-  await store.windows.reserve({ customer: 'acme', need: 1, ahead: 0, limit: 1000, holdMs: 2000, giveBacks: [] });
+  await store.windows.reserve({ customer: 'acme', need: 1, ahead: 0, limit: 1000, holdMs: 2000, refunds: [] });
   expect(await bytesOf(redis, windowName('acme'))).toBeLessThanOrEqual(200);
 });
 

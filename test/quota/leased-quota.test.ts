@@ -193,7 +193,7 @@ describe('a lease', () => {
     const { quota, terms, link } = world.gateway(0);
     const first = quota.admit(CUSTOMER, terms);
     await world.time.run(10);
-    ((await first) as Admitted).giveBack();
+    ((await first) as Admitted).refund();
     expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
     expect(link.counts).toMatchObject({ reserves: 1, refunds: 0 });
   });
@@ -203,7 +203,7 @@ describe('a lease', () => {
     const { quota, terms, link } = world.gateway(0);
     const first = quota.admit(CUSTOMER, terms);
     await world.time.run(1500);
-    ((await first) as Admitted).giveBack();
+    ((await first) as Admitted).refund();
     await world.time.run(5000);
     expect(link.counts).toMatchObject({ reserves: 1, refunds: 1, refunded: 1 });
     expect(world.store.used(CUSTOMER)).toBe(0);
@@ -217,9 +217,9 @@ describe('a lease', () => {
     const bucket = Math.floor((world.store.nowMs() - 11_000 + 2000) / 10_000);
     await openLease(world);
     const { used } = await usageOf(world);
-    ((await first) as Admitted).giveBack();
+    ((await first) as Admitted).refund();
     await world.time.run(300);
-    expect(link.giveBacks).toMatchObject([{ bucket, units: 1 }]);
+    expect(link.refunds).toMatchObject([{ bucket, units: 1 }]);
     expect((await usageOf(world)).used).toBe(used - 1);
   });
 
@@ -339,7 +339,7 @@ describe('a refusal', () => {
     const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
     await world.time.run(1950);
     expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
-    for (const admission of admissions) ((await admission) as Admitted).giveBack();
+    for (const admission of admissions) ((await admission) as Admitted).refund();
     await world.time.run(700);
     expect(outcomes(await decided(world, ask(world)))).toEqual({ admitted: 1 });
   });
@@ -349,7 +349,7 @@ describe('a refusal', () => {
     const { quota, terms } = world.gateway(1);
     const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
     await world.time.run(1979);
-    for (const admission of admissions) ((await admission) as Admitted).giveBack();
+    for (const admission of admissions) ((await admission) as Admitted).refund();
     await world.time.run(50);
     expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
     await world.time.run(700);

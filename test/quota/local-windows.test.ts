@@ -110,7 +110,7 @@ describe('the share of one gateway', () => {
     const { admit, useUp, storeIsBack, reportedUnits } = setUp();
     const admission = admit();
     expect(useUp()).toBe(3);
-    if (admission.outcome === 'admitted') admission.giveBack();
+    if (admission.outcome === 'admitted') admission.refund();
     expect(useUp()).toBe(1);
     await storeIsBack();
     expect(reportedUnits()).toBe(4);
@@ -243,7 +243,7 @@ describe('an outage', () => {
   test('in which every unit came back is not reported', async () => {
     const { admit, storeIsBack, world } = setUp();
     const admission = admit();
-    if (admission.outcome === 'admitted') admission.giveBack();
+    if (admission.outcome === 'admitted') admission.refund();
     await storeIsBack();
     expect(world.reports).toEqual([]);
   });
@@ -254,7 +254,7 @@ describe('an outage', () => {
     world.used = 12;
     await storeIsBack();
     world.storeIsUp = false;
-    if (admission.outcome === 'admitted') admission.giveBack();
+    if (admission.outcome === 'admitted') admission.refund();
     expect(useUp()).toBe(0);
   });
 });

@@ -5,7 +5,7 @@
  *   another gateway's `Retry-After` said was refused by it again.
  * - After a standstill of a second (throttled CPU, moved virtual machine) waiting requests got 503, though Redis had
  *   answered: their time-out had passed before a second call could be made.
- * - A unit that a request gave back after a usage reset was handed out again, though the new window does not count it.
+ * - A unit that a request returned after a usage reset was handed out again, though the new window does not count it.
  * - With more active customers than fit, each new one walked over the holes of a Map: 66 µs each at 100,000.
  */
 import { describe, expect, test } from 'vitest';
@@ -62,7 +62,7 @@ describe('a client that waits as long as one gateway said is admitted', () => {
       ahead: 0,
       limit: 1,
       holdMs: 0,
-      giveBacks: [],
+      refunds: [],
     });
     return waitMs;
   }
@@ -128,7 +128,7 @@ describe('with a real Redis', () => {
     const before = (await quota.admit('acme', { limit: 10, usageResetAt: '' })) as Admitted;
     const afterReset = { limit: 10, usageResetAt: '2030-01-01T00:00:00Z' };
     await quota.admit('acme', afterReset);
-    before.giveBack();
+    before.refund();
     expect(quota.held('acme').leases).toEqual([]);
     const next: Admission = await quota.admit('acme', afterReset);
     expect(next).toMatchObject({ outcome: 'admitted', mode: 'store' });

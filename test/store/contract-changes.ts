@@ -28,7 +28,7 @@ const KEY = {
 const REPLACEMENT = { replacedBy: 'k2', expiresAt: GRACE_END };
 
 function need(units: number, customer = 'acme'): ReserveRequest {
-  return { customer, need: units, ahead: 0, limit: 10, holdMs: 2000, giveBacks: [] };
+  return { customer, need: units, ahead: 0, limit: 10, holdMs: 2000, refunds: [] };
 }
 
 export function changesContract(name: string, open: () => Promise<OpenedStore>): void {

@@ -2,8 +2,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type {
   AdmittedUnits,
-  GiveBack,
   Grant,
+  Refund,
   ReserveRequest,
   Store,
   StoreObserver,
@@ -43,10 +43,10 @@ export class RecordingObserver implements StoreObserver {
 }
 
 export function request(overrides: Partial<ReserveRequest> = {}): ReserveRequest {
-  return { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: HOLD_MS, giveBacks: [], ...overrides };
+  return { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: HOLD_MS, refunds: [], ...overrides };
 }
 
-export function giveBack({ epoch, bucket, session }: Grant, units: number): GiveBack {
+export function refundOf({ epoch, bucket, session }: Grant, units: number): Refund {
   return { epoch, bucket, session, units };
 }
 
@@ -148,41 +148,41 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('take units back into the bucket that they were counted in', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
-      expect(await windows.refund('acme', [giveBack(grant, 4)])).toBe(4);
+      expect(await windows.refund('acme', [refundOf(grant, 4)])).toBe(4);
       expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 4, used: 10 });
     });
 
-    test('take back no more than the bucket holds', async () => {
+    test('refund no more than the bucket holds', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 6 }));
-      expect(await windows.refund('acme', [giveBack(grant, 100)])).toBe(6);
-      expect(await windows.refund('acme', [giveBack(grant, 100)])).toBe(0);
+      expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(6);
+      expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(0);
       expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ used: 0, free: 10 });
     });
 
-    test.each<[string, (grant: Grant) => GiveBack]>([
-      ['of another epoch', (grant) => ({ ...giveBack(grant, 3), epoch: 'another' })],
-      ['for a bucket that is not there', (grant) => ({ ...giveBack(grant, 3), bucket: grant.bucket - 100 })],
-      ['of another session', (grant) => ({ ...giveBack(grant, 3), session: grant.session + 1 })],
-      ['of nothing', (grant) => giveBack(grant, 0)],
-    ])('ignore a give-back %s, alone or on a reserve', async (_what, from) => {
+    test.each<[string, (grant: Grant) => Refund]>([
+      ['of another epoch', (grant) => ({ ...refundOf(grant, 3), epoch: 'another' })],
+      ['for a bucket that is not there', (grant) => ({ ...refundOf(grant, 3), bucket: grant.bucket - 100 })],
+      ['of another session', (grant) => ({ ...refundOf(grant, 3), session: grant.session + 1 })],
+      ['of nothing', (grant) => refundOf(grant, 0)],
+    ])('ignore a refund %s, alone or on a reserve', async (_what, from) => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
       expect(await windows.refund('acme', [from(grant)])).toBe(0);
-      expect(await windows.reserve(request({ giveBacks: [from(grant)] }))).toMatchObject({ granted: 0, used: 10 });
+      expect(await windows.reserve(request({ refunds: [from(grant)] }))).toMatchObject({ granted: 0, used: 10 });
     });
 
-    test('give back to nobody when the customer has no window', async () => {
+    test('refund nothing when the customer has no window', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request());
-      expect(await windows.refund('globex', [giveBack(grant, 1)])).toBe(0);
+      expect(await windows.refund('globex', [refundOf(grant, 1)])).toBe(0);
     });
 
     test('grant from what the same call gives back', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
-      const giveBacks = [giveBack(grant, 2), giveBack(grant, 3)];
-      expect(await windows.reserve(request({ need: 9, giveBacks }))).toMatchObject({ granted: 5, free: 0, used: 10 });
+      const refunds = [refundOf(grant, 2), refundOf(grant, 3)];
+      expect(await windows.reserve(request({ need: 9, refunds }))).toMatchObject({ granted: 5, free: 0, used: 10 });
     });
 
     test('count what was admitted elsewhere whatever the limit, each unit in the bucket of its own time', async () => {
@@ -263,7 +263,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       expiresAt: '2027-01-02T03:04:05Z',
     };
 
-    test('give back a customer as it was written', async () => {
+    test('return a customer as it was written', async () => {
       const { records } = await open();
       expect(await records.createCustomer(customer)).toBe('created');
       const { name: _name, ...enforced } = customer;
@@ -285,7 +285,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       expect(await records.findCustomerRecord('acme')).toEqual(customer);
     });
 
-    test('give back a key by its digest and by its id, as it was written', async () => {
+    test('return a key by its digest and by its id, as it was written', async () => {
       const { records } = await open();
       expect(await createKeyWithCustomer(records, SHA256, key)).toBe('created');
       expect(await records.findKey(SHA256)).toEqual({ id: 'k1', customer: 'acme', expiresAt: key.expiresAt });
@@ -358,11 +358,11 @@ export function storeContract(name: string, openStore: OpenStore): void {
       expect(await records.resetUsage('acme', resetAt)).toEqual({ ...customer, usageResetAt: resetAt });
       expect(await records.findCustomerRecord('acme')).toEqual({ ...customer, usageResetAt: resetAt });
       // What was granted before belongs to a window that is gone.
-      expect(await windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
+      expect(await windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
       const after = await windows.reserve(request({ need: 10 }));
       expect(after).toMatchObject({ granted: 10, used: 10, free: 0 });
       // Nothing of the old window is left in the bucket that the new one counts in.
-      expect(await windows.refund('acme', [giveBack(after, 100)])).toBe(10);
+      expect(await windows.refund('acme', [refundOf(after, 100)])).toBe(10);
     });
 
     test('touches no other customer', async () => {

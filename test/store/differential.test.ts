@@ -26,13 +26,13 @@ type Step =
       readonly ahead: number;
       readonly limit: number;
       readonly holdMs: number;
-      readonly giveBacks: readonly PastGiveBack[];
+      readonly refunds: readonly PastRefund[];
     }
-  | { readonly kind: 'refund'; readonly giveBacks: readonly PastGiveBack[] }
+  | { readonly kind: 'refund'; readonly refunds: readonly PastRefund[] }
   | { readonly kind: 'report'; readonly advanceMs: number; readonly admitted: readonly AdmittedUnits[] };
 
 /** Names an earlier grant by how long ago it was. */
-interface PastGiveBack {
+interface PastRefund {
   readonly stepsAgo: number;
   readonly units: number;
   readonly wrongEpoch: boolean;
@@ -45,14 +45,14 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-const giveBack = fc.record({
+const pastRefund = fc.record({
   stepsAgo: fc.nat(6),
   units: fc.nat(12),
   wrongEpoch: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
 });
-const giveBacks = fc.oneof(
+const pastRefunds = fc.oneof(
   { weight: 3, arbitrary: fc.constant([]) },
-  { weight: 1, arbitrary: fc.array(giveBack, { maxLength: 3 }) },
+  { weight: 1, arbitrary: fc.array(pastRefund, { maxLength: 3 }) },
 );
 
 function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
@@ -70,9 +70,9 @@ function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
     ahead: fc.nat(40),
     limit: fc.oneof({ weight: 5, arbitrary: fc.constantFrom(20, 50) }, { weight: 1, arbitrary: fc.nat(60) }),
     holdMs: fc.constantFrom(0, 1000, 2000, 10_000),
-    giveBacks,
+    refunds: pastRefunds,
   });
-  const refundStep = fc.record({ kind: fc.constant('refund' as const), giveBacks });
+  const refundStep = fc.record({ kind: fc.constant('refund' as const), refunds: pastRefunds });
   // From what is about to be sent up to what was dropped long ago; between two milliseconds too.
   const ageMs = fc.oneof(
     fc.integer({ min: goesBack ? -60_000 : -MAX_HOLD_MS, max: 1.2 * shape.windowMs }),
@@ -90,7 +90,7 @@ function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
   );
 }
 
-function resolve(past: readonly PastGiveBack[], grants: readonly WindowGrant[]) {
+function resolve(past: readonly PastRefund[], grants: readonly WindowGrant[]) {
   return past.flatMap(({ stepsAgo, units, wrongEpoch }) => {
     const grant = grants.at(-1 - stepsAgo);
     return grant ? [{ epoch: wrongEpoch ? 'another' : grant.epoch, bucket: grant.bucket, units }] : [];
@@ -105,7 +105,7 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
   let nowMs = START_MS;
   for (const [index, step] of history.entries()) {
     if (step.kind === 'refund') {
-      const back = resolve(step.giveBacks, grants);
+      const back = resolve(step.refunds, grants);
       expect(await windows.refund(key, back)).toBe(refund(hash, back));
     } else if (step.kind === 'report') {
       nowMs += step.advanceMs;
@@ -113,7 +113,7 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       expect(await windows.report(key, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
     } else {
       nowMs += step.advanceMs;
-      const request = { ...step, giveBacks: resolve(step.giveBacks, grants) };
+      const request = { ...step, refunds: resolve(step.refunds, grants) };
       const grant = reserve(hash, shape, nowMs, request, `epoch-${index}`);
       expect(await windows.reserve(key, nowMs, request, `epoch-${index}`)).toEqual(grant);
       if (grant.granted > 0) grants.push(grant);
@@ -146,7 +146,7 @@ describe.each([
     const key = `full-${bucketCount}`;
     expect(await windows.report(key, START_MS, everyBucket, 'epoch')).toBe(used);
     for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
-      const request = { need: 0, ahead: 0, limit, holdMs: 0, giveBacks: [] };
+      const request = { need: 0, ahead: 0, limit, holdMs: 0, refunds: [] };
       const { waitMs } = await windows.reserve(key, START_MS, request, 'epoch');
       expect(waitMs).toBe(reserve(hash, shape, START_MS, request, 'epoch').waitMs);
       // One bucket drops after the other, the oldest one when the next one but one begins.
@@ -189,7 +189,7 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
     // Only what was granted and never sent is given back, as the gateway does: once for each grant.
     const last = grants.at(-1);
     const entry = lastGranted;
-    const wanted = step.giveBacks[0]?.units ?? 0;
+    const wanted = step.refunds[0]?.units ?? 0;
     const units = last && entry ? Math.min(wanted, entry.units) : 0;
     const back = last && units > 0 ? [{ epoch: last.epoch, bucket: last.bucket, units }] : [];
     const isCounted = last !== undefined && hash.units(last.bucket) !== undefined;
@@ -200,7 +200,7 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
     }
     nowMs += step.advanceMs;
     const before = Math.max(0, step.limit - countedAt(nowMs));
-    const grant = reserve(hash, shape, nowMs, { ...step, giveBacks: back }, 'epoch');
+    const grant = reserve(hash, shape, nowMs, { ...step, refunds: back }, 'epoch');
     const needed = Math.min(step.need, before);
     expect(grant.granted).toBe(needed + Math.min(step.ahead, Math.floor((before - needed) / 8)));
     expect(grant.free).toBe(before - grant.granted);

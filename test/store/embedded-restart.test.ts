@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
-import { giveBack, RecordingObserver, request } from './contract.ts';
+import { RecordingObserver, refundOf, request } from './contract.ts';
 import { everyPage } from './every-page.ts';
 
 const HOUR_MS = 3_600_000;
@@ -92,7 +92,7 @@ test('a window that nobody used for an hour is removed, and its customer begins 
   expect(
     await store.windows.refund(
       'a',
-      old.slice(0, 1).map((grant) => giveBack(grant, 1)),
+      old.slice(0, 1).map((grant) => refundOf(grant, 1)),
     ),
   ).toBe(0);
   await store.close();

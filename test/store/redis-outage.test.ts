@@ -5,7 +5,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
-import { giveBack, RecordingObserver, request } from './contract.ts';
+import { RecordingObserver, refundOf, request } from './contract.ts';
 
 const SHA256 = 'a'.repeat(64);
 const TIMEOUT_MS = 300;
@@ -95,7 +95,7 @@ test('a Redis that dies is unavailable at once, and is used again when it is bac
   expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
 });
 
-test('a give-back of before a reconnect is forgone, alone and on a reserve', async () => {
+test('a refund of before a reconnect is forgone, alone and on a reserve', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url);
   const grant = await store.windows.reserve(request({ need: 10 }));
@@ -103,8 +103,8 @@ test('a give-back of before a reconnect is forgone, alone and on a reserve', asy
   await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   await observer.until(false);
   await observer.until(true);
-  expect(await store.windows.refund('acme', [giveBack(grant, 10)])).toBe(0);
-  const after = await store.windows.reserve(request({ giveBacks: [giveBack(grant, 10)] }));
+  expect(await store.windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
+  const after = await store.windows.reserve(request({ refunds: [refundOf(grant, 10)] }));
   expect(after).toMatchObject({ granted: 0, used: 10, epoch: grant.epoch });
   expect(after.session).not.toBe(grant.session);
 });
@@ -214,17 +214,17 @@ test('a reserve outlives the deadline of records: its late grant arrives and can
   redis.resume();
   const grant = await late;
   expect(grant).toMatchObject({ granted: 10 });
-  expect(await store.windows.refund('acme', [giveBack(grant, 10)])).toBe(10);
+  expect(await store.windows.refund('acme', [refundOf(grant, 10)])).toBe(10);
 });
 
 test('scripts that Redis forgot are sent again, and run once', async () => {
   const redis = await start();
   const { store } = await open(redis.url);
   const grant = await store.windows.reserve(request({ need: 2 }));
-  await store.windows.refund('acme', [giveBack(grant, 1)]);
+  await store.windows.refund('acme', [refundOf(grant, 1)]);
   await redis.command('SCRIPT', 'FLUSH');
   expect(await store.windows.reserve(request({ need: 2 }))).toMatchObject({ granted: 2, used: 3 });
-  expect(await store.windows.refund('acme', [giveBack(grant, 1)])).toBe(1);
+  expect(await store.windows.refund('acme', [refundOf(grant, 1)])).toBe(1);
 });
 
 test('a server that becomes a replica is left at the first script that it refuses', async () => {

@@ -19,8 +19,8 @@ async function open(url: string, opened: AsyncDisposableStack): Promise<Store> {
   return store;
 }
 
-const reserve = ({ windows }: Store, customer: string, need: number, giveBacks: [] = []) =>
-  windows.reserve({ customer, need, ahead: 0, limit: 1_000_000, holdMs: 2000, giveBacks });
+const reserve = ({ windows }: Store, customer: string, need: number, refunds: [] = []) =>
+  windows.reserve({ customer, need, ahead: 0, limit: 1_000_000, holdMs: 2000, refunds });
 
 describe.each(STORES)('over $name', (kind) => {
   let place: TestStore;

@@ -17,7 +17,7 @@ const CLOCK_LINE = "local time = call('TIME')";
 
 export interface ScriptedWindows {
   reserve(key: string, nowMs: number, request: WindowRequest, freshEpoch: string): Promise<WindowGrant>;
-  refund(key: string, giveBacks: WindowRequest['giveBacks']): Promise<number>;
+  refund(key: string, refunds: WindowRequest['refunds']): Promise<number>;
   report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
   fields(key: string): Promise<Record<string, string>>;
 }
@@ -32,8 +32,8 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape): Scripte
   return {
     async reserve(key, nowMs, request, freshEpoch) {
       await setClock(nowMs);
-      const giveBacks = request.giveBacks.map((giveBack) => ({ ...giveBack, session: 1 }));
-      const args = reserveArguments({ ...request, giveBacks }, shape, freshEpoch);
+      const refunds = request.refunds.map((refund) => ({ ...refund, session: 1 }));
+      const args = reserveArguments({ ...request, refunds }, shape, freshEpoch);
       return parseGrant(await redis.command('EVAL', reserveLua, 1, key, ...args));
     },
     async report(key, nowMs, admitted, freshEpoch) {
@@ -41,8 +41,8 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape): Scripte
       const args = chargeArguments(admitted, shape, freshEpoch);
       return parseUnits(await redis.command('EVAL', chargeLua, 1, key, ...args), 'charge');
     },
-    async refund(key, giveBacks) {
-      return parseUnits(await redis.command('EVAL', REFUND_LUA, 1, key, ...refundArguments(giveBacks)), 'refund');
+    async refund(key, refunds) {
+      return parseUnits(await redis.command('EVAL', REFUND_LUA, 1, key, ...refundArguments(refunds)), 'refund');
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];

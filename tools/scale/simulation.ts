@@ -189,9 +189,9 @@ class World {
         note(request.customer);
         return link.reserve(request);
       },
-      refund(customer, giveBacks) {
+      refund(customer, refunds) {
         note(customer);
-        return link.refund(customer, giveBacks);
+        return link.refund(customer, refunds);
       },
       report: (customer, admitted) => link.report(customer, admitted),
     };
@@ -259,7 +259,7 @@ class World {
     const isLate = machine.monotonicMs() >= admission.beginBefore || machine.nowMs() >= admission.beginBeforeWallMs;
     if (isLate || this.#dice.chance(UNSENT_SHARE)) {
       tally.failed++;
-      admission.giveBack();
+      admission.refund();
       return;
     }
     tally.begun++;
@@ -296,7 +296,7 @@ function reachesLimit({ customers, limit, perSecond, fromMs, toMs }: CustomerCla
 }
 
 /** The link keeps what other tests look at. */
-function forgetHistory({ reservations, giveBacks }: StoreLink): void {
+function forgetHistory({ reservations, refunds }: StoreLink): void {
   reservations.length = 0;
-  giveBacks.length = 0;
+  refunds.length = 0;
 }

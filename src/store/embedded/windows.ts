@@ -1,7 +1,7 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
-import type { GiveBack, UsageReader, WindowStore } from '../store.ts';
+import type { Refund, UsageReader, WindowStore } from '../store.ts';
 import {
   charge,
   checkAdmitted,
@@ -46,16 +46,16 @@ export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWind
           const hash = hashOf(request.customer);
           const nowMs = clock.nowMs();
           const isNew = hash.head() === undefined;
-          const giveBacks = ofThisSession(request.giveBacks);
-          const grant = reserve(hash, HOURLY, nowMs, { ...request, giveBacks }, newEpoch());
+          const refunds = ofThisSession(request.refunds);
+          const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
           if (isNew && grant.granted > 0) removeIdle(nowMs);
           return { ...grant, session: SESSION };
         }),
       );
     },
 
-    async refund(customer, giveBacks) {
-      const ours = ofThisSession(giveBacks);
+    async refund(customer, refunds) {
+      const ours = ofThisSession(refunds);
       if (ours.length === 0) return 0;
       return run('refund', () => inTransaction(database, () => refund(hashOf(customer), ours)));
     },
@@ -87,8 +87,8 @@ export function embeddedUsages({
   };
 }
 
-function ofThisSession(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
-  return giveBacks.filter(({ session }) => session === SESSION);
+function ofThisSession(refunds: readonly Refund[]): readonly Refund[] {
+  return refunds.filter(({ session }) => session === SESSION);
 }
 
 /** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */

@@ -1,8 +1,8 @@
 import { MemoryHash } from '../../../src/store/memory-hash.ts';
 import {
   type AdmittedUnits,
-  type GiveBack,
   type Grant,
+  type Refund,
   type ReserveRequest,
   StoreUnavailableError,
   type WindowStore,
@@ -40,8 +40,8 @@ export class SimulatedStore {
     return reserve(this.#windowOf(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
   }
 
-  refund(customer: string, giveBacks: readonly GiveBack[]): number {
-    return refund(this.#windowOf(customer), giveBacks);
+  refund(customer: string, refunds: readonly Refund[]): number {
+    return refund(this.#windowOf(customer), refunds);
   }
 
   report(customer: string, admitted: readonly AdmittedUnits[]): { used: number } {
@@ -50,7 +50,7 @@ export class SimulatedStore {
   }
 
   used(customer: string): number {
-    return this.reserve({ customer, need: 0, ahead: 0, limit: 1, holdMs: 0, giveBacks: [] }).used;
+    return this.reserve({ customer, need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] }).used;
   }
 
   #windowOf(customer: string): MemoryHash {
@@ -111,12 +111,12 @@ export class StoreLink implements WindowStore {
     reported: 0,
   };
   readonly reservations: { readonly atMs: number; readonly limit: number }[] = [];
-  readonly giveBacks: GiveBack[] = [];
+  readonly refunds: Refund[] = [];
   readonly #store: SimulatedStore;
   readonly #time: VirtualTime;
   readonly #machine: Machine;
   readonly #nextFate: () => Fate;
-  readonly #handedBack = new WeakSet<GiveBack>();
+  readonly #handedBack = new WeakSet<Refund>();
   readonly #openCalls = new Set<OpenCall>();
   #session = 1;
   #downUntilMs = 0;
@@ -150,12 +150,12 @@ export class StoreLink implements WindowStore {
   async reserve(request: ReserveRequest): Promise<Grant> {
     this.counts.reserves++;
     this.reservations.push({ atMs: this.#time.nowMs, limit: request.limit });
-    const giveBacks = this.#take(request.giveBacks);
+    const refunds = this.#take(request.refunds);
     const session = this.#session;
     const grant = await this.#call(
       () => {
-        const refunded = this.#store.refund(request.customer, giveBacks);
-        const executed = this.#store.reserve({ ...request, giveBacks: [] });
+        const refunded = this.#store.refund(request.customer, refunds);
+        const executed = this.#store.reserve({ ...request, refunds: [] });
         this.counts.refunded += refunded;
         this.counts.granted += executed.granted;
         return { ...executed, session };
@@ -167,9 +167,9 @@ export class StoreLink implements WindowStore {
     return grant;
   }
 
-  async refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number> {
+  async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
     this.counts.refunds++;
-    const ours = this.#take(giveBacks);
+    const ours = this.#take(refunds);
     if (ours.length === 0) return 0;
     return this.#call(() => {
       const refunded = this.#store.refund(customer, ours);
@@ -185,14 +185,14 @@ export class StoreLink implements WindowStore {
   }
 
   /** Those of this session. @throws Error when one was handed over before. */
-  #take(giveBacks: readonly GiveBack[]): readonly GiveBack[] {
-    for (const giveBack of giveBacks) {
-      if (this.#handedBack.has(giveBack)) throw new Error('the same units were given back twice');
-      this.#handedBack.add(giveBack);
-      this.counts.handedBack += giveBack.units;
-      this.giveBacks.push(giveBack);
+  #take(refunds: readonly Refund[]): readonly Refund[] {
+    for (const refund of refunds) {
+      if (this.#handedBack.has(refund)) throw new Error('the same units were given back twice');
+      this.#handedBack.add(refund);
+      this.counts.handedBack += refund.units;
+      this.refunds.push(refund);
     }
-    return giveBacks.filter(({ session }) => session === this.#session);
+    return refunds.filter(({ session }) => session === this.#session);
   }
 
   #call<T>(execute: () => T, delivered: (answer: T) => void = () => {}): Promise<T> {

@@ -177,7 +177,7 @@ export class SimulatedGateway {
       const inTime =
         this.machine.monotonicMs() < admitted.beginBefore && this.machine.nowMs() < admitted.beginBeforeWallMs;
       if (dispatch.kind === 'begins' && inTime) this.#begin(admitted.mode);
-      else admitted.giveBack();
+      else admitted.refund();
     };
     if (dispatch.afterMs === 0) act();
     else this.#world.time.in(dispatch.afterMs, () => this.machine.run(act));

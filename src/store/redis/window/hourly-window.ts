@@ -9,7 +9,7 @@
  * is built before the first command is sent.
  */
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { AdmittedUnits, GiveBack, Grant, ReserveRequest, WindowStore } from '../../store.ts';
+import type { AdmittedUnits, Grant, Refund, ReserveRequest, WindowStore } from '../../store.ts';
 import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
@@ -87,9 +87,9 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     return (result as GrantRes).grant;
   }
 
-  async refund(customer: string, giveBacks: readonly GiveBack[]): Promise<number> {
+  async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
     const key = windowName(this.#prefix, customer);
-    const ours = this.#ofThisSession(key, giveBacks);
+    const ours = this.#ofThisSession(key, refunds);
     if (ours.length === 0) return 0;
     return this.#connection.run('refund', async () =>
       parseUnits(await this.#commands.tollgateRefund(key, ...refundArguments(ours)), 'refund'),
@@ -114,8 +114,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     { reservation }: ConsumeOptions,
   ): Promise<Grant> {
     const session = this.#connection.sessionOf(key);
-    const giveBacks = this.#ofThisSession(key, reservation.giveBacks);
-    const args = reserveArguments({ ...reservation, giveBacks }, this.#shape, this.#newEpoch());
+    const refunds = this.#ofThisSession(key, reservation.refunds);
+    const args = reserveArguments({ ...reservation, refunds }, this.#shape, this.#newEpoch());
     return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
   }
 
@@ -142,9 +142,9 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
    * Keeps the refunds of the current session. After a reconnect, an earlier refund may already have run, and running it
    * twice would admit too many requests.
    */
-  #ofThisSession(key: string, giveBacks: readonly GiveBack[]): readonly GiveBack[] {
+  #ofThisSession(key: string, refunds: readonly Refund[]): readonly Refund[] {
     const current = this.#connection.sessionOf(key);
-    return giveBacks.filter(({ session }) => session === current);
+    return refunds.filter(({ session }) => session === current);
   }
 }
 

@@ -1,6 +1,6 @@
 /** The arguments and replies of reserve.lua, charge.lua and refund.lua. */
 import { readFileSync } from 'node:fs';
-import type { AdmittedUnits, GiveBack, ReserveRequest } from '../../store.ts';
+import type { AdmittedUnits, Refund, ReserveRequest } from '../../store.ts';
 import type { WindowGrant, WindowShape } from '../../window-arithmetic.ts';
 import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
 
@@ -16,8 +16,8 @@ export function reserveArguments(
   shape: WindowShape,
   freshEpoch: string,
 ): ScriptArgument[] {
-  const { need, ahead, limit, holdMs, giveBacks } = request;
-  return [...windowArguments(shape, freshEpoch), need, ahead, limit, holdMs, ...refundArguments(giveBacks)];
+  const { need, ahead, limit, holdMs, refunds } = request;
+  return [...windowArguments(shape, freshEpoch), need, ahead, limit, holdMs, ...refundArguments(refunds)];
 }
 
 export function chargeArguments(
@@ -28,8 +28,8 @@ export function chargeArguments(
   return [...windowArguments(shape, freshEpoch), ...admitted.flatMap(({ ageMs, units }) => [ageMs, units])];
 }
 
-export function refundArguments(giveBacks: readonly Omit<GiveBack, 'session'>[]): ScriptArgument[] {
-  return giveBacks.flatMap(({ epoch, bucket, units }) => [epoch, bucket, units]);
+export function refundArguments(refunds: readonly Omit<Refund, 'session'>[]): ScriptArgument[] {
+  return refunds.flatMap(({ epoch, bucket, units }) => [epoch, bucket, units]);
 }
 
 /** Parses the reply of reserve.lua. @throws UnexpectedReplyError when it has another form. */
