@@ -1,5 +1,4 @@
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
-import type { ProblemCode } from '../problems/table.ts';
 import type { LogDestination } from './logger.ts';
 import type { AnswerSource } from './metrics.ts';
 import { type RefusalSum, RepeatedRefusals } from './repeated-refusals.ts';
@@ -15,7 +14,7 @@ export interface AccessRecord {
   readonly route: string;
   readonly status: number;
   /** Code of the problem document, if the gateway responded with one. */
-  readonly problem?: ProblemCode | undefined;
+  readonly problem?: string | undefined;
   readonly source: AnswerSource;
   readonly customer?: string | undefined;
   readonly plan?: string | undefined;

@@ -17,7 +17,7 @@ const FDS_FOLDER = '/proc/self/fd';
  * Registers process, event-loop and garbage-collection metrics under prom-client's names, except those whose cost grows
  * with the number of connections.
  */
-export function collectProcessMetrics(registry: Registry): void {
+export function addProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry });
   for (const name of COSTLY) registry.removeSingleMetric(name);
   if (registry.getSingleMetric(OPEN_FDS) === undefined) return;

@@ -9,12 +9,11 @@
  * is remembered only with its first line, so that limit also bounds memory.
  */
 import { addressBlock } from '../base/address-block.ts';
-import type { ProblemCode } from '../problems/table.ts';
 
 const LINES_PER_SENDER = 100;
 
 export interface RefusedRequest {
-  readonly problem: ProblemCode;
+  readonly problem: string;
   readonly status: number;
   /** Undefined if no key identified a customer. */
   readonly customer?: string | undefined;
@@ -23,7 +22,7 @@ export interface RefusedRequest {
 
 /** Refusals with one code, of one customer or of one address block. The sum of all other senders has neither. */
 export interface RefusalSum {
-  readonly problem: ProblemCode;
+  readonly problem: string;
   readonly status: number;
   readonly customer?: string | undefined;
   readonly clientBlock?: string | undefined;

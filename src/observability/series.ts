@@ -1,98 +1,72 @@
 /**
- * prom-client's metrics without its cost per observation: it builds and hashes a string of all labels each time. Here,
- * nested maps lead from label values to plain numbers, which prom-client reads at each scrape. Memory grows with the
- * number of label combinations, so every label must be bounded.
+ * Metrics of prom-client's registry, recorded without prom-client's cost per observation: it builds and hashes a string
+ * of all labels each time. Here, nested maps lead from label values to plain numbers, which the registry reads at each
+ * scrape. Memory grows with the number of label combinations, so every label must be bounded.
  */
-import { Counter, type Metric, type Registry } from 'prom-client';
+import type { Metric, MetricValueWithName, Registry } from 'prom-client';
 import type { MetricDefinition } from './metric-definitions.ts';
 
-/** Label values are in the order of the definition's `labels`. */
-export interface CounterSeries {
-  increment(...labelValues: string[]): void;
-  /** Creates the series with value 0, so that its first increment is visible: a series that begins at 1 has no rate. */
-  announce(...labelValues: string[]): void;
-}
-
-export interface HistogramSeries {
-  observe(seconds: number, ...labelValues: string[]): void;
-}
-
-interface Tally {
-  count: number;
-  exported: number;
-}
-
+type Labels = Readonly<Record<string, string>>;
+type Samples = readonly Pick<MetricValueWithName<string>, 'labels' | 'value'>[];
 type CounterDefinition = MetricDefinition & { readonly type: 'counter' };
 type HistogramDefinition = MetricDefinition & { readonly type: 'histogram'; readonly buckets: readonly number[] };
 
-export function createCounter(definition: CounterDefinition, registry: Registry): CounterSeries {
-  const labelNames = Object.keys(definition.labels);
-  const tallies: { readonly labels: Record<string, string>; readonly tally: Tally }[] = [];
-  const lookup = createLookup((labelValues) => {
-    const tally = { count: 0, exported: 0 };
-    tallies.push({ labels: labelled(labelNames, labelValues), tally });
-    return tally;
-  });
-  const counter = new Counter({
-    name: definition.name,
-    help: definition.help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      for (const { labels, tally } of tallies) {
-        counter.inc(labels, tally.count - tally.exported);
-        tally.exported = tally.count;
-      }
+/** Adds a metric that is read at each scrape. `read` returns one value without labels, or the current series. */
+export function addMeasured(definition: MetricDefinition, registry: Registry, read: () => number | Samples): void {
+  const { name, help, type, acrossWorkers = 'sum' } = definition;
+  const aggregator = acrossWorkers === 'primary' ? 'omit' : acrossWorkers;
+  // A registry needs only a metric's name and, at a scrape, its values.
+  const metric = {
+    name,
+    async get() {
+      const measured = read();
+      const values = typeof measured === 'number' ? [{ labels: {}, value: measured }] : measured;
+      return { name, help, type, aggregator, values };
     },
-  });
-  return {
-    increment(...labelValues) {
-      lookup(labelValues).count++;
-    },
-    announce(...labelValues) {
-      lookup(labelValues);
-    },
+  };
+  registry.registerMetric(metric as unknown as Metric);
+}
+
+/**
+ * Adds a counter, and returns the function that increments it. Label values are in the order of the definition's
+ * `labels`. Series in `announced` exist from the start with value 0, so that their first increment is visible: a series
+ * that begins at 1 has no rate. The series of a counter without labels always does.
+ */
+export function addCounter(
+  definition: CounterDefinition,
+  registry: Registry,
+  announced: readonly (readonly string[])[] = [],
+): (...labelValues: string[]) => void {
+  const counts = new SeriesByLabels(definition, (labels) => ({ labels, value: 0 }));
+  for (const labelValues of announced) counts.get(labelValues);
+  if (Object.keys(definition.labels).length === 0) counts.get([]);
+  addMeasured(definition, registry, () => counts.all.map(({ labels, value }) => ({ labels, value })));
+  return (...labelValues) => {
+    counts.get(labelValues).value++;
   };
 }
 
-export function createHistogram(definition: HistogramDefinition, registry: Registry): HistogramSeries {
-  const labelNames = Object.keys(definition.labels);
-  const distributions: Distribution[] = [];
-  const lookup = createLookup((labelValues) => {
-    const distribution = new Distribution(labelled(labelNames, labelValues), definition.buckets);
-    distributions.push(distribution);
-    return distribution;
-  });
-  const { name, help } = definition;
-  // prom-client's histogram cannot import counts. Its registry needs only a metric's name and, at a scrape, its values.
-  const exported = {
-    name,
-    get: async () => ({
-      name,
-      help,
-      type: 'histogram',
-      aggregator: 'sum',
-      values: distributions.flatMap((distribution) => distribution.values(name)),
-    }),
-  };
-  registry.registerMetric(exported as unknown as Metric);
-  return {
-    observe(seconds, ...labelValues) {
-      lookup(labelValues).observe(seconds);
-    },
-  };
+/** Adds a histogram, and returns the function that records an observation. Label values as for {@link addCounter}. */
+export function addHistogram(
+  definition: HistogramDefinition,
+  registry: Registry,
+): (seconds: number, ...labelValues: string[]) => void {
+  const { name, buckets } = definition;
+  const distributions = new SeriesByLabels(definition, (labels) => new Distribution(labels, buckets));
+  addMeasured(definition, registry, () => distributions.all.flatMap((distribution) => distribution.samples(name)));
+  return (seconds, ...labelValues) => distributions.get(labelValues).observe(seconds);
 }
 
 /** Observations of one series, counted by bucket. */
 class Distribution {
-  readonly #labels: Record<string, string>;
+  readonly #labels: Labels;
   /** Upper bounds, ascending. */
   readonly #bounds: readonly number[];
   /** Per bucket, not cumulative; the last one is above all bounds. */
   readonly #counts: number[];
   #sum = 0;
 
-  constructor(labels: Record<string, string>, bounds: readonly number[]) {
+  constructor(labels: Labels, bounds: readonly number[]) {
     this.#labels = labels;
     this.#bounds = bounds;
     this.#counts = new Array<number>(bounds.length + 1).fill(0);
@@ -107,7 +81,7 @@ class Distribution {
   }
 
   /** Returns the values in prom-client's form: cumulative buckets, sum and count. */
-  values(name: string) {
+  samples(name: string) {
     let total = 0;
     const buckets = this.#counts.map((count, at) => {
       total += count;
@@ -122,21 +96,25 @@ class Distribution {
   }
 }
 
-function labelled(names: readonly string[], values: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']));
+interface Branch<Series> {
+  readonly branches: Map<string, Branch<Series>>;
+  series?: Series;
 }
 
-interface Branch<Leaf> {
-  readonly branches: Map<string, Branch<Leaf>>;
-  leaf?: Leaf;
-}
+/** The series of one metric. Each is created when its label values first occur. */
+class SeriesByLabels<Series extends object> {
+  readonly all: Series[] = [];
+  readonly #root: Branch<Series> = { branches: new Map() };
+  readonly #labelNames: readonly string[];
+  readonly #create: (labels: Labels) => Series;
 
-function createLookup<Leaf extends object>(
-  create: (labelValues: readonly string[]) => Leaf,
-): (labelValues: readonly string[]) => Leaf {
-  const root: Branch<Leaf> = { branches: new Map() };
-  return (labelValues) => {
-    let branch = root;
+  constructor({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
+    this.#labelNames = Object.keys(labels);
+    this.#create = create;
+  }
+
+  get(labelValues: readonly string[]): Series {
+    let branch = this.#root;
     for (const value of labelValues) {
       let next = branch.branches.get(value);
       if (next === undefined) {
@@ -145,7 +123,14 @@ function createLookup<Leaf extends object>(
       }
       branch = next;
     }
-    branch.leaf ??= create(labelValues);
-    return branch.leaf;
-  };
+    branch.series ??= this.#add(labelValues);
+    return branch.series;
+  }
+
+  #add(labelValues: readonly string[]): Series {
+    const labels = Object.fromEntries(this.#labelNames.map((name, i) => [name, labelValues[i] ?? '']));
+    const series = this.#create(labels);
+    this.all.push(series);
+    return series;
+  }
 }

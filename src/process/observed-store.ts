@@ -69,9 +69,9 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
 function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
   let reached = false;
   return {
-    called: metrics.called,
+    called: metrics.storeCalled,
     up(up, reason) {
-      metrics.up(up, reason);
+      metrics.storeUp(up);
       if (up) logger.info('the store is reachable');
       else if (reached)
         logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
@@ -80,12 +80,12 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       reached ||= up;
     },
     refusing(reason) {
-      metrics.refusing(reason);
+      metrics.storeRefusing(reason !== undefined);
       if (reason === undefined) logger.info('the store takes reservations again');
       else logger.error({ reason }, 'the store refuses reservations: quotas are decided by store.on_error');
     },
     damagedWindow(customer, reply) {
-      metrics.damagedWindow(customer, reply);
+      metrics.damagedWindow();
       if (reply === undefined) return;
       logger.error(
         { customer, reason: reply },
@@ -93,7 +93,7 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       );
     },
     damagedRecord(damage, isReported) {
-      metrics.damagedRecord(damage, isReported);
+      metrics.damagedRecord(damage.kind, damage.fault.code);
       if (!isReported) return;
       const { record, fault, keyId, customer } = damage;
       logger.error(

@@ -4,7 +4,7 @@
  */
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import { METRIC_DEFINITIONS } from '../../observability/metric-definitions.ts';
-import { CUSTOMERS_SHOWN, type MetricsSnapshot } from '../../observability/metrics.ts';
+import { MAX_CUSTOMERS, type MetricsSnapshot } from '../../observability/metrics.ts';
 
 type Metric = MetricObjectWithValues<MetricValue<string>>;
 
@@ -62,10 +62,10 @@ function combinable(metric: Metric): Metric {
   return COMBINED_BY_MAX.test(metric.name) ? { ...metric, aggregator: 'max' } : metric;
 }
 
-/** Each worker reports CUSTOMERS_SHOWN customers; the exposition keeps the highest of all. */
+/** Each worker reports MAX_CUSTOMERS customers; the exposition keeps the highest of all. */
 function highestOnly(metric: Metric): Metric {
   if (metric.name !== METRIC_DEFINITIONS.customerUsageRatio.name) return metric;
-  return { ...metric, values: metric.values.toSorted((a, b) => b.value - a.value).slice(0, CUSTOMERS_SHOWN) };
+  return { ...metric, values: metric.values.toSorted((a, b) => b.value - a.value).slice(0, MAX_CUSTOMERS) };
 }
 
 /** A registry needs only a metric's name and, at a scrape, its values. */

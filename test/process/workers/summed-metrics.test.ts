@@ -94,12 +94,12 @@ describe('the metrics of several workers', () => {
     const own = metricsOf({ version: 'primary' });
     const a = metricsOf({ version: 'a', upstreamUp: true, usage: { x: 0.5, y: 0.2 } });
     const b = metricsOf({ version: 'b', upstreamUp: false, usage: { x: 0.7 } });
-    for (const each of [own, a]) each.up(true);
+    for (const each of [own, a]) each.storeUp(true);
     a.inflight(1);
     b.inflight(1);
     b.inflight(1);
-    b.up(true);
-    b.up(false);
+    b.storeUp(true);
+    b.storeUp(false);
     a.certificateUsed(5000);
     b.certificateUsed(4000);
     const sums = await summed([a, b]);
