@@ -32,13 +32,13 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'upstream/http1': 'base',
   'upstream/health': 'type:base upstream/http1',
   upstream: 'base type:problems upstream/health upstream/http1 npm:http-proxy-middleware',
-  observability: 'base type:problems type:quota type:store npm:pino npm:prom-client',
+  observability: 'base npm:pino npm:prom-client',
   listener: 'base type:observability problems npm:express',
   edge: 'base keys listener type:observability problems quota store tls upstream type:npm:express',
   reload: 'type:base config type:observability quota store',
   admin:
     'base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
-  ops: 'type:base listener type:observability problems type:store type:npm:express',
+  ops: 'type:base listener type:observability problems type:npm:express',
   'sample-backend': '',
   process:
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',

@@ -1,9 +1,15 @@
-import type { StoreStatus } from '../store/store.ts';
-
 export interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
-  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
+  readonly store: {
+    readonly reached: boolean;
+    readonly up: boolean;
+    readonly wiped: boolean;
+    readonly empty: boolean;
+    readonly evicted: boolean;
+    /** Whether it refuses what quotas have to write. */
+    readonly refusing: boolean;
+  };
   /** Whether requests can be sent to any upstream. */
   readonly upstreamUp: boolean;
 }
