@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { freePort, startRedis } from '../support/redis-server.ts';
-import { REPOSITORY, readCommand, readInstruction } from './support/dockerfile.ts';
+import { REPOSITORY, readCommand } from './support/dockerfile.ts';
 
 const DEPLOY = join(REPOSITORY, 'deploy');
 const read = (file: string) => readFileSync(join(DEPLOY, file), 'utf8');
@@ -99,7 +99,7 @@ describe('the parts of compose.yaml', () => {
 describe.each(GATEWAYS)('%s', (name) => {
   test('is started with the mounted file, which the gateway takes', async () => {
     const { command = [], volumes = [] } = service(name);
-    const [verb, option] = readCommand(readInstruction('CMD'));
+    const [verb, option] = readCommand('CMD');
     expect(command.slice(0, 2)).toStrictEqual([verb, option]);
     const [source, target] = volumes[0]?.split(':') ?? [];
     expect(source).toBe('./compose/gateway');

@@ -17,7 +17,7 @@ import {
   renderChart,
   type Values,
 } from './support/chart.ts';
-import { readCommand, readInstruction } from './support/dockerfile.ts';
+import { readCommand } from './support/dockerfile.ts';
 
 const SECRETS = { secrets: { redisUrl: 'redis://:secret@redis:6379', adminToken: 'choose-a-secret' } };
 /** Everything that can be turned on. */
@@ -155,7 +155,7 @@ test('the probes ask what the ops listener answers', async () => {
 
 test('the container starts the gateway with the file that is mounted, as the image would', () => {
   const args = at(container(), 'args') as string[];
-  const [command, option] = readCommand(readInstruction('CMD'));
+  const [command, option] = readCommand('CMD');
   expect(args.slice(0, 2)).toStrictEqual([command, option]);
   expect(at(container(), 'volumeMounts', 0)).toMatchObject({ name: 'config', mountPath: '/etc/tollgate' });
   expect(args[2]).toBe(`/etc/tollgate/${Object.keys(at(manifest('ConfigMap'), 'data') as object)[0]}`);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { REPOSITORY, readCommand, readInstruction } from './support/dockerfile.ts';
+import { REPOSITORY, readCommand } from './support/dockerfile.ts';
 
 const unit = readFileSync(join(REPOSITORY, 'deploy/systemd/tollgate.service'), 'utf8');
 
@@ -15,7 +15,7 @@ function setting(name: string): string {
 
 test('the unit starts as the image does, by the start file that says when Node.js is too old', () => {
   const [node, startFile, ...args] = setting('ExecStart').split(' ');
-  const started = [...readCommand(readInstruction('ENTRYPOINT')), ...readCommand(readInstruction('CMD'))];
+  const started = [...readCommand('ENTRYPOINT'), ...readCommand('CMD')];
   expect(node).toBe('/usr/bin/node');
   expect(existsSync(join(REPOSITORY, startFile ?? ''))).toBe(true);
   expect(['node', 'src/main.ts', ...args.slice(0, -1)]).toStrictEqual(started.slice(0, -1));

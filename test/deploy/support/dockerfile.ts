@@ -1,80 +1,47 @@
-/** The Dockerfile as data, and what the image would hold, laid out in a folder. */
+/**
+ * As much of the Dockerfile as the tests need to run its commands as processes, on the files that it copies. It is read by
+ * pattern: building it takes root, a base image and about a minute, too much for `npm test`.
+ */
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
 export const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
 
-export interface Instruction {
-  readonly name: string;
-  readonly value: string;
-}
-
 const COMMAND = z.array(z.string());
 
-/** The instructions of each stage, its FROM first; comments and line continuations are gone. */
-export function readStages(): Instruction[][] {
-  const lines = readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'))
-    .join('\n')
-    .replaceAll('\\\n', ' ')
-    .split('\n');
-  const stages: Instruction[][] = [];
-  for (const line of lines) {
-    const [, name = '', value = ''] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? [];
-    if (name === 'FROM') stages.push([]);
-    stages.at(-1)?.push({ name, value });
-  }
-  return stages;
-}
+/** The Dockerfile with each instruction on one line. */
+export const DOCKERFILE = readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8').replaceAll('\\\n', ' ');
+/** The stage that becomes the image. */
+export const LAST_STAGE = DOCKERFILE.slice(DOCKERFILE.lastIndexOf('\nFROM '));
 
-/** Of the last stage, which is the image. @throws Error unless there is exactly one. */
+/** Returns the value of an instruction. @throws Error unless there is exactly one. */
 export function readInstruction(name: string): string {
-  const [found, ...more] = (readStages().at(-1) ?? []).filter((each) => each.name === name);
-  if (found === undefined || more.length > 0) throw new Error(`the image has not exactly one ${name}`);
-  return found.value;
+  const [value, ...more] = [...DOCKERFILE.matchAll(new RegExp(`^${name} +(.*)$`, 'gm'))].map(([, text]) => text);
+  if (value === undefined || more.length > 0) throw new Error(`the Dockerfile has not exactly one ${name}`);
+  return value;
 }
 
-/** A command in its exec form: no shell takes the signals. @throws Error when it has another. */
+/** Returns the command of ENTRYPOINT, CMD or HEALTHCHECK. @throws Error unless it is in exec form: no shell gets the signals. */
 export function readCommand(instruction: string): string[] {
-  return COMMAND.parse(JSON.parse(instruction));
+  const value = readInstruction(instruction);
+  return COMMAND.parse(JSON.parse(value.slice(value.indexOf('['))));
 }
 
-/** Copies what the last stage copies into `folder`, node_modules by the lock file: what is neither dev nor optional. */
+/** Returns the paths that these instructions copy from the repository. */
+export function readCopiedPaths(instructions: string): string[] {
+  return [...instructions.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, sources = '']) => sources.split(' '));
+}
+
+/** Copies the files of the image into `folder`; node_modules as npm lists the packages that are neither dev nor optional. */
 export function layOutImage(folder: string): void {
-  for (const { value } of (readStages().at(-1) ?? []).filter(({ name }) => name === 'COPY')) {
-    if (value.startsWith('--from=dependencies')) {
-      for (const path of productionPackages()) copy(path, folder);
-      continue;
-    }
-    const sources = value.split(/\s+/);
-    const target = sources.pop() ?? '';
-    for (const source of sources) {
-      const to = target.endsWith('/') ? join(target, source.split('/').at(-1) ?? '') : target;
-      cpSync(join(REPOSITORY, source), join(folder, to), { recursive: true });
-    }
+  const list = ['ls', '--omit=dev', '--omit=optional', '--all', '--parseable'];
+  const [, ...packages] = execFileSync('npm', list, { cwd: REPOSITORY, encoding: 'utf8' }).trim().split('\n');
+  for (const path of [...packages.map((each) => relative(REPOSITORY, each)), ...readCopiedPaths(LAST_STAGE)]) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    const isNested = (file: string) => relative(join(REPOSITORY, path), file).startsWith('node_modules');
+    cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true, filter: (file) => !isNested(file) });
   }
-}
-
-function copy(path: string, folder: string): void {
-  mkdirSync(dirname(join(folder, path)), { recursive: true });
-  const isNested = (name: string) => name.slice(join(REPOSITORY, path).length).includes('/node_modules');
-  cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true, filter: (name) => !isNested(name) });
-}
-
-const LOCK = z.object({
-  packages: z.record(
-    z.string(),
-    z.object({ dev: z.boolean(), optional: z.boolean(), devOptional: z.boolean() }).partial(),
-  ),
-});
-
-/** Paths of the packages that `npm ci --omit=dev --omit=optional` installs. */
-export function productionPackages(): string[] {
-  const { packages } = LOCK.parse(JSON.parse(readFileSync(join(REPOSITORY, 'package-lock.json'), 'utf8')));
-  return Object.entries(packages)
-    .filter(([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional)
-    .map(([path]) => path);
 }
