@@ -8,12 +8,10 @@ import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
 import {
   at,
   CHART,
-  findHelm,
   type Manifest,
   RELEASE,
   readTemplates,
   readValues,
-  renderByHelm,
   renderChart,
   type Values,
 } from './support/chart.ts';
@@ -119,16 +117,6 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
         expect(matching.map(({ name }) => name)).toStrictEqual([`${RELEASE}-ops`]);
       }
     }
-  });
-
-  const helm = findHelm();
-  test.runIf(helm !== undefined)('is rendered by Helm as it is here', () => {
-    const byKind = (a: Manifest, b: Manifest) =>
-      `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`);
-    const withConfigParsed = (manifests: Manifest[]) =>
-      manifests.toSorted(byKind).map((each) => (each.kind === 'ConfigMap' ? { ...each, data: {} } : each));
-    const here = withConfigParsed(renderChart(values));
-    expect(here).toStrictEqual(withConfigParsed(renderByHelm(helm ?? '', values)));
   });
 });
 

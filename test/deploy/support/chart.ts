@@ -1,7 +1,6 @@
-/** The Helm chart as `helm template` would render it. */
+/** The Helm chart, rendered. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, parseAllDocuments, stringify } from 'yaml';
@@ -39,40 +38,32 @@ export function readTemplates(): { readonly name: string; readonly text: string 
   return readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
 }
 
-/** All manifests. @throws Error as Helm would, when values are missing. */
+/** Returns all manifests, as `helm template` prints them where it is installed. @throws Error when values are missing. */
 export function renderChart(values: Values): Manifest[] {
+  const helm = onPath(['helm'], process.env);
+  return readManifests(helm === undefined ? renderHere(values) : renderByHelm(helm, values));
+}
+
+function renderByHelm(helm: string, values: Values): string {
+  const args = ['template', RELEASE, CHART, '--namespace', NAMESPACE, '--values', '-'];
+  const { status, stdout, stderr } = spawnSync(helm, args, { encoding: 'utf8', input: stringify(values) });
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+function renderHere(values: Values): string {
   const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
-  const templates = new GoTemplates();
-  const files = readTemplates();
-  for (const { name, text } of files) if (name.endsWith('.tpl')) templates.define(text);
   const data = {
     Values: merge(readValues(), values),
     Chart: { Name: 'tollgate', Version: version, AppVersion: appVersion },
     Release: { Name: RELEASE, Namespace: NAMESPACE, Service: 'Helm' },
   };
-  return files
-    .filter(({ name }) => !name.endsWith('.tpl'))
-    .map(({ name, text }) => ({ name, rendered: templates.render(text, data) }))
-    .flatMap(({ name, rendered }) => (name.endsWith('.yaml') ? readManifests(rendered) : []));
-}
-
-/** Undefined where Helm is not installed. */
-export function findHelm(): string | undefined {
-  return onPath(['helm'], process.env);
-}
-
-export function renderByHelm(helm: string, values: Values): Manifest[] {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-chart-'));
-  try {
-    const file = join(folder, 'values.yaml');
-    writeFileSync(file, stringify(values));
-    const args = ['template', RELEASE, CHART, '--namespace', NAMESPACE, '--values', file];
-    const { status, stdout, stderr } = spawnSync(helm, args, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(stderr);
-    return readManifests(stdout);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const templates = new GoTemplates();
+  const helpers = readTemplates().filter(({ name }) => name.endsWith('.tpl'));
+  const others = readTemplates().filter(({ name }) => !name.endsWith('.tpl'));
+  for (const { text } of helpers) templates.render(text, data);
+  const rendered = others.map(({ name, text }) => ({ name, text: templates.render(text, data) }));
+  return rendered.flatMap(({ name, text }) => (name.endsWith('.yaml') ? [text] : [])).join('\n---\n');
 }
 
 function readManifests(text: string): Manifest[] {
