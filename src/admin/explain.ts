@@ -9,7 +9,7 @@ import type { AdminParts } from './parts.ts';
 
 /** Route that explains a customer's limit, or why there is none, with its usage and recent refusals. */
 export function explainRoute(parts: AdminParts): Router {
-  const { records, currentPlan, effectiveLimit, limitOrigin, usage, held, refusals } = parts;
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   async function usageOf(customer: string, limit: number): Promise<Usage | undefined> {
@@ -28,7 +28,7 @@ export function explainRoute(parts: AdminParts): Router {
       const customer = await requireCustomer(records, req.params.id);
       const limit = effectiveLimit(customer);
       const used = limit.found ? await usageOf(customer.id, limit.requestsPerHour) : undefined;
-      const [{ leases, refusedForMs }, refused] = await Promise.all([held(customer.id), refusals(customer.id)]);
+      const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       res.json({
         customer: customer.id,
         plan: customer.plan,

@@ -1,7 +1,7 @@
 import type { Disclosed } from '../config/config.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
-import type { Held } from '../quota/leased-quota.ts';
+import type { LeaseState } from '../quota/leased-quota.ts';
 import type { EffectiveLimit } from '../quota/limit.ts';
 import type { Usage } from '../quota/usage.ts';
 import type { Preview } from '../reload/preview.ts';
@@ -33,7 +33,7 @@ export interface AdminParts extends AccessParts {
   /** Returns what a posted file would change. Rejects with ConfigError, PreviewBusyError or StoreUnavailableError. */
   preview(content: Uint8Array): Promise<Preview>;
   /** Returns what all workers of this gateway together hold in memory for a customer. */
-  held(customer: string): Held | Promise<Held>;
+  leaseState(customer: string): LeaseState | Promise<LeaseState>;
   /** Returns the requests of a customer that this gateway refused recently. */
   refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
   /** Reads the usage of many customers. */

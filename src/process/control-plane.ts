@@ -31,7 +31,7 @@ import type { Store } from '../store/store.ts';
 import { openListener, type ServingFacts } from './data-plane.ts';
 
 /** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
-export interface Serving extends Pick<AdminParts, 'held' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
+export interface Serving extends Pick<AdminParts, 'leaseState' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
   facts(): Omit<ServingFacts, 'configHash'>;
   /** Empty without workers. */
   workers(): readonly WorkerStatus[];
@@ -159,7 +159,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       preview,
       usages: store.usages,
       usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
-      held: (customer) => serving.held(customer),
+      leaseState: (customer) => serving.leaseState(customer),
       refusals: (customer) => serving.refusals(customer),
       status: () => {
         const { store, instances, upstreams } = serving.facts();

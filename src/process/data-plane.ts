@@ -33,7 +33,7 @@ import { BurstLimiter } from '../quota/burst.ts';
 import { CustomerQuota } from '../quota/customer-quota.ts';
 import type { CustomerUsage } from '../quota/highest-usage.ts';
 import { Instances } from '../quota/instances.ts';
-import { type Held, LeasedQuota } from '../quota/leased-quota.ts';
+import { LeasedQuota, type LeaseState } from '../quota/leased-quota.ts';
 import { RecentUsage } from '../quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../quota/without-store.ts';
 import { startSampleBackend } from '../sample-backend/sample-backend.ts';
@@ -58,7 +58,7 @@ export interface ServingFacts {
 export interface DataPlane {
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
   facts(): ServingFacts;
-  held(customer: string): Held;
+  leaseState(customer: string): LeaseState;
   refusals(customer: string): readonly RecentRefusal[];
   highestUsage(count: number): readonly CustomerUsage[];
   /** Returns the public keys that verify assertions. */
@@ -185,7 +185,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       instances: instances.count,
       upstreams: forwarder.status(),
     }),
-    held: (customer) => quota.held(customer),
+    leaseState: (customer) => quota.leaseState(customer),
     refusals: (customer) => refusals.of(customer),
     highestUsage: (count) => quota.highestUsage(count),
     publicKeys: () => identity?.publicKeys ?? { keys: [] },

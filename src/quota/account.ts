@@ -18,7 +18,7 @@ export interface Waiter {
 export interface Call {
   readonly asked: Instant;
   readonly need: number;
-  readonly terms: Terms;
+  readonly settings: QuotaSettings;
   /** Resolves once the reply or failure was handled. */
   answered: Promise<void> | undefined;
   /** Fires at the next deadline of the call or of a waiting request. */
@@ -31,13 +31,13 @@ export interface Call {
  * What a decision depends on besides the window. A change discards remembered refusals; a usage reset or a lower limit
  * also ends open leases.
  */
-export interface Terms {
+export interface QuotaSettings {
   readonly limit: number;
   /** Changes with each reset of the customer's usage. */
   readonly usageResetAt: string;
 }
 
-export function areSameTerms(a: Terms, b: Terms): boolean {
+export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
   return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
 }
 
@@ -52,7 +52,7 @@ export interface LastReply {
 
 /** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
-  readonly terms: Terms;
+  readonly settings: QuotaSettings;
   readonly until: number;
   /** When units become available again. */
   readonly moreAt: number;
@@ -62,7 +62,7 @@ export interface RememberedRefusal {
 export class Account {
   readonly customer: string;
   readonly rate = new RateMeter();
-  terms: Terms;
+  settings: QuotaSettings;
   /** Open leases with units left, oldest first. */
   readonly leases: Lease[] = [];
   readonly waiters: Waiter[] = [];
@@ -78,9 +78,9 @@ export class Account {
   /** Requests admitted on units of the store, minus those that returned their unit. */
   admitted = 0;
 
-  constructor(customer: string, terms: Terms) {
+  constructor(customer: string, settings: QuotaSettings) {
     this.customer = customer;
-    this.terms = terms;
+    this.settings = settings;
   }
 
   get unitsInLeases(): number {

@@ -1,10 +1,10 @@
 /** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
 import type { CustomerRecord } from '../store/store.ts';
-import type { Terms } from './account.ts';
+import type { QuotaSettings } from './account.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
 import type { CustomerUsage } from './highest-usage.ts';
-import type { Held, HourlyQuota } from './leased-quota.ts';
+import type { HourlyQuota, LeaseState } from './leased-quota.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';
 import type { RecentUsage } from './recent-usage.ts';
 import type { Usage } from './usage.ts';
@@ -89,8 +89,8 @@ export class CustomerQuota {
   }
 
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
-  held(customer: string): Held {
-    return this.#parts.hourly.held(customer);
+  leaseState(customer: string): LeaseState {
+    return this.#parts.hourly.leaseState(customer);
   }
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
@@ -147,7 +147,7 @@ export class CustomerQuota {
   }
 }
 
-function termsOf({ usageResetAt = '' }: CustomerRecord, limit: number): Terms {
+function termsOf({ usageResetAt = '' }: CustomerRecord, limit: number): QuotaSettings {
   return { limit, usageResetAt };
 }
 

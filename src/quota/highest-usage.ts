@@ -18,12 +18,12 @@ const LONGEST_SILENCE_MS = 300_000;
 export function highestUsage(accounts: Iterable<Account>, count: number, nowMs: number): CustomerUsage[] {
   const highest: CustomerUsage[] = [];
   for (const account of accounts) {
-    const { lastReply, terms } = account;
+    const { lastReply, settings } = account;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > LONGEST_SILENCE_MS) continue;
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
     // Skips most accounts before the costlier sum of their unused units.
-    if (lastReply.used / terms.limit <= toBeat) continue;
-    const ratio = (lastReply.used - account.unitsInHand) / terms.limit;
+    if (lastReply.used / settings.limit <= toBeat) continue;
+    const ratio = (lastReply.used - account.unitsInHand) / settings.limit;
     if (ratio <= toBeat) continue;
     const place = highest.findIndex((other) => other.ratio < ratio);
     highest.splice(place < 0 ? highest.length : place, 0, { customer: account.customer, ratio });

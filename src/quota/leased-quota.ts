@@ -22,7 +22,14 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { type Grant, type Refund, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { Account, areSameTerms, type Call, type RememberedRefusal, type Terms, type Waiter } from './account.ts';
+import {
+  Account,
+  areSameSettings,
+  type Call,
+  type QuotaSettings,
+  type RememberedRefusal,
+  type Waiter,
+} from './account.ts';
 import { type Admission, moreAt, type QuotaMode } from './admission.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
@@ -48,7 +55,7 @@ export interface HourlyQuota {
    * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
    * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
    */
-  admit(customer: string, terms: Terms): Admission | Promise<Admission>;
+  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission>;
   /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
   usage(customer: string, limit: number): Promise<Usage>;
   /**
@@ -57,7 +64,7 @@ export interface HourlyQuota {
    */
   admitted(customer: string): number;
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
-  held(customer: string): Held;
+  leaseState(customer: string): LeaseState;
   /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
   highestUsage(count: number): readonly CustomerUsage[];
   /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
@@ -65,7 +72,7 @@ export interface HourlyQuota {
 }
 
 /** A customer's leases and remembered refusal, in the memory of one instance. */
-export interface Held {
+export interface LeaseState {
   /** Open leases with units left to hand out. */
   readonly leases: readonly { readonly units: number; readonly endsInMs: number }[];
   /** How long requests are refused without asking the store; undefined if they are not. */
@@ -101,8 +108,8 @@ export class LeasedQuota implements HourlyQuota {
     this.#accounts = new LruMap(options.accounts, (account) => account.isIdle);
   }
 
-  admit(customer: string, terms: Terms): Admission | Promise<Admission> {
-    const account = this.#accountOf(customer, terms);
+  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
+    const account = this.#accountOf(customer, settings);
     const now = this.#now();
     account.rate.note(now.monotonicMs);
     const fromLease = this.#admitFromLease(account, now, 'lease');
@@ -139,7 +146,7 @@ export class LeasedQuota implements HourlyQuota {
     return this.#accounts.get(customer)?.admitted ?? 0;
   }
 
-  held(customer: string): Held {
+  leaseState(customer: string): LeaseState {
     const account = this.#accounts.get(customer);
     const nowMs = this.#options.clock.monotonicMs();
     const leases = account?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
@@ -163,25 +170,25 @@ export class LeasedQuota implements HourlyQuota {
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
   }
 
-  /** Returns the customer's account, updated to these terms. */
-  #accountOf(customer: string, terms: Terms): Account {
+  /** Returns the customer's account, updated to these settings. */
+  #accountOf(customer: string, settings: QuotaSettings): Account {
     const account = this.#accounts.get(customer);
-    if (account === undefined) return this.#openAccount(customer, terms);
-    const before = account.terms;
-    if (areSameTerms(before, terms)) return account;
-    account.terms = terms;
+    if (account === undefined) return this.#openAccount(customer, settings);
+    const before = account.settings;
+    if (areSameSettings(before, settings)) return account;
+    account.settings = settings;
     account.refusal = undefined;
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
-    if (endsLeases(before, terms)) for (const lease of [...account.leases]) this.#endLease(account, lease);
-    if (before.usageResetAt === terms.usageResetAt && account.lastReply) {
-      account.lastReply.free = Math.max(0, account.lastReply.free + terms.limit - before.limit);
+    if (endsLeases(before, settings)) for (const lease of [...account.leases]) this.#endLease(account, lease);
+    if (before.usageResetAt === settings.usageResetAt && account.lastReply) {
+      account.lastReply.free = Math.max(0, account.lastReply.free + settings.limit - before.limit);
     }
     return account;
   }
 
-  #openAccount(customer: string, terms: Terms): Account {
-    const account = new Account(customer, terms);
+  #openAccount(customer: string, settings: QuotaSettings): Account {
+    const account = new Account(customer, settings);
     this.#accounts.set(customer, account);
     return account;
   }
@@ -216,7 +223,7 @@ export class LeasedQuota implements HourlyQuota {
 
   #admitted(account: Account, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const { lastReply: reply, terms } = account;
+    const { lastReply: reply, settings } = account;
     account.admitted++;
     return {
       outcome: 'admitted',
@@ -224,7 +231,7 @@ export class LeasedQuota implements HourlyQuota {
       remaining: (reply?.free ?? 0) + unitsLeft,
       beginBefore: lease.beginBefore,
       beginBeforeWallMs: lease.beginBeforeWallMs,
-      refund: () => this.#returnUnit(account, lease, terms),
+      refund: () => this.#returnUnit(account, lease, settings),
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
   }
@@ -239,7 +246,14 @@ export class LeasedQuota implements HourlyQuota {
     const asked = this.#now();
     const need = account.waiters.length;
     const expected = Math.floor((account.rate.perSecond(asked.monotonicMs) * AHEAD_MS) / 1000);
-    const call: Call = { asked, need, terms: account.terms, answered: undefined, timer: undefined, overdue: false };
+    const call: Call = {
+      asked,
+      need,
+      settings: account.settings,
+      answered: undefined,
+      timer: undefined,
+      overdue: false,
+    };
     account.call = call;
     this.#watch(account, call);
     call.answered = this.#options.windows
@@ -247,7 +261,7 @@ export class LeasedQuota implements HourlyQuota {
         customer: account.customer,
         need,
         ahead: Math.max(0, expected - need),
-        limit: account.terms.limit,
+        limit: account.settings.limit,
         holdMs: HOLD_MS,
         refunds: account.takeRefunds(),
       })
@@ -266,7 +280,7 @@ export class LeasedQuota implements HourlyQuota {
   #received(account: Account, call: Call, grant: Grant): void {
     this.#endCall(account, call);
     if (!call.overdue) this.#forgiveStandstill(account, call);
-    if (call.overdue || endsLeases(call.terms, account.terms)) {
+    if (call.overdue || endsLeases(call.settings, account.settings)) {
       this.#refundLater(account, grant, grant.granted);
     } else {
       this.#use(account, call, grant);
@@ -289,7 +303,7 @@ export class LeasedQuota implements HourlyQuota {
     if (grant.granted >= call.need) return;
 
     // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
-    if (call.terms.limit !== account.terms.limit) return;
+    if (call.settings.limit !== account.settings.limit) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
     account.refusal = refusal;
     // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
@@ -398,9 +412,9 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   /** Gives back the unit of a request that did not begin upstream: to its lease if that is open, else to the store. */
-  #returnUnit(account: Account, lease: Lease, terms: Terms): void {
+  #returnUnit(account: Account, lease: Lease, settings: QuotaSettings): void {
     account.admitted--;
-    if (!lease.runsAt(this.#now()) || endsLeases(terms, account.terms)) {
+    if (!lease.runsAt(this.#now()) || endsLeases(settings, account.settings)) {
       this.#refundLater(account, lease.grant, 1);
       return;
     }
@@ -433,8 +447,8 @@ export class LeasedQuota implements HourlyQuota {
   }
 }
 
-/** Returns whether a change of terms ends the leases granted before it. */
-function endsLeases(before: Terms, now: Terms): boolean {
+/** Returns whether a change of settings ends the leases granted before it. */
+function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
   return before.usageResetAt !== now.usageResetAt || before.limit > now.limit;
 }
 
@@ -447,10 +461,10 @@ function endsLeases(before: Terms, now: Terms): boolean {
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal({ terms, asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal({ settings, asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
   const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS) / CLOCK_DRIFT;
-  return { terms, until, moreAt: moreAt(grant, receivedAt) };
+  return { settings, until, moreAt: moreAt(grant, receivedAt) };
 }

@@ -65,7 +65,7 @@ export class LocalWindows implements QuotaWithoutStore {
     const window = this.#windowOf(account);
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, account, nowMs);
-    const limit = Math.max(1, Math.floor(account.terms.limit / this.#options.instances()));
+    const limit = Math.max(1, Math.floor(account.settings.limit / this.#options.instances()));
     const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, refunds: [] };
     const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
     return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
@@ -176,7 +176,7 @@ export class LocalWindows implements QuotaWithoutStore {
         units.map(([bucket, count]) => ({ epoch: EPOCH, bucket, units: count })),
       );
       const receivedAt = this.#options.clock.monotonicMs();
-      account.lastReply = { free: Math.max(0, account.terms.limit - used), used, receivedAt, moreAt: receivedAt };
+      account.lastReply = { free: Math.max(0, account.settings.limit - used), used, receivedAt, moreAt: receivedAt };
       // Charged now, because the account may be evicted before the next outage.
       this.#chargeInAdvance(window, account, this.#nowMs());
     } catch {

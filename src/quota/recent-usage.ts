@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { areSameTerms, type Terms } from './account.ts';
+import { areSameSettings, type QuotaSettings } from './account.ts';
 import type { HourlyQuota } from './leased-quota.ts';
 import type { Usage } from './usage.ts';
 
@@ -8,7 +8,7 @@ import type { Usage } from './usage.ts';
 const REUSE_MS = 250;
 
 interface Read {
-  readonly terms: Terms;
+  readonly settings: QuotaSettings;
   readonly usage: Promise<Usage>;
   /** Undefined while the store call is in flight, and after it failed. */
   result: { readonly usage: Usage; readonly admitted: number; readonly goodUntilMs: number } | undefined;
@@ -38,14 +38,14 @@ export class RecentUsage {
   }
 
   /** Returns the customer's usage. Rejects with StoreUnavailableError; failures are not reused. */
-  of(customer: string, terms: Terms): Promise<Usage> {
+  of(customer: string, settings: QuotaSettings): Promise<Usage> {
     const read = this.#reads.get(customer);
-    if (read && areSameTerms(read.terms, terms)) {
+    if (read && areSameSettings(read.settings, settings)) {
       if (read.isUnderWay) return read.usage;
       const usage = this.#reusable(customer, read);
       if (usage) return Promise.resolve(usage);
     }
-    return this.#read(customer, terms);
+    return this.#read(customer, settings);
   }
 
   #reusable(customer: string, { result }: Read): Usage | undefined {
@@ -60,10 +60,10 @@ export class RecentUsage {
     return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
   }
 
-  #read(customer: string, terms: Terms): Promise<Usage> {
+  #read(customer: string, settings: QuotaSettings): Promise<Usage> {
     const { hourly, clock } = this.#options;
-    const usage = hourly.usage(customer, terms.limit);
-    const read: Read = { terms, usage, result: undefined, isUnderWay: true };
+    const usage = hourly.usage(customer, settings.limit);
+    const read: Read = { settings, usage, result: undefined, isUnderWay: true };
     this.#reads.set(customer, read);
     usage.then(
       (result) => {

@@ -116,7 +116,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
       records: overrides.records ?? store.records,
       usages: store.usages,
     }),
-    held: () => ({ leases: [{ units: 7, endsInMs: 432 }], refusedForMs: undefined }),
+    leaseState: () => ({ leases: [{ units: 7, endsInMs: 432 }], refusedForMs: undefined }),
     refusals: () => [
       { code: 'quota_exceeded', count: 3, firstAtMs: Date.parse(NOW) - 60_000, lastAtMs: Date.parse(NOW), keyId: 'k' },
     ],

@@ -85,7 +85,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     },
     usage: () => Promise.reject(new Error('no test asks for it')),
     admitted: () => 0,
-    held: () => ({ leases: [], refusedForMs: undefined }),
+    leaseState: () => ({ leases: [], refusedForMs: undefined }),
     highestUsage: () => [],
     close: async () => {},
   };

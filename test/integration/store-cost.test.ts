@@ -48,12 +48,12 @@ function openQuota(store: Store): LeasedQuota {
 
 /** Requests of one customer, evenly over time; when this process falls behind, the rest comes at once. */
 async function drive(quota: LeasedQuota, limit: number, perSecond: number, seconds: number): Promise<Admission[]> {
-  const terms = { limit, usageResetAt: '' };
+  const settings = { limit, usageResetAt: '' };
   const admissions: (Admission | Promise<Admission>)[] = [];
   const startedMs = performance.now();
   while (admissions.length < perSecond * seconds) {
     const due = Math.min(seconds, (performance.now() - startedMs) / 1000) * perSecond;
-    while (admissions.length < due) admissions.push(quota.admit('acme', terms));
+    while (admissions.length < due) admissions.push(quota.admit('acme', settings));
     await setTimeout(STEP_MS);
   }
   return Promise.all(admissions);

@@ -137,7 +137,7 @@ test('a lowered limit holds from the next reservation on', async () => {
   const world = worldWith({ limit: 10 });
   ask(world, 5);
   await world.time.run(3000);
-  world.gateway(0).terms = { limit: 6, usageResetAt: '' };
+  world.gateway(0).settings = { limit: 6, usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 5)))).toEqual({ admitted: 1, refused: 4 });
 });
 
@@ -145,10 +145,10 @@ test('a lowered limit ends open leases: not one more is admitted than it allows'
   const world = worldWith({ limit: 100_000 });
   await openLease(world);
   const gateway = world.gateway(0);
-  expect(gateway.quota.held(CUSTOMER).leases).toHaveLength(1);
-  gateway.terms = { limit: 205, usageResetAt: '' };
+  expect(gateway.quota.leaseState(CUSTOMER).leases).toHaveLength(1);
+  gateway.settings = { limit: 205, usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 10)))).toEqual({ admitted: 4, refused: 6 });
-  expect(gateway.quota.held(CUSTOMER).leases).toEqual([]);
+  expect(gateway.quota.leaseState(CUSTOMER).leases).toEqual([]);
   await world.time.run(3000);
   expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
 });
@@ -158,7 +158,7 @@ test('what is granted by a higher limit after that was lowered goes back whole',
   const early = ask(world, 50);
   // The first call was for one of them, and the second, for all others, is under way.
   await world.time.run(30);
-  world.gateway(0).terms = { limit: 30, usageResetAt: '' };
+  world.gateway(0).settings = { limit: 30, usageResetAt: '' };
   const late = ask(world, 10);
   await world.time.run(3000);
   expect(outcomes([...early, ...late])).toEqual({ admitted: 30, refused: 30 });
@@ -168,8 +168,8 @@ test('what is granted by a higher limit after that was lowered goes back whole',
 test('a raised limit ends a refusal at once, and no lease', async () => {
   const world = worldWith({ limit: 5 });
   expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 5, refused: 1 });
-  expect(world.gateway(0).quota.held(CUSTOMER).refusedForMs).toBeGreaterThan(0);
-  world.gateway(0).terms = { limit: 8, usageResetAt: '' };
+  expect(world.gateway(0).quota.leaseState(CUSTOMER).refusedForMs).toBeGreaterThan(0);
+  world.gateway(0).settings = { limit: 8, usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 3, refused: 3 });
 });
 
@@ -177,8 +177,8 @@ describe('a lease', () => {
   test('answers without a promise', async () => {
     const world = worldWith();
     await openLease(world);
-    const { quota, terms } = world.gateway(0);
-    expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+    const { quota, settings } = world.gateway(0);
+    expect(quota.admit(CUSTOMER, settings)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
   });
 
   test('names a lower bound of what is left', async () => {
@@ -190,18 +190,18 @@ describe('a lease', () => {
 
   test('takes a unit back for its next request while it runs, without a call', async () => {
     const world = worldWith({ limit: 1 });
-    const { quota, terms, link } = world.gateway(0);
-    const first = quota.admit(CUSTOMER, terms);
+    const { quota, settings, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, settings);
     await world.time.run(10);
     ((await first) as Admitted).refund();
-    expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+    expect(quota.admit(CUSTOMER, settings)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
     expect(link.counts).toMatchObject({ reserves: 1, refunds: 0 });
   });
 
   test('gives back to the store what comes back after its end, once', async () => {
     const world = worldWith({ limit: 1 });
-    const { quota, terms, link } = world.gateway(0);
-    const first = quota.admit(CUSTOMER, terms);
+    const { quota, settings, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, settings);
     await world.time.run(1500);
     ((await first) as Admitted).refund();
     await world.time.run(5000);
@@ -211,8 +211,8 @@ describe('a lease', () => {
 
   test('never gets the unit of an older one, which goes back to the bucket it was counted in', async () => {
     const world = worldWith();
-    const { quota, terms, link } = world.gateway(0);
-    const first = quota.admit(CUSTOMER, terms);
+    const { quota, settings, link } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, settings);
     await world.time.run(11_000);
     const bucket = Math.floor((world.store.nowMs() - 11_000 + 2000) / 10_000);
     await openLease(world);
@@ -232,7 +232,7 @@ describe('a lease', () => {
     await world.time.run(50);
     world.gateway(0).machine.stop(5000, 'monotonic');
     await world.time.run(5000);
-    expect(world.gateway(0).quota.admit(CUSTOMER, world.gateway(0).terms)).toBeInstanceOf(Promise);
+    expect(world.gateway(0).quota.admit(CUSTOMER, world.gateway(0).settings)).toBeInstanceOf(Promise);
     await world.time.run(5000);
     expect(world.begins).toHaveLength(begun);
   });
@@ -269,7 +269,7 @@ test('a grant of before a usage reset is not used after it', async () => {
   ask(world);
   await world.time.run(25);
   world.store.resetUsage(CUSTOMER);
-  world.gateway(0).terms = { limit: PLENTY, usageResetAt: 'now' };
+  world.gateway(0).settings = { limit: PLENTY, usageResetAt: 'now' };
   ask(world);
   await world.time.run(5000);
   expect(world.begins).toHaveLength(2);
@@ -321,12 +321,12 @@ describe('a refusal', () => {
   });
 
   test.each([
-    { what: 'a raised limit', terms: { limit: 11, usageResetAt: '' }, isReset: false },
-    { what: 'a usage reset', terms: { limit: 10, usageResetAt: 'now' }, isReset: true },
-  ])('ends with $what', async ({ terms, isReset }) => {
+    { what: 'a raised limit', settings: { limit: 11, usageResetAt: '' }, isReset: false },
+    { what: 'a usage reset', settings: { limit: 10, usageResetAt: 'now' }, isReset: true },
+  ])('ends with $what', async ({ settings, isReset }) => {
     const world = await usedUp();
     if (isReset) world.store.resetUsage(CUSTOMER);
-    world.gateway(0).terms = terms;
+    world.gateway(0).settings = settings;
     const decisions = ask(world);
     await world.time.run(10);
     expect(outcomes(decisions)).toEqual({ admitted: 1 });
@@ -335,8 +335,8 @@ describe('a refusal', () => {
   test('ends when units may have come back from the lease of another gateway', async () => {
     const world = worldWith({ gateways: 2, limit: 10 });
     // Ten units whose requests never begin, on a gateway that gives them back as late as it may.
-    const { quota, terms } = world.gateway(1);
-    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
+    const { quota, settings } = world.gateway(1);
+    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, settings));
     await world.time.run(1950);
     expect(outcomes(await decided(world, ask(world)))).toEqual({ refused: 1 });
     for (const admission of admissions) ((await admission) as Admitted).refund();
@@ -346,8 +346,8 @@ describe('a refusal', () => {
 
   test('made between the end of a hold and the refund is not remembered for longer than that takes', async () => {
     const world = worldWith({ gateways: 2, limit: 10 });
-    const { quota, terms } = world.gateway(1);
-    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, terms));
+    const { quota, settings } = world.gateway(1);
+    const admissions = Array.from({ length: 10 }, () => quota.admit(CUSTOMER, settings));
     await world.time.run(1979);
     for (const admission of admissions) ((await admission) as Admitted).refund();
     await world.time.run(50);
@@ -410,12 +410,12 @@ describe('a slow store', () => {
 test('what is held in memory is bounded: idle customers are forgotten, those with a lease are not', async () => {
   const world = worldWith({ accounts: 4, limit: 1000 });
   const gateway = world.gateway(0);
-  const { quota, terms, link } = gateway;
+  const { quota, settings, link } = gateway;
   ask(world, 1001);
   await world.time.run(3000);
-  expect(quota.admit(CUSTOMER, terms)).toBeInstanceOf(Promise);
+  expect(quota.admit(CUSTOMER, settings)).toBeInstanceOf(Promise);
   await world.time.run(10);
-  expect(quota.admit(CUSTOMER, terms)).toMatchObject({ outcome: 'refused', mode: 'lease' });
+  expect(quota.admit(CUSTOMER, settings)).toMatchObject({ outcome: 'refused', mode: 'lease' });
 
   for (let index = 0; index < 200; index++) gateway.request(() => {}, 'busy');
   await world.time.run(20);
@@ -426,10 +426,10 @@ test('what is held in memory is bounded: idle customers are forgotten, those wit
     await world.time.run(5);
   }
   const { reserves } = link.counts;
-  expect(quota.admit('busy', terms)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
+  expect(quota.admit('busy', settings)).toMatchObject({ outcome: 'admitted', mode: 'lease' });
   expect(link.counts.reserves).toBe(reserves);
   // The refusal was forgotten, so the store is asked.
-  expect(quota.admit(CUSTOMER, terms)).toBeInstanceOf(Promise);
+  expect(quota.admit(CUSTOMER, settings)).toBeInstanceOf(Promise);
   await world.time.run(10);
 });
 

@@ -91,7 +91,7 @@ describe('the share of one gateway', () => {
   test('follows a changed limit and a changed number of gateways', () => {
     const { useUp, world } = setUp();
     expect(useUp()).toBe(4);
-    world.account.terms = { limit: 18, usageResetAt: '' };
+    world.account.settings = { limit: 18, usageResetAt: '' };
     expect(useUp()).toBe(2);
     world.instances = 1;
     expect(useUp()).toBe(12);
@@ -211,7 +211,7 @@ describe('an outage', () => {
     expect(useUp()).toBe(2);
     await time.run(100);
     // Also for a gateway that has forgotten the customer meanwhile.
-    world.account = new Account('acme', world.account.terms);
+    world.account = new Account('acme', world.account.settings);
     expect(useUp()).toBe(0);
   });
 

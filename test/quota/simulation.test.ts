@@ -96,7 +96,7 @@ describe('no 3600 s of store time see more requests begin than the limit', () =>
       for (const index of world.gateways.keys()) {
         for (const { atMs, limit, knownWithinMs } of limits) {
           world.time.at(atMs + world.dice.between(0, knownWithinMs), () => {
-            world.gateway(index).terms = { limit, usageResetAt: '' };
+            world.gateway(index).settings = { limit, usageResetAt: '' };
           });
         }
       }
@@ -126,7 +126,7 @@ describe('no 3600 s of store time see more requests begin than the limit', () =>
           world.store.resetUsage(CUSTOMER);
           for (const index of world.gateways.keys()) {
             world.time.in(world.dice.between(0, knownWithinMs), () => {
-              world.gateway(index).terms = { limit: schedule.limit, usageResetAt: String(atMs) };
+              world.gateway(index).settings = { limit: schedule.limit, usageResetAt: String(atMs) };
             });
           }
         });

@@ -129,7 +129,7 @@ describe('with a real Redis', () => {
     const afterReset = { limit: 10, usageResetAt: '2030-01-01T00:00:00Z' };
     await quota.admit('acme', afterReset);
     before.refund();
-    expect(quota.held('acme').leases).toEqual([]);
+    expect(quota.leaseState('acme').leases).toEqual([]);
     const next: Admission = await quota.admit('acme', afterReset);
     expect(next).toMatchObject({ outcome: 'admitted', mode: 'store' });
   });

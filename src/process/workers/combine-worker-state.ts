@@ -1,7 +1,7 @@
 /** Combines the state of several workers into the state that one gateway reports. */
 
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
-import type { Held } from '../../quota/leased-quota.ts';
+import type { LeaseState } from '../../quota/leased-quota.ts';
 import type { StoreStatus } from '../../store/store.ts';
 import type { UpstreamStatus } from '../../upstream/upstream.ts';
 import type { ServingFacts } from '../data-plane.ts';
@@ -33,7 +33,7 @@ export function combineUpstreams(workers: readonly ServingFacts[]): readonly Ups
   return [...byUrl.values()];
 }
 
-export function combineHeld(workers: readonly Held[]): Held {
+export function combineLeaseStates(workers: readonly LeaseState[]): LeaseState {
   const refused = workers.flatMap(({ refusedForMs }) => refusedForMs ?? []);
   return {
     leases: workers.flatMap(({ leases }) => leases),

@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { restoreClone } from '../../config/freeze.ts';
 import type { MetricsSnapshot } from '../../observability/metrics.ts';
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
-import type { Held } from '../../quota/leased-quota.ts';
+import type { LeaseState } from '../../quota/leased-quota.ts';
 import type { ServingFacts } from '../data-plane.ts';
 
 const config = z.custom<Config>(isObject).transform(restoreClone);
@@ -18,7 +18,7 @@ const request = z.discriminatedUnion('type', [
   z.object({ type: z.literal('apply_config'), config }),
   /** Send a `metrics` message before the reply. */
   z.object({ type: z.literal('metrics') }),
-  z.object({ type: z.literal('held'), customer: z.string() }),
+  z.object({ type: z.literal('leaseState'), customer: z.string() }),
   z.object({ type: z.literal('refusals'), customer: z.string() }),
 ]);
 
@@ -56,7 +56,7 @@ export type ToPrimary = z.output<typeof toPrimary>;
 export interface WorkerReplies {
   readonly apply_config: undefined;
   readonly metrics: undefined;
-  readonly held: Held;
+  readonly leaseState: LeaseState;
   readonly refusals: readonly RecentRefusal[];
 }
 

@@ -13,7 +13,7 @@ import { beginToServe, type Gateway } from '../lifecycle.ts';
 import { openLog, openObservedStore } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
 import { workerCount } from '../worker-count.ts';
-import { combineHeld, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
+import { combineLeaseStates, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
 import { SummedMetrics } from './summed-metrics.ts';
 import { WorkerPool } from './worker-pool.ts';
 
@@ -101,7 +101,8 @@ function servingOf(pool: WorkerPool, store: Store): Omit<Serving, 'publicKeys' |
       };
     },
     workers: () => pool.status(),
-    held: async (customer) => combineHeld(await pool.requestAll({ type: 'held', customer }, REPLY_TIMEOUT_MS)),
+    leaseState: async (customer) =>
+      combineLeaseStates(await pool.requestAll({ type: 'leaseState', customer }, REPLY_TIMEOUT_MS)),
     refusals: async (customer) =>
       combineRefusals(await pool.requestAll({ type: 'refusals', customer }, REPLY_TIMEOUT_MS)),
   };

@@ -143,8 +143,8 @@ async function replyTo(
     case 'metrics':
       await reportMetrics();
       return undefined;
-    case 'held':
-      return dataPlane.held(request.customer);
+    case 'leaseState':
+      return dataPlane.leaseState(request.customer);
     case 'refusals':
       return dataPlane.refusals(request.customer);
   }

@@ -5,7 +5,7 @@
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
 
-import type { Terms } from '../../../src/quota/account.ts';
+import type { QuotaSettings } from '../../../src/quota/account.ts';
 import type { Admission, Admitted, QuotaMode } from '../../../src/quota/admission.ts';
 import { LeasedQuota } from '../../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
@@ -63,8 +63,8 @@ export class VirtualWorld {
   }
 
   /** A new gateway in the place of an old one. */
-  start(index: number, terms: Terms): SimulatedGateway {
-    const gateway = new SimulatedGateway(this, terms);
+  start(index: number, settings: QuotaSettings): SimulatedGateway {
+    const gateway = new SimulatedGateway(this, settings);
     this.gateways[index] = gateway;
     this.everyGateway.push(gateway);
     return gateway;
@@ -77,9 +77,9 @@ export class VirtualWorld {
   }
 
   crash(index: number): void {
-    const { machine, terms } = this.gateway(index);
+    const { machine, settings } = this.gateway(index);
     machine.crash();
-    this.start(index % this.gateways.length, terms);
+    this.start(index % this.gateways.length, settings);
   }
 
   newMachine(): Machine {
@@ -109,7 +109,7 @@ export class SimulatedGateway {
   readonly machine: Machine;
   readonly link: StoreLink;
   readonly quota: LeasedQuota;
-  terms: Terms;
+  settings: QuotaSettings;
   /** Begun upstream on units of the store. */
   begunOnLease = 0;
   begunLocally = 0;
@@ -118,10 +118,10 @@ export class SimulatedGateway {
   unavailable = 0;
   readonly #world: VirtualWorld;
 
-  constructor(world: VirtualWorld, terms: Terms) {
+  constructor(world: VirtualWorld, settings: QuotaSettings) {
     const { options, store, time, dice } = world;
     this.#world = world;
-    this.terms = terms;
+    this.settings = settings;
     this.machine = world.newMachine();
     this.link = new StoreLink(store, time, this.machine, () => options.fate(dice));
     const shared = {
@@ -155,7 +155,7 @@ export class SimulatedGateway {
     };
     this.machine.run(() => {
       try {
-        const admission = this.quota.admit(customer, this.terms);
+        const admission = this.quota.admit(customer, this.settings);
         if (admission instanceof Promise) admission.then(settle, unavailable);
         else settle(admission);
       } catch (error) {
