@@ -314,7 +314,7 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
   const hourly = new LeasedQuota({
     ...common,
     timeoutMs: config.store.timeoutMs,
-    accounts: config.auth.cacheEntries,
+    customers: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({
       ...common,
       // A report that the store refuses is lost, so reports wait until the store accepts reservations again.

@@ -1,8 +1,8 @@
 /** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
 import type { CustomerRecord } from '../store/store.ts';
-import type { QuotaSettings } from './account.ts';
 import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
+import type { QuotaSettings } from './customer-state.ts';
 import type { CustomerUsage } from './highest-usage.ts';
 import type { HourlyQuota, LeaseState } from './leased-quota.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';

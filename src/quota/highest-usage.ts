@@ -1,4 +1,4 @@
-import type { Account } from './account.ts';
+import type { CustomerState } from './customer-state.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface CustomerUsage {
@@ -15,18 +15,18 @@ const LONGEST_SILENCE_MS = 300_000;
  * store replied to this instance within the last five minutes are included. Each ratio is an upper bound: it includes
  * units that were refunded since that reply. Takes one pass, without sorting. `nowMs`: monotonic.
  */
-export function highestUsage(accounts: Iterable<Account>, count: number, nowMs: number): CustomerUsage[] {
+export function highestUsage(customers: Iterable<CustomerState>, count: number, nowMs: number): CustomerUsage[] {
   const highest: CustomerUsage[] = [];
-  for (const account of accounts) {
-    const { lastReply, settings } = account;
+  for (const state of customers) {
+    const { lastReply, settings } = state;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > LONGEST_SILENCE_MS) continue;
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
-    // Skips most accounts before the costlier sum of their unused units.
+    // Skips most customers before the costlier sum of their unused units.
     if (lastReply.used / settings.limit <= toBeat) continue;
-    const ratio = (lastReply.used - account.unitsInHand) / settings.limit;
+    const ratio = (lastReply.used - state.unitsInHand) / settings.limit;
     if (ratio <= toBeat) continue;
     const place = highest.findIndex((other) => other.ratio < ratio);
-    highest.splice(place < 0 ? highest.length : place, 0, { customer: account.customer, ratio });
+    highest.splice(place < 0 ? highest.length : place, 0, { customer: state.customer, ratio });
     highest.length = Math.min(highest.length, count);
   }
   return highest;

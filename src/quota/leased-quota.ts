@@ -22,15 +22,15 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { type Grant, type Refund, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { type Admission, moreAt, type QuotaMode } from './admission.ts';
 import {
-  Account,
   areSameSettings,
   type Call,
+  CustomerState,
   type QuotaSettings,
   type RememberedRefusal,
   type Waiter,
-} from './account.ts';
-import { type Admission, moreAt, type QuotaMode } from './admission.ts';
+} from './customer-state.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { Usage } from './usage.ts';
@@ -82,7 +82,7 @@ export interface LeaseState {
 /** Decides quotas while the store is unavailable. */
 export interface QuotaWithoutStore {
   /** Throws StoreUnavailableError when it must not decide. */
-  admit(account: Account): Admission;
+  admit(state: CustomerState): Admission;
 }
 
 export interface LeasedQuotaOptions {
@@ -95,43 +95,43 @@ export interface LeasedQuotaOptions {
   /** How long a request waits for the store. */
   readonly timeoutMs: number;
   /** Maximum number of customers in memory. Above it, the least recently used idle customers are evicted. */
-  readonly accounts: number;
+  readonly customers: number;
 }
 
 export class LeasedQuota implements HourlyQuota {
   readonly #options: LeasedQuotaOptions;
-  readonly #accounts: LruMap<string, Account>;
+  readonly #customers: LruMap<string, CustomerState>;
   #overdueCalls = 0;
 
   constructor(options: LeasedQuotaOptions) {
     this.#options = options;
-    this.#accounts = new LruMap(options.accounts, (account) => account.isIdle);
+    this.#customers = new LruMap(options.customers, (state) => state.isIdle);
   }
 
   admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
-    const account = this.#accountOf(customer, settings);
+    const state = this.#stateOf(customer, settings);
     const now = this.#now();
-    account.rate.note(now.monotonicMs);
-    const fromLease = this.#admitFromLease(account, now, 'lease');
+    state.rate.note(now.monotonicMs);
+    const fromLease = this.#admitFromLease(state, now, 'lease');
     if (fromLease) return fromLease;
-    if (account.refusal && now.monotonicMs < account.refusal.until) return this.#refused(account.refusal, 'lease');
-    if (!this.#storeAnswers(customer)) return this.#options.withoutStore.admit(account);
+    if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
+    if (!this.#storeAnswers(customer)) return this.#options.withoutStore.admit(state);
     return new Promise((resolve, reject) => {
       const since = now.monotonicMs;
-      account.waiters.push({ since, until: since + this.#options.timeoutMs, resolve, reject });
-      this.#reserve(account);
+      state.waiters.push({ since, until: since + this.#options.timeoutMs, resolve, reject });
+      this.#reserve(state);
     });
   }
 
   async usage(customer: string, limit: number): Promise<Usage> {
     if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
-    const refunds = this.#accounts.get(customer)?.takeRefunds() ?? [];
+    const refunds = this.#customers.get(customer)?.takeRefunds() ?? [];
     const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, refunds };
     const reading = this.#options.windows.reserve(request);
     const grant = await this.#withinTimeout(reading, () => this.#noteOverdue(reading));
     const now = this.#options.clock.monotonicMs();
     // Read after the reply, to include units of leases that ended during the call.
-    const inHand = this.#accounts.get(customer)?.unitsInHand ?? 0;
+    const inHand = this.#customers.get(customer)?.unitsInHand ?? 0;
     const used = Math.max(0, grant.used - inHand);
     return {
       limit,
@@ -143,54 +143,54 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   admitted(customer: string): number {
-    return this.#accounts.get(customer)?.admitted ?? 0;
+    return this.#customers.get(customer)?.admitted ?? 0;
   }
 
   leaseState(customer: string): LeaseState {
-    const account = this.#accounts.get(customer);
+    const state = this.#customers.get(customer);
     const nowMs = this.#options.clock.monotonicMs();
-    const leases = account?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
-    const until = account?.refusal?.until ?? nowMs;
+    const leases = state?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
+    const until = state?.refusal?.until ?? nowMs;
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
 
   highestUsage(count: number): readonly CustomerUsage[] {
-    return highestUsage(this.#accounts.values(), count, this.#options.clock.monotonicMs());
+    return highestUsage(this.#customers.values(), count, this.#options.clock.monotonicMs());
   }
 
   async close(): Promise<void> {
-    const calls = [...this.#accounts.values()].map(({ call }) => call?.answered);
+    const calls = [...this.#customers.values()].map(({ call }) => call?.answered);
     await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
     const sent: Promise<unknown>[] = [];
-    for (const account of this.#accounts.values()) {
-      for (const lease of [...account.leases]) this.#endLease(account, lease);
-      const refunds = account.takeRefunds();
-      if (refunds.length > 0) sent.push(this.#refund(account.customer, refunds));
+    for (const state of this.#customers.values()) {
+      for (const lease of [...state.leases]) this.#endLease(state, lease);
+      const refunds = state.takeRefunds();
+      if (refunds.length > 0) sent.push(this.#refund(state.customer, refunds));
     }
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
   }
 
-  /** Returns the customer's account, updated to these settings. */
-  #accountOf(customer: string, settings: QuotaSettings): Account {
-    const account = this.#accounts.get(customer);
-    if (account === undefined) return this.#openAccount(customer, settings);
-    const before = account.settings;
-    if (areSameSettings(before, settings)) return account;
-    account.settings = settings;
-    account.refusal = undefined;
+  /** Returns the customer's state, updated to these settings. */
+  #stateOf(customer: string, settings: QuotaSettings): CustomerState {
+    const state = this.#customers.get(customer);
+    if (state === undefined) return this.#openState(customer, settings);
+    const before = state.settings;
+    if (areSameSettings(before, settings)) return state;
+    state.settings = settings;
+    state.refusal = undefined;
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
-    if (endsLeases(before, settings)) for (const lease of [...account.leases]) this.#endLease(account, lease);
-    if (before.usageResetAt === settings.usageResetAt && account.lastReply) {
-      account.lastReply.free = Math.max(0, account.lastReply.free + settings.limit - before.limit);
+    if (endsLeases(before, settings)) for (const lease of [...state.leases]) this.#endLease(state, lease);
+    if (before.usageResetAt === settings.usageResetAt && state.lastReply) {
+      state.lastReply.free = Math.max(0, state.lastReply.free + settings.limit - before.limit);
     }
-    return account;
+    return state;
   }
 
-  #openAccount(customer: string, settings: QuotaSettings): Account {
-    const account = new Account(customer, settings);
-    this.#accounts.set(customer, account);
-    return account;
+  #openState(customer: string, settings: QuotaSettings): CustomerState {
+    const state = new CustomerState(customer, settings);
+    this.#customers.set(customer, state);
+    return state;
   }
 
   #now(): Instant {
@@ -203,35 +203,35 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   /** Checks for a unit and takes it in one turn of the event loop, so that no other request can take it in between. */
-  #admitFromLease(account: Account, now: Instant, mode: QuotaMode): Admission | undefined {
+  #admitFromLease(state: CustomerState, now: Instant, mode: QuotaMode): Admission | undefined {
     for (;;) {
-      const lease = account.leases[0];
+      const lease = state.leases[0];
       if (lease === undefined) return undefined;
       if (!lease.runsAt(now)) {
-        this.#endLease(account, lease);
+        this.#endLease(state, lease);
         continue;
       }
       lease.units--;
-      const unitsLeft = account.unitsInLeases;
-      if (lease.units === 0) this.#dropLease(account, lease);
+      const unitsLeft = state.unitsInLeases;
+      if (lease.units === 0) this.#dropLease(state, lease);
       // Not while waiting requests are being admitted: the reservation would ask for their units again.
-      const isDue = unitsLeft <= account.refillAtUnits || now.monotonicMs >= account.refillAfter;
-      if (mode === 'lease' && isDue) this.#refill(account);
-      return this.#admitted(account, lease, unitsLeft, mode);
+      const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
+      if (mode === 'lease' && isDue) this.#refill(state);
+      return this.#admitted(state, lease, unitsLeft, mode);
     }
   }
 
-  #admitted(account: Account, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
+  #admitted(state: CustomerState, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const { lastReply: reply, settings } = account;
-    account.admitted++;
+    const { lastReply: reply, settings } = state;
+    state.admitted++;
     return {
       outcome: 'admitted',
       mode,
       remaining: (reply?.free ?? 0) + unitsLeft,
       beginBefore: lease.beginBefore,
       beginBeforeWallMs: lease.beginBeforeWallMs,
-      refund: () => this.#returnUnit(account, lease, settings),
+      refund: () => this.#returnUnit(state, lease, settings),
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
   }
@@ -241,75 +241,75 @@ export class LeasedQuota implements HourlyQuota {
     return { outcome: 'refused', mode, resetSeconds: () => secondsUntil(refusal.moreAt, clock.monotonicMs()) };
   }
 
-  #reserve(account: Account): void {
-    if (account.call) return;
+  #reserve(state: CustomerState): void {
+    if (state.call) return;
     const asked = this.#now();
-    const need = account.waiters.length;
-    const expected = Math.floor((account.rate.perSecond(asked.monotonicMs) * AHEAD_MS) / 1000);
+    const need = state.waiters.length;
+    const expected = Math.floor((state.rate.perSecond(asked.monotonicMs) * AHEAD_MS) / 1000);
     const call: Call = {
       asked,
       need,
-      settings: account.settings,
+      settings: state.settings,
       answered: undefined,
       timer: undefined,
       overdue: false,
     };
-    account.call = call;
-    this.#watch(account, call);
+    state.call = call;
+    this.#watch(state, call);
     call.answered = this.#options.windows
       .reserve({
-        customer: account.customer,
+        customer: state.customer,
         need,
         ahead: Math.max(0, expected - need),
-        limit: account.settings.limit,
+        limit: state.settings.limit,
         holdMs: HOLD_MS,
-        refunds: account.takeRefunds(),
+        refunds: state.takeRefunds(),
       })
       .then(
-        (grant) => this.#received(account, call, grant),
-        () => this.#failed(account, call),
+        (grant) => this.#received(state, call, grant),
+        () => this.#failed(state, call),
       );
   }
 
-  #refill(account: Account): void {
-    account.refillAtUnits = -1;
-    account.refillAfter = Number.POSITIVE_INFINITY;
-    if (this.#storeAnswers(account.customer)) this.#reserve(account);
+  #refill(state: CustomerState): void {
+    state.refillAtUnits = -1;
+    state.refillAfter = Number.POSITIVE_INFINITY;
+    if (this.#storeAnswers(state.customer)) this.#reserve(state);
   }
 
-  #received(account: Account, call: Call, grant: Grant): void {
-    this.#endCall(account, call);
-    if (!call.overdue) this.#forgiveStandstill(account, call);
-    if (call.overdue || endsLeases(call.settings, account.settings)) {
-      this.#refundLater(account, grant, grant.granted);
+  #received(state: CustomerState, call: Call, grant: Grant): void {
+    this.#endCall(state, call);
+    if (!call.overdue) this.#forgiveStandstill(state, call);
+    if (call.overdue || endsLeases(call.settings, state.settings)) {
+      this.#refundLater(state, grant, grant.granted);
     } else {
-      this.#use(account, call, grant);
+      this.#use(state, call, grant);
     }
-    if (account.waiters.length > 0) this.#reserve(account);
+    if (state.waiters.length > 0) this.#reserve(state);
   }
 
-  #use(account: Account, call: Call, grant: Grant): void {
+  #use(state: CustomerState, call: Call, grant: Grant): void {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
-    account.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
+    state.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
     const lease = new Lease(grant, call.asked);
     if (!lease.runsAt(now)) {
-      this.#refundLater(account, grant, grant.granted);
+      this.#refundLater(state, grant, grant.granted);
       return;
     }
-    this.#openLease(account, lease);
-    this.#planRefill(account, lease, now);
-    this.#serve(account, now);
+    this.#openLease(state, lease);
+    this.#planRefill(state, lease, now);
+    this.#serve(state, now);
     if (grant.granted >= call.need) return;
 
     // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
-    if (call.settings.limit !== account.settings.limit) return;
+    if (call.settings.limit !== state.settings.limit) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
-    account.refusal = refusal;
+    state.refusal = refusal;
     // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
     const { monotonicMs: askedAt } = call.asked;
-    const undecided = account.waiters.findIndex(({ since }) => since > askedAt && since >= refusal.until);
-    const refused = account.waiters.splice(0, undecided < 0 ? account.waiters.length : undecided);
+    const undecided = state.waiters.findIndex(({ since }) => since > askedAt && since >= refusal.until);
+    const refused = state.waiters.splice(0, undecided < 0 ? state.waiters.length : undecided);
     for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
   }
 
@@ -317,59 +317,59 @@ export class LeasedQuota implements HourlyQuota {
    * A reply that is read after the call's timeout, but before the call is marked overdue, arrived in time: the process
    * was blocked. Waiting requests that need another call get a full timeout for it.
    */
-  #forgiveStandstill(account: Account, { asked }: Call): void {
+  #forgiveStandstill(state: CustomerState, { asked }: Call): void {
     const { clock, timeoutMs } = this.#options;
     const nowMs = clock.monotonicMs();
     if (nowMs < asked.monotonicMs + timeoutMs) return;
-    for (const waiter of account.waiters) waiter.until = nowMs + timeoutMs;
+    for (const waiter of state.waiters) waiter.until = nowMs + timeoutMs;
   }
 
-  #serve(account: Account, now: Instant): void {
-    while (account.waiters.length > 0) {
-      const admission = this.#admitFromLease(account, now, 'store');
+  #serve(state: CustomerState, now: Instant): void {
+    while (state.waiters.length > 0) {
+      const admission = this.#admitFromLease(state, now, 'store');
       if (admission === undefined) return;
-      account.waiters.shift()?.resolve(admission);
+      state.waiters.shift()?.resolve(admission);
     }
   }
 
   /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
-  #planRefill(account: Account, lease: Lease, { monotonicMs }: Instant): void {
-    const perSecond = account.rate.perSecond(monotonicMs);
+  #planRefill(state: CustomerState, lease: Lease, { monotonicMs }: Instant): void {
+    const perSecond = state.rate.perSecond(monotonicMs);
     const neededWhileAsking = (perSecond * REFILL_MS) / 1000;
     const worthIt = perSecond >= REFILL_FROM_PER_SECOND && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
-    account.refillAtUnits = worthIt ? neededWhileAsking : -1;
-    account.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
+    state.refillAtUnits = worthIt ? neededWhileAsking : -1;
+    state.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
   }
 
-  #failed(account: Account, call: Call): void {
-    this.#endCall(account, call);
-    this.#settleWithoutStore(account, account.waiters.splice(0));
+  #failed(state: CustomerState, call: Call): void {
+    this.#endCall(state, call);
+    this.#settleWithoutStore(state, state.waiters.splice(0));
   }
 
   /** Times out the call and waiting requests. These are in order of arrival, so the first has the earliest deadline. */
-  #watch(account: Account, call: Call): void {
+  #watch(state: CustomerState, call: Call): void {
     const { clock, scheduler, timeoutMs } = this.#options;
     const callUntil = call.asked.monotonicMs + timeoutMs;
-    const until = Math.min(callUntil, account.waiters[0]?.until ?? callUntil);
+    const until = Math.min(callUntil, state.waiters[0]?.until ?? callUntil);
     call.timer = scheduler.deadline(until - clock.monotonicMs(), () => {
       const nowMs = clock.monotonicMs();
       if (nowMs >= callUntil) {
         call.overdue = true;
         this.#overdueCalls++;
-        this.#settleWithoutStore(account, account.waiters.splice(0));
+        this.#settleWithoutStore(state, state.waiters.splice(0));
         return;
       }
-      const stillWaiting = account.waiters.findIndex((waiter) => waiter.until > nowMs);
-      const late = account.waiters.splice(0, stillWaiting < 0 ? account.waiters.length : stillWaiting);
-      this.#settleWithoutStore(account, late);
-      this.#watch(account, call);
+      const stillWaiting = state.waiters.findIndex((waiter) => waiter.until > nowMs);
+      const late = state.waiters.splice(0, stillWaiting < 0 ? state.waiters.length : stillWaiting);
+      this.#settleWithoutStore(state, late);
+      this.#watch(state, call);
     });
   }
 
-  #settleWithoutStore(account: Account, waiters: readonly Waiter[]): void {
+  #settleWithoutStore(state: CustomerState, waiters: readonly Waiter[]): void {
     for (const waiter of waiters) {
       try {
-        waiter.resolve(this.#options.withoutStore.admit(account));
+        waiter.resolve(this.#options.withoutStore.admit(state));
       } catch (error) {
         waiter.reject(error);
       }
@@ -385,48 +385,48 @@ export class LeasedQuota implements HourlyQuota {
     call.then(settled, settled);
   }
 
-  #endCall(account: Account, call: Call): void {
+  #endCall(state: CustomerState, call: Call): void {
     call.timer?.cancel();
     if (call.overdue) this.#overdueCalls--;
-    account.call = undefined;
+    state.call = undefined;
   }
 
-  #openLease(account: Account, lease: Lease): void {
+  #openLease(state: CustomerState, lease: Lease): void {
     if (lease.units === 0) return;
-    account.leases.push(lease);
+    state.leases.push(lease);
     const delayMs = lease.endsAt - this.#options.clock.monotonicMs();
-    lease.timer = this.#options.scheduler.after(delayMs, () => this.#endLease(account, lease));
+    lease.timer = this.#options.scheduler.after(delayMs, () => this.#endLease(state, lease));
   }
 
-  #dropLease(account: Account, lease: Lease): void {
+  #dropLease(state: CustomerState, lease: Lease): void {
     lease.timer?.cancel();
-    const at = account.leases.indexOf(lease);
-    if (at >= 0) account.leases.splice(at, 1);
+    const at = state.leases.indexOf(lease);
+    if (at >= 0) state.leases.splice(at, 1);
   }
 
-  #endLease(account: Account, lease: Lease): void {
-    this.#dropLease(account, lease);
+  #endLease(state: CustomerState, lease: Lease): void {
+    this.#dropLease(state, lease);
     const { units } = lease;
     lease.units = 0;
-    this.#refundLater(account, lease.grant, units);
+    this.#refundLater(state, lease.grant, units);
   }
 
   /** Gives back the unit of a request that did not begin upstream: to its lease if that is open, else to the store. */
-  #returnUnit(account: Account, lease: Lease, settings: QuotaSettings): void {
-    account.admitted--;
-    if (!lease.runsAt(this.#now()) || endsLeases(settings, account.settings)) {
-      this.#refundLater(account, lease.grant, 1);
+  #returnUnit(state: CustomerState, lease: Lease, settings: QuotaSettings): void {
+    state.admitted--;
+    if (!lease.runsAt(this.#now()) || endsLeases(settings, state.settings)) {
+      this.#refundLater(state, lease.grant, 1);
       return;
     }
     lease.units++;
-    if (lease.units === 1) this.#openLease(account, lease);
+    if (lease.units === 1) this.#openLease(state, lease);
   }
 
-  #refundLater(account: Account, grant: Grant, units: number): void {
+  #refundLater(state: CustomerState, grant: Grant, units: number): void {
     if (units === 0) return;
-    account.addRefund(grant, units);
-    account.refundTimer ??= this.#options.scheduler.after(REFUND_DELAY_MS, () => {
-      void this.#refund(account.customer, account.takeRefunds());
+    state.addRefund(grant, units);
+    state.refundTimer ??= this.#options.scheduler.after(REFUND_DELAY_MS, () => {
+      void this.#refund(state.customer, state.takeRefunds());
     });
   }
 

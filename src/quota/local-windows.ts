@@ -20,8 +20,8 @@ import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil }
 import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
-import type { Account } from './account.ts';
 import { type Admission, moreAt } from './admission.ts';
+import type { CustomerState } from './customer-state.ts';
 import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
 import type { QuotaWithoutStore } from './leased-quota.ts';
 
@@ -32,7 +32,7 @@ const FORGET_INTERVAL_MS = 60_000;
 const EPOCH = 'local';
 
 interface LocalWindow {
-  account: Account;
+  state: CustomerState;
   readonly hash: MemoryHash;
   /** Units admitted and not yet reported, by bucket. */
   unreported: Map<number, number>;
@@ -61,11 +61,11 @@ export class LocalWindows implements QuotaWithoutStore {
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
   }
 
-  admit(account: Account): Admission {
-    const window = this.#windowOf(account);
+  admit(state: CustomerState): Admission {
+    const window = this.#windowOf(state);
     const nowMs = this.#nowMs();
-    this.#chargeInAdvance(window, account, nowMs);
-    const limit = Math.max(1, Math.floor(account.settings.limit / this.#options.instances()));
+    this.#chargeInAdvance(window, state, nowMs);
+    const limit = Math.max(1, Math.floor(state.settings.limit / this.#options.instances()));
     const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, refunds: [] };
     const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
     return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
@@ -102,14 +102,14 @@ export class LocalWindows implements QuotaWithoutStore {
     return () => secondsUntil(until, clock.monotonicMs());
   }
 
-  #windowOf(account: Account): LocalWindow {
-    const known = this.#windows.get(account.customer);
+  #windowOf(state: CustomerState): LocalWindow {
+    const known = this.#windows.get(state.customer);
     if (known) {
-      known.account = account;
+      known.state = state;
       return known;
     }
-    const window: LocalWindow = { account, hash: new MemoryHash(), unreported: new Map(), advance: undefined };
-    this.#windows.set(account.customer, window);
+    const window: LocalWindow = { state, hash: new MemoryHash(), unreported: new Map(), advance: undefined };
+    this.#windows.set(state.customer, window);
     this.#forgetLater();
     return window;
   }
@@ -126,7 +126,7 @@ export class LocalWindows implements QuotaWithoutStore {
     return Math.floor(this.#originMs + monotonicMs / CLOCK_DRIFT);
   }
 
-  #chargeInAdvance(window: LocalWindow, { lastReply }: Account, nowMs: number): void {
+  #chargeInAdvance(window: LocalWindow, { lastReply }: CustomerState, nowMs: number): void {
     const { advance } = window;
     if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
     if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
@@ -156,18 +156,18 @@ export class LocalWindows implements QuotaWithoutStore {
   /** Reports one customer at a time, because the store has only just recovered. */
   async #reportAll(): Promise<void> {
     for (const window of [...this.#windows.values()].filter(hasUnreported)) {
-      if (this.#options.storeIsUp(window.account.customer)) await this.#report(window);
+      if (this.#options.storeIsUp(window.state.customer)) await this.#report(window);
     }
   }
 
   async #report(window: LocalWindow): Promise<void> {
-    const { account, hash, unreported } = window;
+    const { state, hash, unreported } = window;
     const nowMs = this.#nowMs();
     const units = [...unreported];
     window.unreported = new Map();
     try {
       const { used } = await this.#options.windows.report(
-        account.customer,
+        state.customer,
         // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
         units.map(([bucket, count]) => ({ ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units: count })),
       );
@@ -176,9 +176,9 @@ export class LocalWindows implements QuotaWithoutStore {
         units.map(([bucket, count]) => ({ epoch: EPOCH, bucket, units: count })),
       );
       const receivedAt = this.#options.clock.monotonicMs();
-      account.lastReply = { free: Math.max(0, account.settings.limit - used), used, receivedAt, moreAt: receivedAt };
-      // Charged now, because the account may be evicted before the next outage.
-      this.#chargeInAdvance(window, account, this.#nowMs());
+      state.lastReply = { free: Math.max(0, state.settings.limit - used), used, receivedAt, moreAt: receivedAt };
+      // Charged now, because the state may be evicted before the next outage.
+      this.#chargeInAdvance(window, state, this.#nowMs());
     } catch {
       // The store may have counted the units or not: keep them here until they expire, and do not send them again.
     }

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { areSameSettings, type QuotaSettings } from './account.ts';
+import { areSameSettings, type QuotaSettings } from './customer-state.ts';
 import type { HourlyQuota } from './leased-quota.ts';
 import type { Usage } from './usage.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import type { Account } from './account.ts';
 import type { Admission } from './admission.ts';
+import type { CustomerState } from './customer-state.ts';
 import type { QuotaWithoutStore } from './leased-quota.ts';
 import { LocalWindows } from './local-windows.ts';
 
@@ -34,7 +34,7 @@ function deny(): Admission {
 }
 
 /** Counts nothing: the operator chose availability over the quota. */
-function allow({ lastReply }: Account): Admission {
+function allow({ lastReply }: CustomerState): Admission {
   return {
     outcome: 'admitted',
     mode: 'local',

@@ -45,7 +45,7 @@ async function openQuota(): Promise<LeasedQuota> {
     clock: systemClock,
     scheduler: systemScheduler,
     timeoutMs: 10_000,
-    accounts: 100,
+    customers: 100,
   });
   onTestFinished(() => quota.close());
   return quota;

@@ -40,7 +40,7 @@ function openQuota(store: Store): LeasedQuota {
     clock: systemClock,
     scheduler: systemScheduler,
     timeoutMs: 5000,
-    accounts: 100,
+    customers: 100,
   });
   onTestFinished(() => quota.close());
   return quota;

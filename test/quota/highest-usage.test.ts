@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Account } from '../../src/quota/account.ts';
+import { CustomerState } from '../../src/quota/customer-state.ts';
 import { highestUsage } from '../../src/quota/highest-usage.ts';
 import { Lease } from '../../src/quota/lease.ts';
 
 const NOW_MS = 1_000_000;
 
-function account(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}): Account {
-  const opened = new Account(customer, { limit, usageResetAt: '' });
+function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}): CustomerState {
+  const opened = new CustomerState(customer, { limit, usageResetAt: '' });
   opened.lastReply = { free: limit - used, used, receivedAt: NOW_MS - saidAgoMs, moreAt: NOW_MS };
   if (leased > 0) {
     const grant = {
@@ -30,9 +30,9 @@ it('the highest by share of the limit are chosen, as sorting all would', () => {
   const known = fc.record({ used: fc.nat(200), limit: fc.integer({ min: 1, max: 100 }) });
   fc.assert(
     fc.property(fc.array(known, { maxLength: 60 }), fc.integer({ min: 1, max: 10 }), (customers, count) => {
-      const accounts = customers.map(({ used, limit }, i) => account(`c${i}`, used, limit));
+      const states = customers.map(({ used, limit }, i) => stateOf(`c${i}`, used, limit));
       const sorted = customers.map(({ used, limit }) => used / limit).toSorted((a, b) => b - a);
-      const chosen = highestUsage(accounts, count, NOW_MS);
+      const chosen = highestUsage(states, count, NOW_MS);
       expect(chosen.map(({ ratio }) => ratio)).toEqual(sorted.filter((ratio) => ratio > 0).slice(0, count));
       for (const { customer, ratio } of chosen) {
         const { used = 0, limit = 1 } = customers[Number(customer.slice(1))] ?? {};
@@ -44,18 +44,18 @@ it('the highest by share of the limit are chosen, as sorting all would', () => {
 });
 
 it('units that this instance holds and has not used do not count', () => {
-  const accounts = [account('holding', 90, 100, { leased: 80 }), account('using', 50, 100)];
-  expect(highestUsage(accounts, 10, NOW_MS)).toEqual([
+  const states = [stateOf('holding', 90, 100, { leased: 80 }), stateOf('using', 50, 100)];
+  expect(highestUsage(states, 10, NOW_MS)).toEqual([
     { customer: 'using', ratio: 0.5 },
     { customer: 'holding', ratio: 0.1 },
   ]);
 });
 
 it('a customer of whom the store has said nothing within five minutes is left out', () => {
-  const accounts = [
-    account('old', 100, 100, { saidAgoMs: 300_001 }),
-    account('recent', 10, 100, { saidAgoMs: 300_000 }),
-    new Account('unheard', { limit: 1, usageResetAt: '' }),
+  const states = [
+    stateOf('old', 100, 100, { saidAgoMs: 300_001 }),
+    stateOf('recent', 10, 100, { saidAgoMs: 300_000 }),
+    new CustomerState('unheard', { limit: 1, usageResetAt: '' }),
   ];
-  expect(highestUsage(accounts, 10, NOW_MS)).toEqual([{ customer: 'recent', ratio: 0.1 }]);
+  expect(highestUsage(states, 10, NOW_MS)).toEqual([{ customer: 'recent', ratio: 0.1 }]);
 });

@@ -408,7 +408,7 @@ describe('a slow store', () => {
 });
 
 test('what is held in memory is bounded: idle customers are forgotten, those with a lease are not', async () => {
-  const world = worldWith({ accounts: 4, limit: 1000 });
+  const world = worldWith({ customers: 4, limit: 1000 });
   const gateway = world.gateway(0);
   const { quota, settings, link } = gateway;
   ask(world, 1001);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Account } from '../../src/quota/account.ts';
 import type { Admission } from '../../src/quota/admission.ts';
+import { CustomerState } from '../../src/quota/customer-state.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
 import { type AdmittedUnits, StoreUnavailableError } from '../../src/store/store.ts';
 import { Machine } from './support/machine.ts';
@@ -24,7 +24,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   });
   const world = {
     time,
-    account: new Account('acme', { limit, usageResetAt: '' }),
+    state: new CustomerState('acme', { limit, usageResetAt: '' }),
     storeIsUp: false,
     instances,
     outcome: 'counted' as Outcome,
@@ -46,7 +46,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     scheduler: machine,
   });
   function admit(): Admission {
-    return local.admit(world.account);
+    return local.admit(world.state);
   }
   /** How many are admitted until one is refused. */
   function useUp(): number {
@@ -56,7 +56,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   }
   function heard(used: number): void {
     const receivedAt = machine.monotonicMs();
-    world.account.lastReply = { free: 0, used, receivedAt, moreAt: receivedAt };
+    world.state.lastReply = { free: 0, used, receivedAt, moreAt: receivedAt };
   }
   async function storeIsBack(): Promise<void> {
     world.storeIsUp = true;
@@ -91,7 +91,7 @@ describe('the share of one gateway', () => {
   test('follows a changed limit and a changed number of gateways', () => {
     const { useUp, world } = setUp();
     expect(useUp()).toBe(4);
-    world.account.settings = { limit: 18, usageResetAt: '' };
+    world.state.settings = { limit: 18, usageResetAt: '' };
     expect(useUp()).toBe(2);
     world.instances = 1;
     expect(useUp()).toBe(12);
@@ -211,7 +211,7 @@ describe('an outage', () => {
     expect(useUp()).toBe(2);
     await time.run(100);
     // Also for a gateway that has forgotten the customer meanwhile.
-    world.account = new Account('acme', world.account.settings);
+    world.state = new CustomerState('acme', world.state.settings);
     expect(useUp()).toBe(0);
   });
 

@@ -51,7 +51,7 @@ test('a reservation whose reply came while the process was busy decides', async 
     ...common,
     windows: store.windows,
     timeoutMs: TIMEOUT_MS,
-    accounts: 10,
+    customers: 10,
     withoutStore: createQuotaWithoutStore({ ...common, onError: 'deny', windows: store.windows, instances: () => 1 }),
   });
   opened.defer(() => quota.close());

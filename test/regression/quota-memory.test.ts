@@ -115,7 +115,7 @@ describe('with a real Redis', () => {
       ...common,
       windows: store.windows,
       timeoutMs: 1000,
-      accounts: 10,
+      customers: 10,
       withoutStore: createQuotaWithoutStore({ ...common, onError: 'deny', windows: store.windows, instances: () => 1 }),
     });
     opened.defer(() => quota.close());
@@ -148,7 +148,7 @@ test('a new customer costs no more than before when more are active than fit', (
       instances: () => 1,
     }),
     timeoutMs: 100,
-    accounts: ACCOUNTS,
+    customers: ACCOUNTS,
   });
   let customers = 0;
   const microsecondsPerCustomer = (count: number): number => {

@@ -174,7 +174,7 @@ class World {
       onError: 'deny',
       instances: () => this.#settings.gateways,
     });
-    const quota = new LeasedQuota({ ...shared, withoutStore, timeoutMs: TIMEOUT_MS, accounts: ACCOUNTS });
+    const quota = new LeasedQuota({ ...shared, withoutStore, timeoutMs: TIMEOUT_MS, customers: ACCOUNTS });
     return { machine, link, quota };
   }
 

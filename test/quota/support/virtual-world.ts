@@ -5,8 +5,8 @@
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
 
-import type { QuotaSettings } from '../../../src/quota/account.ts';
 import type { Admission, Admitted, QuotaMode } from '../../../src/quota/admission.ts';
+import type { QuotaSettings } from '../../../src/quota/customer-state.ts';
 import { LeasedQuota } from '../../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
 import { StoreUnavailableError } from '../../../src/store/store.ts';
@@ -28,7 +28,7 @@ export interface WorldOptions {
   readonly limit: number;
   readonly onError: OnStoreError;
   readonly timeoutMs: number;
-  readonly accounts?: number;
+  readonly customers?: number;
   readonly fate: (dice: Dice) => Fate;
   readonly dispatch: (dice: Dice) => Dispatch;
   /** `random`: each machine has clocks and timers of its own; else the rate of all clocks, and timers are punctual. */
@@ -138,7 +138,7 @@ export class SimulatedGateway {
         instances: () => options.gateways,
       }),
       timeoutMs: options.timeoutMs,
-      accounts: options.accounts ?? 1000,
+      customers: options.customers ?? 1000,
     });
   }
 

@@ -59,7 +59,7 @@ export interface RememberedRefusal {
 }
 
 /** All quota state that one instance keeps in memory for a customer. */
-export class Account {
+export class CustomerState {
   readonly customer: string;
   readonly rate = new RateMeter();
   settings: QuotaSettings;
@@ -96,7 +96,7 @@ export class Account {
     return units;
   }
 
-  /** True if no lease, waiting request, call or refund is pending: evicting the account then loses no unit. */
+  /** True if no lease, waiting request, call or refund is pending: evicting the state then loses no unit. */
   get isIdle(): boolean {
     return (
       this.leases.length === 0 && this.waiters.length === 0 && this.call === undefined && this.#refunds.length === 0
