@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isKeyBeginning, LONGEST_KEY_BEGINNING } from '../keys/api-key.ts';
+import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
 import { isUnusedSince, keyState } from '../keys/key-state.ts';
 import type { EnforcedKey, KeyChange, KeyRecord, Page } from '../store/store.ts';
 import { changesNothing, type RecordChange } from './changes.ts';
@@ -27,7 +27,7 @@ const KEYS_QUERY = z.strictObject({
     .string()
     .refine(
       isKeyBeginning,
-      `must be the first 1 to ${LONGEST_KEY_BEGINNING} characters of a key; never send more of one`,
+      `must be the first 1 to ${MAX_KEY_BEGINNING_LENGTH} characters of a key; never send more of one`,
     )
     .optional(),
   sha256: KEY_SHA256.optional(),

@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import { pathOf } from '../admin-client/admin-client.ts';
 import { KEY, type KeyDocument, NEW_KEY, type NewKeyDocument, ROTATED_KEY } from '../admin-client/documents.ts';
 import { printable } from '../admin-client/printable.ts';
-import { isKeyBeginning, isPossibleKey, LONGEST_KEY_BEGINNING, sha256Hex } from '../keys/api-key.ts';
+import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
 import { expiryMsOf } from '../keys/key-state.ts';
 import type { DocumentOptions, EndingOptions, JsonOption } from './admin-options.ts';
 import { requireSomeChange, type Unsettable, unset } from './change.ts';
@@ -70,7 +70,7 @@ export async function findKeys(options: FindOptions): Promise<void> {
   // Not checked by the option's parser, because its message would repeat the text.
   if (prefix !== undefined && !isKeyBeginning(prefix)) {
     throw new UsageError(
-      `--prefix takes at most ${LONGEST_KEY_BEGINNING} characters of a key; pass a whole key on standard input`,
+      `--prefix takes at most ${MAX_KEY_BEGINNING_LENGTH} characters of a key; pass a whole key on standard input`,
     );
   }
   const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };

@@ -192,8 +192,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
         own: ownRequestHeaders(exchange, cleared),
         spoofed: recorder.spoofed,
       }),
-      beginBefore: admission.beginBefore,
-      beginBeforeWallMs: admission.beginBeforeWallMs,
+      beginBefore: admission.beginDeadlineMs,
+      beginBeforeWallMs: admission.beginDeadlineWallMs,
       answerHeaders() {
         const headers = quotaHeaders(cleared.decision);
         headers.push('X-Request-Id', exchange.requestId);

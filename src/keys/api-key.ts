@@ -17,12 +17,12 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** token68 of RFC 9110 §11.2. The length is checked separately, because it includes the trailing `=`. */
 const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/;
-const SHORTEST_KEY = 8;
-const LONGEST_KEY = 512;
+const MIN_KEY_LENGTH = 8;
+const MAX_KEY_LENGTH = 512;
 
 /** Maximum length of a key's beginning that may be shown, or sent to search for the key. */
-export const LONGEST_KEY_BEGINNING = 12;
-const SHORTEST_SHOWN = 32;
+export const MAX_KEY_BEGINNING_LENGTH = 12;
+const MIN_LENGTH_SHOWN = 32;
 /** Characters of a key that are never shown. 24 characters of base62 are 142 bits, too many to guess. */
 const HIDDEN_LENGTH = 24;
 
@@ -51,7 +51,7 @@ export function containsGeneratedKey(text: string): boolean {
 
 /** Returns whether a token has the form of an API key: token68 of 8 to 512 characters. */
 export function isPossibleKey(token: string): boolean {
-  return token.length >= SHORTEST_KEY && token.length <= LONGEST_KEY && TOKEN68.test(token);
+  return token.length >= MIN_KEY_LENGTH && token.length <= MAX_KEY_LENGTH && TOKEN68.test(token);
 }
 
 /** Returns the name under which a key is stored: lower-case hex SHA-256 of the whole key. */
@@ -64,14 +64,14 @@ export function sha256Hex(key: string): string {
  * hidden. Undefined for an imported key of fewer than 32 characters, because too few could be shown to recognise it.
  */
 export function keyPrefix(key: string): string | undefined {
-  return key.length < SHORTEST_SHOWN
+  return key.length < MIN_LENGTH_SHOWN
     ? undefined
-    : key.slice(0, Math.min(LONGEST_KEY_BEGINNING, key.length - HIDDEN_LENGTH));
+    : key.slice(0, Math.min(MAX_KEY_BEGINNING_LENGTH, key.length - HIDDEN_LENGTH));
 }
 
 /** Returns whether a text may be the beginning of a key and is short enough to be shown. */
 export function isKeyBeginning(text: string): boolean {
-  return text.length <= LONGEST_KEY_BEGINNING && /^[A-Za-z0-9\-._~+/]+$/.test(text);
+  return text.length <= MAX_KEY_BEGINNING_LENGTH && /^[A-Za-z0-9\-._~+/]+$/.test(text);
 }
 
 /** Creates the id of a key record: `key_` and 19 base62 characters of 112 random bits. Not a secret. */

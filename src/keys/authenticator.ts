@@ -41,7 +41,7 @@ export interface Authenticator {
   authenticate(token: string): Authentication | Promise<Authentication>;
   size(): AuthenticatorSize;
   /** Applies new cache times from the next request on. Cached records stay. */
-  follow(times: CacheTimes): void;
+  applyCacheTimes(times: CacheTimes): void;
   /** Unsubscribes from invalidations. */
   close(): void;
 }
@@ -125,9 +125,9 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       };
     },
 
-    follow(times) {
-      keys.follow(times);
-      customers.follow(times);
+    applyCacheTimes(times) {
+      keys.applyCacheTimes(times);
+      customers.applyCacheTimes(times);
     },
 
     close: unsubscribe,

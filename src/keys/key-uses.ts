@@ -10,8 +10,8 @@ const FLUSH_INTERVAL_MS = 10_000;
 /** Number of flushes after which a further use of a key is written. */
 const FLUSHES_UNTIL_NOTED_AGAIN = 6;
 /** Uses per store call, limited so that a call does not delay others for long. */
-const MOST_IN_A_CALL = 1000;
-const MOST_REMEMBERED = 100_000;
+const MAX_USES_PER_CALL = 1000;
+const MAX_KEYS = 100_000;
 
 export interface KeyUsesOptions {
   readonly store: Pick<KeyUseStore, 'noteUses'>;
@@ -38,12 +38,12 @@ export class KeyUses {
   note(keyId: string): void {
     if (this.#notedBefore.has(keyId)) return;
     // The store is slow, and the batch is full. The key is not remembered, so its next use is noted.
-    if (this.#unwritten.size >= MOST_IN_A_CALL) return;
+    if (this.#unwritten.size >= MAX_USES_PER_CALL) return;
     // With more keys than this, some are written more than once a minute; none is skipped.
-    if (this.#notedBefore.size >= MOST_REMEMBERED) this.#notedBefore.clear();
+    if (this.#notedBefore.size >= MAX_KEYS) this.#notedBefore.clear();
     this.#notedBefore.set(keyId, this.#flushes);
     this.#unwritten.set(keyId, this.#options.clock.nowMs());
-    if (this.#unwritten.size === MOST_IN_A_CALL) this.#write();
+    if (this.#unwritten.size === MAX_USES_PER_CALL) this.#write();
   }
 
   /** Stops, and writes the uses noted so far. */
@@ -81,7 +81,7 @@ export class KeyUses {
       .catch(() => undefined)
       .then(() => {
         this.#writing = undefined;
-        if (this.#unwritten.size >= MOST_IN_A_CALL) this.#write();
+        if (this.#unwritten.size >= MAX_USES_PER_CALL) this.#write();
       });
   }
 }

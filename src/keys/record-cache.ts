@@ -18,12 +18,12 @@ import { LruMap } from '../base/lru-map.ts';
 import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;
-const LONGEST_MISSING_MS = 5000;
+const MAX_MISSING_MS = 5000;
 /** Share of `cacheMs` after which a record is refreshed by a background read. */
 const REFRESH_FROM = 0.8;
 const RETRY_MS = 250;
 /** How long after a failed read the store counts as unavailable. */
-const AWAY_MS = 1000;
+const UNAVAILABLE_MS = 1000;
 
 export interface RecordCache<Value extends object> {
   /**
@@ -36,7 +36,7 @@ export interface RecordCache<Value extends object> {
   /** Requires every record to be read again before it is served, because any may have changed. */
   invalidateAll(): void;
   /** Applies new times from the next request on. */
-  follow(times: CacheTimes): void;
+  applyCacheTimes(times: CacheTimes): void;
   size(): RecordCacheSize;
 }
 
@@ -77,7 +77,7 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
   const { clock, entries } = options;
   let { cacheMs, staleIfErrorMs } = options;
   let refreshMs = REFRESH_FROM * cacheMs;
-  let missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
+  let missingMs = Math.min(MAX_MISSING_MS, cacheMs);
   const held = new LruMap<string, Held<Value>>(entries);
   /** Missing records: monotonic ms at which the store was asked, by id. */
   const missing = new LruMap<string, number>(MISSING_ENTRIES);
@@ -153,7 +153,7 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
 
       const { failure } = entry;
       const sinceFailureMs = failure?.generation === generation ? nowMs - failure.atMs : Number.POSITIVE_INFINITY;
-      const mayStandIn = sinceFailureMs < AWAY_MS && ageMs < staleIfErrorMs;
+      const mayStandIn = sinceFailureMs < UNAVAILABLE_MS && ageMs < staleIfErrorMs;
       if (!isFresh && !mayStandIn) return read(id);
       if (sinceFailureMs >= RETRY_MS) readAside(id);
       return entry.value;
@@ -171,10 +171,10 @@ export function createRecordCache<Value extends object>(options: RecordCacheOpti
       underWay.clear();
     },
 
-    follow(times) {
+    applyCacheTimes(times) {
       ({ cacheMs, staleIfErrorMs } = times);
       refreshMs = REFRESH_FROM * cacheMs;
-      missingMs = Math.min(LONGEST_MISSING_MS, cacheMs);
+      missingMs = Math.min(MAX_MISSING_MS, cacheMs);
     },
 
     size: () => ({ records: held.size, missing: missing.size }),

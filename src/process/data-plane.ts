@@ -205,8 +205,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       running = next;
       identity = nextIdentity;
       settings.current = nextSettings;
-      quota.follow(next);
-      authenticator.follow(next.auth);
+      quota.applyLimits(next);
+      authenticator.applyCacheTimes(next.auth);
       accessLog.follow(next.logging.access);
       logger.level = next.logging.level;
     },

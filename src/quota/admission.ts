@@ -13,9 +13,9 @@ export interface Admitted {
    */
   readonly remaining: number;
   /** Monotonic ms: the request must begin upstream before this time. */
-  readonly beginBefore: number;
+  readonly beginDeadlineMs: number;
   /** The same deadline in wall time, in case a suspend stopped the monotonic clock. */
-  readonly beginBeforeWallMs: number;
+  readonly beginDeadlineWallMs: number;
   /** Gives the unit back. Call it at most once, and only if the request did not begin upstream. */
   refund(): void;
   /** Returns the seconds until more than `remaining` units are available, at least 1. */

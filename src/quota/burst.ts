@@ -46,7 +46,7 @@ export class BurstLimiter {
   }
 
   /** Removes one request from the newest slot: it was counted, but not admitted. Does nothing if the slot is empty. */
-  untake(customer: string): void {
+  uncount(customer: string): void {
     const ring = this.#rings.get(customer);
     const at = ring && ring.newestSlot % SLOTS;
     if (ring === undefined || at === undefined || (ring.counts[at] ?? 0) === 0) return;

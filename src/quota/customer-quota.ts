@@ -43,7 +43,7 @@ export type QuotaDecision =
   | { readonly outcome: 'not_configured'; readonly reason: string };
 
 export interface CustomerQuotaParts {
-  /** The initial limits, until {@link CustomerQuota.follow} replaces them. */
+  /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
   readonly hourly: HourlyQuota;
@@ -60,7 +60,7 @@ export class CustomerQuota {
   }
 
   /** Applies new limits from the next decision on, even within a window and despite earlier grants and refusals. */
-  follow(limits: LimitPolicy): void {
+  applyLimits(limits: LimitPolicy): void {
     this.#limits = limits;
   }
 
@@ -137,12 +137,12 @@ export class CustomerQuota {
       return decision.then(
         (settled) => this.#withBurstCounted(customer, settled),
         (error) => {
-          this.#parts.bursts.untake(customer);
+          this.#parts.bursts.uncount(customer);
           throw error;
         },
       );
     }
-    if (decision.outcome !== 'admitted') this.#parts.bursts.untake(customer);
+    if (decision.outcome !== 'admitted') this.#parts.bursts.uncount(customer);
     return decision;
   }
 }

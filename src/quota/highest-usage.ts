@@ -8,7 +8,7 @@ export interface CustomerUsage {
 }
 
 /** Older store replies are ignored: other instances use units, and units expire from the window. */
-const LONGEST_SILENCE_MS = 300_000;
+const MAX_REPLY_AGE_MS = 300_000;
 
 /**
  * Returns the customers with the highest usage relative to their limits, highest first. Only customers for which the
@@ -19,7 +19,7 @@ export function highestUsage(customers: Iterable<CustomerState>, count: number, 
   const highest: CustomerUsage[] = [];
   for (const state of customers) {
     const { lastReply, settings } = state;
-    if (lastReply === undefined || nowMs - lastReply.receivedAt > LONGEST_SILENCE_MS) continue;
+    if (lastReply === undefined || nowMs - lastReply.receivedAt > MAX_REPLY_AGE_MS) continue;
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
     // Skips most customers before the costlier sum of their unused units.
     if (lastReply.used / settings.limit <= toBeat) continue;

@@ -40,11 +40,11 @@ export class Lease {
   }
 
   /** Monotonic ms. */
-  get beginBefore(): number {
+  get beginDeadlineMs(): number {
     return this.#asked.monotonicMs + USABLE_HOLD_MS;
   }
 
-  get beginBeforeWallMs(): number {
+  get beginDeadlineWallMs(): number {
     return this.#asked.wallMs + USABLE_HOLD_MS;
   }
 

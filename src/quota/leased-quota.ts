@@ -39,7 +39,7 @@ import type { Usage } from './usage.ts';
 const REFUND_DELAY_MS = 250;
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
-const LONGEST_MEMORY_MS = 30_000;
+const MAX_REFUSAL_MS = 30_000;
 /** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;
 /** A lease gets units for this long. Shorter than the lease itself, because refunding unused units costs a call. */
@@ -229,8 +229,8 @@ export class LeasedQuota implements HourlyQuota {
       outcome: 'admitted',
       mode,
       remaining: (reply?.free ?? 0) + unitsLeft,
-      beginBefore: lease.beginBefore,
-      beginBeforeWallMs: lease.beginBeforeWallMs,
+      beginDeadlineMs: lease.beginDeadlineMs,
+      beginDeadlineWallMs: lease.beginDeadlineWallMs,
       refund: () => this.#returnUnit(state, lease, settings),
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
@@ -465,6 +465,6 @@ function rememberRefusal({ settings, asked }: Call, grant: Grant, receivedAt: nu
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
-  const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, LONGEST_MEMORY_MS) / CLOCK_DRIFT;
+  const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
   return { settings, until, moreAt: moreAt(grant, receivedAt) };
 }

@@ -80,8 +80,8 @@ export class LocalWindows implements QuotaWithoutStore {
       outcome: 'admitted',
       mode: 'local',
       remaining: free,
-      beginBefore: clock.monotonicMs() + USABLE_HOLD_MS,
-      beginBeforeWallMs: clock.nowMs() + USABLE_HOLD_MS,
+      beginDeadlineMs: clock.monotonicMs() + USABLE_HOLD_MS,
+      beginDeadlineWallMs: clock.nowMs() + USABLE_HOLD_MS,
       refund: () => {
         // A unit that was already reported stays counted in the store.
         if ((window.unreported.get(bucket) ?? 0) === 0) return;

@@ -39,8 +39,8 @@ function allow({ lastReply }: CustomerState): Admission {
     outcome: 'admitted',
     mode: 'local',
     remaining: lastReply?.free ?? 0,
-    beginBefore: Number.POSITIVE_INFINITY,
-    beginBeforeWallMs: Number.POSITIVE_INFINITY,
+    beginDeadlineMs: Number.POSITIVE_INFINITY,
+    beginDeadlineWallMs: Number.POSITIVE_INFINITY,
     refund: () => {},
     resetSeconds: () => 1,
   };

@@ -75,8 +75,8 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
         outcome: 'admitted' as const,
         mode: 'lease' as const,
         remaining: 1,
-        beginBefore: clock.monotonicMs() + 5000,
-        beginBeforeWallMs: clock.nowMs() + 5000,
+        beginDeadlineMs: clock.monotonicMs() + 5000,
+        beginDeadlineWallMs: clock.nowMs() + 5000,
         refund: () => {
           unitsTaken--;
         },
@@ -121,7 +121,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     authenticator: {
       authenticate: (token) => known[token] ?? { outcome: 'invalid', reason: 'unknown' },
       size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
-      follow: () => {},
+      applyCacheTimes: () => {},
       close: () => {},
     },
     keyUses: { note: () => {} },

@@ -40,9 +40,9 @@ test('other times hold from the next request on, for what is in memory already',
   const { cache, clock, source, load } = setUp();
   await load('a', V1);
   clock.advance(1000);
-  cache.follow({ cacheMs: 1000, staleIfErrorMs: STALE_MS });
+  cache.applyCacheTimes({ cacheMs: 1000, staleIfErrorMs: STALE_MS });
   expect(await load('a', V2)).toBe(V2);
-  cache.follow({ cacheMs: CACHE_MS, staleIfErrorMs: STALE_MS });
+  cache.applyCacheTimes({ cacheMs: CACHE_MS, staleIfErrorMs: STALE_MS });
   clock.advance(1000);
   expect(cache.get('a')).toBe(V2);
   expect(source.asked).toEqual(['a', 'a']);

@@ -44,7 +44,7 @@ it('whoever waits as long as a refusal says is allowed', () => {
 it('a request that went no further is not counted', () => {
   const { limiter } = limiterAt();
   limiter.take('acme', 1);
-  limiter.untake('acme');
+  limiter.uncount('acme');
   expect(limiter.take('acme', 1)).toEqual({ allowed: true, remaining: 0 });
   expect(limiter.take('acme', 1).allowed).toBe(false);
 });

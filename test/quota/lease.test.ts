@@ -36,6 +36,6 @@ describe('a lease runs', () => {
 });
 
 test('its requests begin within 99 % of the hold, by either clock, counted from before it was asked for', () => {
-  expect(lease.beginBefore).toBe(ASKED.monotonicMs + 1980);
-  expect(lease.beginBeforeWallMs).toBe(ASKED.wallMs + 1980);
+  expect(lease.beginDeadlineMs).toBe(ASKED.monotonicMs + 1980);
+  expect(lease.beginDeadlineWallMs).toBe(ASKED.wallMs + 1980);
 });

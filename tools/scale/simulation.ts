@@ -256,7 +256,8 @@ class World {
       tally.refused++;
       return;
     }
-    const isLate = machine.monotonicMs() >= admission.beginBefore || machine.nowMs() >= admission.beginBeforeWallMs;
+    const isLate =
+      machine.monotonicMs() >= admission.beginDeadlineMs || machine.nowMs() >= admission.beginDeadlineWallMs;
     if (isLate || this.#dice.chance(UNSENT_SHARE)) {
       tally.failed++;
       admission.refund();

@@ -58,7 +58,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
       publicKeys: () => publicKeys,
       async follow(next) {
         ({ publicKeys } = await publishedKeys(next));
-        quota.follow(next);
+        quota.applyLimits(next);
         logger.level = next.logging.level;
         await pool.applyConfig(next);
       },

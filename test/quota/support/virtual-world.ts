@@ -175,7 +175,7 @@ export class SimulatedGateway {
     const dispatch = options.dispatch(dice);
     const act = () => {
       const inTime =
-        this.machine.monotonicMs() < admitted.beginBefore && this.machine.nowMs() < admitted.beginBeforeWallMs;
+        this.machine.monotonicMs() < admitted.beginDeadlineMs && this.machine.nowMs() < admitted.beginDeadlineWallMs;
       if (dispatch.kind === 'begins' && inTime) this.#begin(admitted.mode);
       else admitted.refund();
     };
