@@ -169,7 +169,9 @@ test('keys that are created and deleted meanwhile are indexed as they must be, h
   })();
   for (let i = 0; i < 240; i += 1) {
     await createKeyWithCustomer(store.records, sha256Of(i), { id: `k${i}`, customer: `customer-${i % 2}` });
-    if (i % 3 === 0) await store.records.discardKey(`k${i}`);
+    // Finds nothing while a reindex that began before the key existed has its entry deleted, and not yet restored.
+    const isStored = async () => (await redis.command('EXISTS', `${prefix}:key:${sha256Of(i)}`)) === 1;
+    while (i % 3 === 0 && (await isStored())) await store.records.discardKey(`k${i}`);
   }
   creating = false;
   expect(await reindexing).toBeGreaterThan(1);
@@ -178,5 +180,7 @@ test('keys that are created and deleted meanwhile are indexed as they must be, h
     expect(await store.records.findKeyById(`k${i}`)).toEqual(expected);
   }
   expect((await store.records.listCustomerKeys('customer-0', undefined, 1000)).items).toHaveLength(80);
+  // An entry may have been restored while its key was deleted: that one is dropped now, and none is missing.
+  expect(await store.records.reindex()).toMatchObject({ keys: 160, entriesAdded: 0, ...ALL_INDEXED });
   expect(await store.records.reindex()).toEqual({ keys: 160, ...DONE });
 });
