@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, vi } from 'vitest';
 import { runCommandLine } from '../../src/cli/command-line.ts';
+import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
 import type { Finished } from '../support/process.ts';
 
@@ -22,7 +23,7 @@ export interface RunSettings {
 
 /** Runs any program to its end. */
 export async function run(program: string, args: readonly string[], settings: RunSettings = {}): Promise<Finished> {
-  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...settings.env } });
+  const child = spawn(program, args, { env: { ...CHILD_ENVIRONMENT, ...settings.env } });
   onTestFinished(() => void child.kill('SIGKILL'));
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

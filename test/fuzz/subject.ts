@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { fieldValue, type ReadRequest } from '../http/support/http-reader.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../http/support/recording-upstream.ts';
+import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { FUZZ_KEY } from './cases.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -50,7 +51,7 @@ export async function startSubject(): Promise<Subject> {
     }),
   );
   const child = spawn(process.execPath, [MAIN, 'start', '--config', file], {
-    env: { PATH: process.env.PATH },
+    env: CHILD_ENVIRONMENT,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let said = '';

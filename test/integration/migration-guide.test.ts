@@ -7,6 +7,7 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
 import { startRedisSystem } from '../support/redis-system.ts';
 
@@ -39,6 +40,7 @@ async function startGuide() {
   await writeFile(join(folder, 'tollgate'), PROGRAM(gateway.admin ?? ''));
   await chmod(join(folder, 'tollgate'), 0o755);
   const env = {
+    ...CHILD_ENVIRONMENT,
     // The client comes with the server.
     PATH: [folder, process.env.PATH, dirname(inject('redisServer'))].join(delimiter),
     TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN,

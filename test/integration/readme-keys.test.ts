@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { startSystem } from '../support/system.ts';
 
@@ -45,6 +46,7 @@ it('prints what it shows', async () => {
 
   const shell = spawn('bash', ['-euc', `exec 2>&1\n${script.join('')}`], {
     cwd: ROOT,
+    env: { ...process.env, ...CHILD_ENVIRONMENT },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';

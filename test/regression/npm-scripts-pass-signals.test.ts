@@ -13,6 +13,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { temporaryFile } from '../cli/support.ts';
 import { REPOSITORY } from '../deploy/support/dockerfile.ts';
+import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 
 const PATIENCE = { timeout: 30_000, interval: 20 };
 const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
@@ -32,7 +33,7 @@ async function checkout(): Promise<string> {
 async function startByNpm(args: readonly string[]) {
   const npm = spawn('npm', args, {
     cwd: await checkout(),
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...ANY_PORTS },
+    env: { ...CHILD_ENVIRONMENT, HOME: process.env.HOME, ...ANY_PORTS },
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -26,7 +26,7 @@ onLinux('the environment of a worker has the variables of the runtime and no oth
   const { pids } = await startWithSecrets();
   for (const pid of pids) {
     const names = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').map((each) => each.split('=')[0]);
-    const ofNode = ['NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'NODE_UNIQUE_ID'];
+    const ofNode = ['NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'NODE_UNIQUE_ID', 'NODE_COMPILE_CACHE'];
     expect(new Set(names)).toEqual(new Set(['PATH', 'TZ', ...ofNode, '']));
   }
 });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { CHILD_ENVIRONMENT } from './child-environment.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const QUICK_START = fileURLToPath(new URL('../../bin/quick-start.js', import.meta.url));
@@ -70,7 +71,7 @@ async function untilStarted({ child, finished, output, sawLine }: ReturnType<typ
 function launch({ args, env = {} }: ProcessSettings, program = MAIN) {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: REPOSITORY,
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...CHILD_ENVIRONMENT, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => end(child));
