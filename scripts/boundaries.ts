@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 export const BOUNDARIES: Readonly<Record<string, string>> = {
   base: '',
   problems: '',
-  tls: 'type:base',
+  tls: 'base',
   store: 'base',
   'store/embedded': 'type:base store',
   'store/redis/protocol': 'type:store',

@@ -10,6 +10,7 @@ import type { AdminParts } from '../admin/parts.ts';
 import { RemoteKeySet } from '../admin/remote-key-set.ts';
 import type { WorkerStatus } from '../admin/status.ts';
 import { type Clock, systemClock, systemScheduler } from '../base/clock.ts';
+import { watchFiles } from '../base/watch-files.ts';
 import type { AdminJwtConfig, Config } from '../config/config.ts';
 import { readConfigFile } from '../config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from '../config/parser.ts';
@@ -24,11 +25,12 @@ import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf } from '../quota/limit.ts';
-import { watchConfig } from '../reload/config-watch.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
 import { openListener, type ServingFacts } from './data-plane.ts';
+
+const CONFIG_POLL_MS = 5000;
 
 /** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
 export interface Serving extends Pick<AdminParts, 'leaseState' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
@@ -194,15 +196,17 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     },
     async follow() {
       running.defer(() => reloader.close());
-      const watching = watchConfig({
-        file: config.file,
-        look: () => void reloader.reload('noticed'),
+      const watch = new AbortController();
+      running.defer(() => watch.abort());
+      // The first check also records the file's current content, to recognise a truncated version of it later.
+      await watchFiles({
+        files: [config.file],
+        pollMs: CONFIG_POLL_MS,
+        check: () => reloader.reload('noticed'),
         onUnwatched: (error) =>
-          logger.warn({ err: error }, 'the configuration is not watched, and is looked at every 5 s'),
+          logger.warn({ err: error }, 'the folder of the config file is not watched: the file is checked every 5 s'),
+        signal: watch.signal,
       });
-      running.defer(() => watching.close());
-      // Also records the file's current content, to recognise a truncated version of it later.
-      await reloader.reload('noticed');
     },
     reload: (trigger) => reloader.reload(trigger),
     drain() {

@@ -7,7 +7,7 @@ import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemScheduler } from '../base/clock.ts';
-import type { Config, ListenConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { portVariable } from '../config/port-variable.ts';
 import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
@@ -38,8 +38,8 @@ import { RecentUsage } from '../quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../quota/without-store.ts';
 import { startSampleBackend } from '../sample-backend/sample-backend.ts';
 import type { Store, StoreStatus } from '../store/store.ts';
-import { tlsOptions } from '../tls/tls-options.ts';
-import { WatchedCertificate } from '../tls/watched-certificate.ts';
+import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
+import { type CertificateFiles, type UsableCertificate, watchCertificate } from '../tls/watch-certificate.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { UpstreamObserver } from '../upstream/upstreams.ts';
@@ -160,14 +160,15 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     recorder,
     clock,
   });
-  const certificate = config.listen.tls && watchCertificate(config.listen.tls, { metrics, logger, clock });
-  opened.defer(() => certificate?.close());
+  const certificate =
+    config.listen.tls &&
+    (await openCertificate(config.listen.tls, { metrics, logger, clock }, opened, (keys) => {
+      if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
+    }));
   const publicServer = createPublicServer({
     app: publicApp,
     connections,
-    tls: await certificate?.start((keys) => {
-      if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
-    }),
+    tls: certificate,
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
     documentationUrl: () => settings.current.documentationUrl,
     refuseMethod: (target) => refuseMethod(target, settings.current.routes),
@@ -247,23 +248,39 @@ interface CertificateParts {
   readonly clock: Clock;
 }
 
-/** Watches the certificate of the public listener, and reports its changes in log and metrics. */
-function watchCertificate(files: NonNullable<ListenConfig['tls']>, { metrics, logger, clock }: CertificateParts) {
-  return new WatchedCertificate({
+/**
+ * Returns the certificate of the public listener, then watches it: `use` gets each replacement. Log and metrics tell
+ * which one is in use. @throws Error if the certificate cannot be used.
+ */
+async function openCertificate(
+  files: CertificateFiles,
+  { metrics, logger, clock }: CertificateParts,
+  opened: AsyncDisposableStack,
+  use: (keys: TlsKeys) => void,
+): Promise<TlsKeys> {
+  const watch = new AbortController();
+  opened.defer(() => watch.abort());
+  const report = ({ expiresAtMs }: UsableCertificate) => {
+    metrics.certificateUsed(expiresAtMs);
+    const expires = { expires_at: new Date(expiresAtMs).toISOString() };
+    if (expiresAtMs > clock.nowMs()) logger.info(expires, 'the certificate of the public listener is in use');
+    else logger.warn(expires, 'the certificate of the public listener has expired: renew it, clients refuse it');
+  };
+  const certificate = await watchCertificate({
     ...files,
-    scheduler: systemScheduler,
-    used(expiresAtMs) {
-      metrics.certificateUsed(expiresAtMs);
-      const expires = { expires_at: new Date(expiresAtMs).toISOString() };
-      if (expiresAtMs > clock.nowMs()) logger.info(expires, 'the certificate of the public listener is in use');
-      else logger.warn(expires, 'the certificate of the public listener has expired: renew it, callers refuse it');
+    signal: watch.signal,
+    onReplaced(replacement) {
+      use(replacement.keys);
+      metrics.certificateReload('used');
+      report(replacement);
     },
-    changed: () => metrics.certificateReload('used'),
-    refused(fault) {
+    onRefused(fault) {
       metrics.certificateReload('refused');
       logger.error({ fault }, 'the new certificate of the public listener cannot be used: the last good one stays');
     },
   });
+  report(certificate);
+  return certificate.keys;
 }
 
 /** Creates the signer of assertions for the upstream, and its public keys; undefined if not configured. */

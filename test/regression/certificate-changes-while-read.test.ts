@@ -11,8 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setInterval } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemScheduler } from '../../src/base/clock.ts';
-import { WatchedCertificate } from '../../src/tls/watched-certificate.ts';
+import { watchCertificate } from '../../src/tls/watch-certificate.ts';
 import { createCertificate } from '../support/certificates.ts';
 
 /** Far below the minute after which the files are read in any case. */
@@ -26,19 +25,20 @@ async function watchedCertificate() {
   onTestFinished(() => rm(folder, { recursive: true }));
   const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
   const refusals: string[] = [];
-  const certificate = new WatchedCertificate({
-    ...files,
-    scheduler: systemScheduler,
-    used: () => {},
-    changed: () => {},
-    refused: (fault) => void refusals.push(fault),
-  });
-  onTestFinished(() => certificate.close());
+  const watch = new AbortController();
+  onTestFinished(() => watch.abort());
   let used: string | undefined;
-  const start = () =>
-    certificate.start(({ cert }) => {
-      used = cert;
+  const start = async () => {
+    const { keys } = await watchCertificate({
+      ...files,
+      onReplaced: (replacement) => {
+        used = replacement.keys.cert;
+      },
+      onRefused: (fault) => void refusals.push(fault),
+      signal: watch.signal,
     });
+    used = keys.cert;
+  };
   return { folder, ...files, start, used: () => used, refusals };
 }
 

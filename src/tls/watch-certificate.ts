@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { watchFiles } from '../base/watch-files.ts';
+import { type Certificate, checkCertificate } from './certificate.ts';
+
+export type UsableCertificate = Extract<Certificate, { kind: 'usable' }>;
+type CertificateRead = UsableCertificate | { readonly kind: 'invalid'; readonly fault: string };
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface WatchedCertificateOptions extends CertificateFiles {
+  /** Called with each replacement of the certificate. */
+  readonly onReplaced: (certificate: UsableCertificate) => void;
+  /** Called once for each new content that cannot be used; `fault` names the file and the problem. */
+  readonly onRefused: (fault: string) => void;
+  /** Ends the watch. */
+  readonly signal: AbortSignal;
+}
+
+const POLL_MS = 60_000;
+
+/**
+ * Reads a certificate, then watches its files. If their new content is not usable, the last good certificate stays.
+ * @throws Error if the first content cannot be used; the message says why.
+ */
+export async function watchCertificate(options: WatchedCertificateOptions): Promise<UsableCertificate> {
+  const { certFile, keyFile, onReplaced, onRefused, signal } = options;
+  let current: UsableCertificate | undefined;
+  /** Identifies the content read last, usable or not. */
+  let seen: string | undefined;
+  async function check(): Promise<void> {
+    const { id, read } = await readCertificate(options);
+    if (signal.aborted || id === seen) return;
+    seen = id;
+    if (read.kind === 'usable') {
+      if (current) onReplaced(read);
+      current = read;
+    } else if (current) onRefused(read.fault);
+    else throw new Error(`the certificate cannot be used: ${read.fault}`);
+  }
+  await watchFiles({ files: [certFile, keyFile], pollMs: POLL_MS, check, signal });
+  if (!current) throw new Error('the certificate was not read: the gateway is stopping');
+  return current;
+}
+
+/** `id`: hash of the content, or the fault if a file could not be read. */
+async function readCertificate({
+  certFile,
+  keyFile,
+}: CertificateFiles): Promise<{ id: string; read: CertificateRead }> {
+  const texts: string[] = [];
+  for (const file of [certFile, keyFile]) {
+    try {
+      texts.push(await readFile(file, 'utf8'));
+    } catch (error) {
+      const fault = `${file} cannot be read (${error instanceof Error && 'code' in error ? error.code : 'unknown'})`;
+      return { id: fault, read: { kind: 'invalid', fault } };
+    }
+  }
+  const [cert = '', key = ''] = texts;
+  const checked = checkCertificate(cert, key);
+  const id = createHash('sha256').update(`${cert}\0${key}`).digest('hex');
+  if (checked.kind === 'usable') return { id, read: checked };
+  const fault = `${checked.at === 'cert' ? certFile : keyFile} ${checked.fault}`;
+  return { id, read: { kind: 'invalid', fault } };
+}
