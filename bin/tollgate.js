@@ -22,7 +22,7 @@ if (Number.parseInt(process.versions.node, 10) < Number(oldest)) {
   process.exit(1);
 }
 
-// A checkout has the sources, the published package what is compiled from them.
+// A checkout has the sources, the tarball of npm pack the compiled files: Node.js strips no types in node_modules.
 const isCheckout = existsSync(new URL('../src/main.ts', import.meta.url));
 await import(isCheckout ? '../src/main.ts' : '../dist/main.js');
 
