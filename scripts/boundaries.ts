@@ -42,8 +42,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'sample-backend': '',
   process:
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',
-  'process/workers':
-    'type:admin base config observability process type:quota type:store type:upstream npm:prom-client npm:zod',
+  'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'npm:zod',
   'cli/completion': 'type:npm:commander',
   cli: 'admin admin-client base cli/completion config keys process process/workers quota store store/open npm:commander npm:yaml npm:zod',

@@ -3,8 +3,7 @@ import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { startGateway } from '../process/gateway.ts';
-import type { Gateway } from '../process/lifecycle.ts';
-import { workerCount } from '../process/worker-count.ts';
+import { type Gateway, workerCount } from '../process/lifecycle.ts';
 import { quickStartBanner } from './quick-start-banner.ts';
 
 type LogFormat = Config['logging']['format'];

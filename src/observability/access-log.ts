@@ -41,7 +41,7 @@ export interface AccessRecord {
 export interface AccessLog {
   write(record: AccessRecord): void;
   /** Applies another mode from the next request on. */
-  follow(mode: AccessLogMode): void;
+  setMode(mode: AccessLogMode): void;
   /** Writes the sums of the current window. */
   close(): void;
 }
@@ -113,7 +113,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           ',"msg":"request"}\n',
       );
     },
-    follow(next) {
+    setMode(next) {
       mode = next;
     },
     close: endWindow,

@@ -28,21 +28,21 @@ import { limitOrigin, planNameOf } from '../quota/limit.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
-import { openListener, type ServingFacts } from './data-plane.ts';
+import { type DataPlaneStatus, openListener } from './data-plane.ts';
 
 const CONFIG_POLL_MS = 5000;
 
 /** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
-export interface Serving extends Pick<AdminParts, 'leaseState' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
-  facts(): Omit<ServingFacts, 'configHash'>;
+export interface DataPlaneView extends Pick<AdminParts, 'leaseState' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
+  status(): Omit<DataPlaneStatus, 'configHash'>;
   /** Empty without workers. */
   workers(): readonly WorkerStatus[];
   /** Applies a config to every data plane; or rejects, and nothing has changed. */
-  follow(config: Config): Promise<void>;
+  applyConfig(config: Config): Promise<void>;
 }
 
 export interface ControlPlaneParts {
-  readonly serving: Serving;
+  readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
   readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
@@ -63,7 +63,7 @@ export interface ControlPlane {
   /** The running config. */
   readonly config: Config;
   /** Starts watching the config file. Resolves after the first check of it. */
-  follow(): Promise<void>;
+  watchConfigFile(): Promise<void>;
   /** Reloads the config file. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
   /** Makes the gateway not ready from now on. */
@@ -76,14 +76,14 @@ export interface ControlPlane {
  * @throws Error when an address is in use.
  */
 export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
-  const { serving, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
+  const { dataPlane, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
   await using opened = new AsyncDisposableStack();
   let draining = false;
 
   const opsApp = createOpsApp({
     metrics: limitExpositions(exposition, systemClock, systemScheduler),
     readiness: () => {
-      const { store, announced, upstreams } = serving.facts();
+      const { store, announced, upstreams } = dataPlane.status();
       return assessReadiness({
         configLoaded: true,
         draining,
@@ -91,7 +91,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
         upstreamUp: upstreams.some((upstream) => upstream.up),
       });
     },
-    publicKeys: () => serving.publicKeys(),
+    publicKeys: () => dataPlane.publicKeys(),
     logger,
   });
   const opsServer = createOperatorServer(
@@ -110,7 +110,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       parseWithoutStall({ file: config.file, content, environment }, { ...RELOAD_BOUNDS, signal }),
     async apply(next) {
       const nextAdminApp = openAdmin(next);
-      await serving.follow(next);
+      await dataPlane.applyConfig(next);
       adminApp = nextAdminApp;
     },
     records: store.records,
@@ -161,10 +161,10 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       preview,
       usages: store.usages,
       usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
-      leaseState: (customer) => serving.leaseState(customer),
-      refusals: (customer) => serving.refusals(customer),
+      leaseState: (customer) => dataPlane.leaseState(customer),
+      refusals: (customer) => dataPlane.refusals(customer),
       status: () => {
-        const { store, instances, upstreams } = serving.facts();
+        const { store, instances, upstreams } = dataPlane.status();
         return {
           version,
           startedAtMs,
@@ -178,7 +178,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           store,
           instances,
           upstreams,
-          workers: serving.workers(),
+          workers: dataPlane.workers(),
         };
       },
       logger,
@@ -194,7 +194,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     get config() {
       return reloader.running;
     },
-    async follow() {
+    async watchConfigFile() {
       running.defer(() => reloader.close());
       const watch = new AbortController();
       running.defer(() => watch.abort());

@@ -45,7 +45,7 @@ import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { UpstreamObserver } from '../upstream/upstreams.ts';
 
 /** The status of a data plane. Plain data, so that a worker can send it to the primary. */
-export interface ServingFacts {
+export interface DataPlaneStatus {
   readonly configHash: string;
   readonly store: StoreStatus;
   /** Other instances can count this one. */
@@ -57,7 +57,7 @@ export interface ServingFacts {
 
 export interface DataPlane {
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
-  facts(): ServingFacts;
+  status(): DataPlaneStatus;
   leaseState(customer: string): LeaseState;
   refusals(customer: string): readonly RecentRefusal[];
   highestUsage(count: number): readonly CustomerUsage[];
@@ -66,7 +66,7 @@ export interface DataPlane {
   /** Adds failed keys of an address block that other workers counted. */
   learnFailures(block: string, failures: number): void;
   /** Applies a config from the next request on; or rejects, and nothing has changed. */
-  follow(config: Config): Promise<void>;
+  applyConfig(config: Config): Promise<void>;
   /**
    * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
    * @throws Error when the address is in use.
@@ -97,7 +97,7 @@ export interface DataPlaneParts {
 export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
   const { store, metrics, logger, destination, clock, keyFailed } = parts;
   await using opened = new AsyncDisposableStack();
-  let running = config;
+  let current = config;
   const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
   opened.defer(() => accessLog.close());
   const refusals = new RecentRefusals(clock);
@@ -176,11 +176,11 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   });
   const drain = createDrain(publicServer, connections);
 
-  const held = opened.move();
+  const running = opened.move();
   return {
     quota,
-    facts: () => ({
-      configHash: running.hash,
+    status: () => ({
+      configHash: current.hash,
       store: store.status(),
       announced: instances.announced,
       instances: instances.count,
@@ -193,34 +193,34 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
 
     /** Everything that may fail comes first. The changes after it take effect between two requests. */
-    async follow(next) {
-      const nextIdentity = isDeepStrictEqual(running.identity, next.identity)
+    async applyConfig(next) {
+      const nextIdentity = isDeepStrictEqual(current.identity, next.identity)
         ? identity
         : await openIdentity(next, audience, clock);
       const failedKeys =
-        running.auth.failuresPerMinute === next.auth.failuresPerMinute
+        current.auth.failuresPerMinute === next.auth.failuresPerMinute
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
       const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity?.assertions });
 
-      running = next;
+      current = next;
       identity = nextIdentity;
       settings.current = nextSettings;
       quota.applyLimits(next);
       authenticator.applyCacheTimes(next.auth);
-      accessLog.follow(next.logging.access);
+      accessLog.setMode(next.logging.access);
       logger.level = next.logging.level;
     },
 
     async listen() {
-      const url = await openListener(publicServer, 'listen', config, held);
+      const url = await openListener(publicServer, 'listen', config, running);
       // Only now: a gateway that cannot listen serves nobody, but would reduce the shares of the others for an hour.
       await instances.start();
       return url;
     },
     beginDrain: () => drain.begin(),
     drain: (deadlineMs) => drain.finish(deadlineMs),
-    close: () => held.disposeAsync(),
+    close: () => running.disposeAsync(),
   };
 }
 

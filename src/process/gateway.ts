@@ -3,15 +3,16 @@
  * closes all in reverse order. workers/primary.ts is the composition root of a gateway with workers.
  */
 import { type Clock, systemClock } from '../base/clock.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, SeedCustomer } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import type { Environment } from '../config/substitute.ts';
+import { keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import { createLogger, type LogDestination } from '../observability/logger.ts';
+import type { RecordStore } from '../store/store.ts';
 import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
-import { beginToServe, type Gateway } from './lifecycle.ts';
+import { type Gateway, startServing } from './lifecycle.ts';
 import { openLog, openObservedStore } from './observed-store.ts';
-import { seed } from './seed.ts';
 import { readVersion } from './version.ts';
 
 /** Replacements for tests. */
@@ -38,7 +39,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     ? { destination: logDestination, droppedLines: () => 0 }
     : openLog(opened, { shared: false, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination });
-  const upstreams = () => dataPlane.facts().upstreams;
+  const upstreams = () => dataPlane.status().upstreams;
   const highestUsage = (count: number) => dataPlane.highestUsage(count);
   const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
   const { store, metrics } = await openObservedStore(config, observed, opened);
@@ -47,7 +48,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   const dataPlane = await openDataPlane(config, { store, metrics, logger, destination, clock });
   opened.defer(() => dataPlane.close());
   const controlPlane = await openControlPlane(config, {
-    serving: { ...dataPlane, workers: () => [] },
+    dataPlane: { ...dataPlane, workers: () => [] },
     store,
     quota: dataPlane.quota,
     metrics,
@@ -58,5 +59,25 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     startedAtMs,
     environment,
   });
-  return await beginToServe(config, { callers: dataPlane, controlPlane, logger, version }, opened);
+  return await startServing(config, { listener: dataPlane, controlPlane, logger, version }, opened);
+}
+
+/** Creates the customers and keys of the quick start that do not exist yet. Existing ones are not changed. */
+async function seed(customers: readonly SeedCustomer[], records: RecordStore, createdAt: string): Promise<void> {
+  for (const { id, name, plan, requestsPerHour, key } of customers) {
+    await records.createCustomer({
+      id,
+      plan,
+      suspended: false,
+      ...(name !== undefined && { name }),
+      ...(requestsPerHour !== undefined && { requestsPerHour }),
+    });
+    const prefix = keyPrefix(key);
+    await records.createKey(sha256Hex(key), {
+      id: `key_${id}`,
+      customer: id,
+      createdAt,
+      ...(prefix !== undefined && { prefix }),
+    });
+  }
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -20,8 +21,8 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** What serves clients: the data plane of this process, or the worker pool. */
-export interface Callers {
+/** The public side of a gateway: the data plane of this process, or the worker pool. */
+export interface PublicListener {
   /** Starts accepting requests. Resolves to the URL, without a path. */
   listen(): Promise<string>;
   /** Makes responses close their connections from now on. */
@@ -30,30 +31,32 @@ export interface Callers {
   drain(deadlineMs: number): Promise<void>;
 }
 
-export interface ServingParts {
-  readonly callers: Callers;
+interface GatewayParts {
+  readonly listener: PublicListener;
   readonly controlPlane: ControlPlane;
   readonly logger: Logger;
   readonly version: string;
   /** Additional fields of the log line about the start. */
-  readonly facts?: object;
+  readonly logFields?: object;
 }
 
 /**
- * Starts serving clients, as the last step of a start, and returns the gateway, which can be stopped. Used with workers
- * and without. The gateway then owns `opened`. Rejects if `callers.listen` does.
+ * Starts serving clients, as the last step of a start, and returns the gateway. The gateway then owns `opened`. Rejects if `listener.listen` does.
  */
-export async function beginToServe(
+export async function startServing(
   config: Config,
-  { callers, controlPlane, logger, version, facts }: ServingParts,
+  { listener, controlPlane, logger, version, logFields }: GatewayParts,
   opened: AsyncDisposableStack,
 ): Promise<Gateway> {
   opened.defer(() => controlPlane.close());
   for (const warning of config.warnings) logger.warn(warning);
-  const publicUrl = await callers.listen();
-  await controlPlane.follow();
+  const publicUrl = await listener.listen();
+  await controlPlane.watchConfigFile();
   const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };
-  logger.info({ version, config: config.file, config_hash: config.hash, ...facts, ...addresses }, 'tollgate started');
+  logger.info(
+    { version, config: config.file, config_hash: config.hash, ...logFields, ...addresses },
+    'tollgate started',
+  );
 
   const running = opened.move();
   return {
@@ -64,9 +67,9 @@ export async function beginToServe(
       controlPlane.drain();
       logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
       try {
-        callers.beginDrain();
+        listener.beginDrain();
         await setTimeout(shutdown.notReadyMs);
-        await callers.drain(shutdown.drainMs);
+        await listener.drain(shutdown.drainMs);
         logger.info('tollgate stopped');
       } finally {
         // Closes the store and the log even if the drain failed.
@@ -74,4 +77,9 @@ export async function beginToServe(
       }
     },
   };
+}
+
+/** Returns the number of worker processes; `auto` is one per core. */
+export function workerCount({ workers }: Pick<Config, 'workers'>): number {
+  return workers === 'auto' ? availableParallelism() : workers;
 }

@@ -1,13 +1,13 @@
 /** Combines the state of several workers into the state that one gateway reports. */
-
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
-import type { LeaseState } from '../../quota/leased-quota.ts';
-import type { StoreStatus } from '../../store/store.ts';
-import type { UpstreamStatus } from '../../upstream/upstream.ts';
-import type { ServingFacts } from '../data-plane.ts';
+import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
+
+type StoreStatus = DataPlaneStatus['store'];
+type UpstreamStatus = DataPlaneStatus['upstreams'][number];
+type LeaseState = ReturnType<DataPlane['leaseState']>;
 
 /** Returns the worst state of all: if one worker is degraded, some clients notice. `own`: the state of the primary. */
-export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]): StoreStatus {
+export function combineStores(own: StoreStatus, workers: readonly DataPlaneStatus[]): StoreStatus {
   const stores = workers.map(({ store }) => store);
   const lastError = own.lastError ?? stores.find((store) => store.lastError !== undefined)?.lastError;
   const isPushed = stores.every((store) => store.invalidation === 'connected');
@@ -25,7 +25,7 @@ export function combineStores(own: StoreStatus, workers: readonly ServingFacts[]
 }
 
 /** Workers check upstreams independently. An upstream is up if any worker sends requests to it. */
-export function combineUpstreams(workers: readonly ServingFacts[]): readonly UpstreamStatus[] {
+export function combineUpstreams(workers: readonly DataPlaneStatus[]): readonly UpstreamStatus[] {
   const byUrl = new Map<string, UpstreamStatus>();
   for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
     if (upstream.up || !byUrl.has(upstream.url)) byUrl.set(upstream.url, upstream);

@@ -1,75 +1,45 @@
-/**
- * The messages between the primary and its workers: structured clones, over Node's IPC channel. Both sides run the same
- * program, so an invalid message is a bug, and the receiver throws.
- */
-import { z } from 'zod';
+/** The messages between the primary and its workers: structured clones, over Node's IPC channel. */
 import type { Config } from '../../config/config.ts';
-import { restoreClone } from '../../config/freeze.ts';
 import type { MetricsSnapshot } from '../../observability/metrics.ts';
-import type { RecentRefusal } from '../../observability/recent-refusals.ts';
-import type { LeaseState } from '../../quota/leased-quota.ts';
-import type { ServingFacts } from '../data-plane.ts';
+import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
 
-const config = z.custom<Config>(isObject).transform(restoreClone);
-const failures = z.array(z.tuple([z.string(), z.int().positive()]));
-
-const request = z.discriminatedUnion('type', [
-  /** Apply this configuration. */
-  z.object({ type: z.literal('apply_config'), config }),
-  /** Send a `metrics` message before the reply. */
-  z.object({ type: z.literal('metrics') }),
-  z.object({ type: z.literal('leaseState'), customer: z.string() }),
-  z.object({ type: z.literal('refusals'), customer: z.string() }),
-]);
-
-const toWorker = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('start'), workerId: z.int(), config }),
-  z.object({ kind: z.literal('request'), id: z.int(), request }),
+export type ToWorker =
+  | { readonly kind: 'start'; readonly workerId: number; readonly config: Config }
+  | { readonly kind: 'request'; readonly id: number; readonly request: WorkerRequest }
   /** Failed keys that another worker counted, by address block. */
-  z.object({ kind: z.literal('failures'), failures }),
+  | { readonly kind: 'failures'; readonly failures: FailureCounts }
   /** From now on, close each connection after its response. */
-  z.object({ kind: z.literal('begin_drain') }),
+  | { readonly kind: 'begin_drain' }
   /** Stop listening, complete the requests in flight, and exit. */
-  z.object({ kind: z.literal('finish_drain'), drainMs: z.number() }),
-]);
+  | { readonly kind: 'finish_drain'; readonly drainMs: number };
 
-const toPrimary = z.discriminatedUnion('kind', [
+export type ToPrimary =
   /** The first message: the worker receives messages from now on. */
-  z.object({ kind: z.literal('online') }),
-  z.object({ kind: z.literal('listening'), url: z.string() }),
+  | { readonly kind: 'online' }
+  | { readonly kind: 'listening'; readonly url: string }
   /** The worker cannot start, and exits. */
-  z.object({ kind: z.literal('failed'), reason: z.string() }),
-  z.object({ kind: z.literal('facts'), facts: z.custom<ServingFacts>(isObject) }),
-  z.object({ kind: z.literal('metrics'), snapshot: z.custom<MetricsSnapshot>(Array.isArray) }),
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'status'; readonly status: DataPlaneStatus }
+  | { readonly kind: 'metrics'; readonly snapshot: MetricsSnapshot }
   /** Failed keys counted since the last message of this kind, by address block. */
-  z.object({ kind: z.literal('failures'), failures }),
-  z.object({ kind: z.literal('reply'), id: z.int(), value: z.unknown() }),
+  | { readonly kind: 'failures'; readonly failures: FailureCounts }
+  | { readonly kind: 'reply'; readonly id: number; readonly value: unknown }
   /** The request failed; the worker's log says why. */
-  z.object({ kind: z.literal('request_failed'), id: z.int() }),
-]);
+  | { readonly kind: 'request_failed'; readonly id: number };
 
-export type WorkerRequest = z.output<typeof request>;
-export type ToWorker = z.output<typeof toWorker>;
-export type ToPrimary = z.output<typeof toPrimary>;
+export type FailureCounts = readonly (readonly [block: string, failures: number])[];
+
+export type WorkerRequest =
+  | { readonly type: 'apply_config'; readonly config: Config }
+  /** Send a `metrics` message before the reply. */
+  | { readonly type: 'metrics' }
+  | { readonly type: 'leaseState'; readonly customer: string }
+  | { readonly type: 'refusals'; readonly customer: string };
 
 /** The reply to each type of request. */
 export interface WorkerReplies {
   readonly apply_config: undefined;
   readonly metrics: undefined;
-  readonly leaseState: LeaseState;
-  readonly refusals: readonly RecentRefusal[];
-}
-
-/** @throws ZodError */
-export function readToWorker(message: unknown): ToWorker {
-  return toWorker.parse(message);
-}
-
-/** @throws ZodError */
-export function readToPrimary(message: unknown): ToPrimary {
-  return toPrimary.parse(message);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
+  readonly leaseState: ReturnType<DataPlane['leaseState']>;
+  readonly refusals: ReturnType<DataPlane['refusals']>;
 }

@@ -6,13 +6,11 @@ import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { createLogger } from '../../observability/logger.ts';
-import type { Store } from '../../store/store.ts';
-import { openControlPlane, type Serving } from '../control-plane.ts';
-import { openIdentity, openQuota } from '../data-plane.ts';
-import { beginToServe, type Gateway } from '../lifecycle.ts';
+import { type DataPlaneView, openControlPlane } from '../control-plane.ts';
+import { type DataPlaneStatus, openIdentity, openQuota } from '../data-plane.ts';
+import { type Gateway, startServing, workerCount } from '../lifecycle.ts';
 import { openLog, openObservedStore } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
-import { workerCount } from '../worker-count.ts';
 import { combineLeaseStates, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
 import { SummedMetrics } from './summed-metrics.ts';
 import { WorkerPool } from './worker-pool.ts';
@@ -53,10 +51,10 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   opened.defer(() => pool.kill());
   let { publicKeys } = await publishedKeys(config);
   const controlPlane = await openControlPlane(config, {
-    serving: {
-      ...servingOf(pool, store),
+    dataPlane: {
+      ...combinedDataPlane(pool, () => store.status()),
       publicKeys: () => publicKeys,
-      async follow(next) {
+      async applyConfig(next) {
         ({ publicKeys } = await publishedKeys(next));
         quota.applyLimits(next);
         logger.level = next.logging.level;
@@ -79,20 +77,23 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     startedAtMs,
     environment,
   });
-  const callers = {
+  const listener = {
     listen: () => pool.start(),
     beginDrain: () => pool.beginDrain(),
     drain: (deadlineMs: number) => pool.finishDrain(deadlineMs),
   };
-  return await beginToServe(config, { callers, controlPlane, logger, version, facts: { workers: size } }, opened);
+  return await startServing(config, { listener, controlPlane, logger, version, logFields: { workers: size } }, opened);
 }
 
 /** Presents the worker pool to the control plane like a single data plane. */
-function servingOf(pool: WorkerPool, store: Store): Omit<Serving, 'publicKeys' | 'follow'> {
+function combinedDataPlane(
+  pool: WorkerPool,
+  storeStatus: () => DataPlaneStatus['store'],
+): Omit<DataPlaneView, 'publicKeys' | 'applyConfig'> {
   return {
-    facts() {
-      const workers = pool.facts();
-      const own = store.status();
+    status() {
+      const workers = pool.dataPlanes();
+      const own = storeStatus();
       return {
         store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
         announced: pool.wereAllReady,

@@ -3,12 +3,11 @@
  * all workers together. Counts are sent in batches, a few times a second; until then, each worker applies its own.
  */
 import type { Scheduled, Scheduler } from '../../base/clock.ts';
+import type { FailureCounts } from './messages.ts';
 
 const SEND_AFTER_MS = 100;
 /** Per message. Further blocks are not shared: counting does not stop an attacker with so many addresses. */
-const MOST_BLOCKS = 1000;
-
-export type FailureCounts = readonly (readonly [block: string, failures: number])[];
+const MAX_BLOCKS = 1000;
 
 export class SharedFailures {
   readonly #send: (counts: FailureCounts) => void;
@@ -23,7 +22,7 @@ export class SharedFailures {
 
   count(block: string): void {
     const counted = this.#counts.get(block);
-    if (counted === undefined && this.#counts.size >= MOST_BLOCKS) return;
+    if (counted === undefined && this.#counts.size >= MAX_BLOCKS) return;
     this.#counts.set(block, (counted ?? 0) + 1);
     this.#sending ??= this.#scheduler.after(SEND_AFTER_MS, () => {
       this.#sending = undefined;

@@ -5,23 +5,27 @@
 import cluster, { type Worker as ClusterWorker } from 'node:cluster';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { WorkerStatus } from '../../admin/status.ts';
 import type { Clock, Scheduled, Scheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import type { Environment } from '../../config/substitute.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics, MetricsSnapshot } from '../../observability/metrics.ts';
-import type { ServingFacts } from '../data-plane.ts';
+import type { DataPlaneView } from '../control-plane.ts';
+import type { DataPlaneStatus } from '../data-plane.ts';
 import { closeHandoversOnExit } from './close-handovers.ts';
 import { workerConfig, workerEnvironment } from './least-privilege.ts';
-import { readToPrimary, type ToPrimary, type ToWorker, type WorkerReplies, type WorkerRequest } from './messages.ts';
-import { restartDelayMs } from './restart-delay.ts';
+import type { ToPrimary, ToWorker, WorkerReplies, WorkerRequest } from './messages.ts';
 
-const ENTRY = fileURLToPath(new URL(`./worker-main${extname(import.meta.filename)}`, import.meta.url));
+const ENTRY = fileURLToPath(new URL(`./worker${extname(import.meta.filename)}`, import.meta.url));
 /** A worker that takes longer to apply a configuration is killed. */
 const APPLY_CONFIG_TIMEOUT_MS = 5000;
 /** Time after the drain in which a worker returns its leases, writes key uses and exits. Later it is killed. */
 const EXIT_TIMEOUT_MS = 5000;
+
+const MIN_RESTART_DELAY_MS = 1000;
+const MAX_RESTART_DELAY_MS = 30_000;
+/** A worker that ran this long did not exit because of how it starts. */
+const STEADY_MS = 60_000;
 
 /** One worker process. */
 interface Worker {
@@ -30,7 +34,8 @@ interface Worker {
   readonly startedMonotonicMs: number;
   /** Undefined until the worker listens. */
   url: string | undefined;
-  facts: ServingFacts | undefined;
+  /** As last reported. */
+  dataPlane: DataPlaneStatus | undefined;
   /** Why the worker could not start. */
   failure: string | undefined;
   /** The worker was sent its configuration, and accepts requests of the primary. */
@@ -71,7 +76,7 @@ export interface WorkerPoolOptions {
   readonly scheduler: Scheduler;
   /** `worker` identifies the process. */
   onMetrics(worker: object, snapshot: MetricsSnapshot): void;
-  /** No metrics of this worker follow. */
+  /** Called after the worker's last metrics. */
   onExit(worker: object): void;
 }
 
@@ -118,18 +123,18 @@ export class WorkerPool {
     return this.#slots.every(({ wasReady }) => wasReady);
   }
 
-  /** The last reported facts of each running worker. */
-  facts(): readonly ServingFacts[] {
-    return this.#slots.flatMap(({ worker }) => worker?.facts ?? []);
+  /** Returns the last reported status of each running worker's data plane. */
+  dataPlanes(): readonly DataPlaneStatus[] {
+    return this.#slots.flatMap(({ worker }) => worker?.dataPlane ?? []);
   }
 
-  status(): readonly WorkerStatus[] {
+  status(): ReturnType<DataPlaneView['workers']> {
     return this.#slots.map(({ id, worker, restarts }) => ({
       id,
       pid: worker?.forked.process.pid,
       startedAtMs: worker?.startedAtMs,
-      ready: worker?.facts !== undefined && isReady(worker.facts) && worker.facts.store.up,
-      configHash: worker?.facts?.configHash,
+      ready: worker?.dataPlane !== undefined && isReady(worker.dataPlane) && worker.dataPlane.store.up,
+      configHash: worker?.dataPlane?.configHash,
       restarts,
     }));
   }
@@ -201,14 +206,14 @@ export class WorkerPool {
       startedAtMs: clock.nowMs(),
       startedMonotonicMs: clock.monotonicMs(),
       url: undefined,
-      facts: undefined,
+      dataPlane: undefined,
       failure: undefined,
       isStarted: false,
       exited: new Promise((resolve) => forked.once('exit', () => resolve())),
       pending: new Map(),
     };
     slot.worker = worker;
-    forked.on('message', (message: unknown) => this.#receive(slot, worker, readToPrimary(message)));
+    forked.on('message', (message: ToPrimary) => this.#receive(slot, worker, message));
     // If the worker has died, its 'exit' event follows.
     forked.on('error', (error) =>
       this.#options.logger.warn({ err: error, worker: slot.id }, 'cannot send a message to a worker'),
@@ -238,9 +243,9 @@ export class WorkerPool {
       case 'failed':
         worker.failure = message.reason;
         return;
-      case 'facts':
-        worker.facts = message.facts;
-        slot.wasReady ||= isReady(message.facts);
+      case 'status':
+        worker.dataPlane = message.status;
+        slot.wasReady ||= isReady(message.status);
         return;
       case 'metrics':
         this.#options.onMetrics(worker, message.snapshot);
@@ -293,10 +298,19 @@ export class WorkerPool {
 }
 
 /** The worker has reached the store, and is announced to the other instances. */
-function isReady({ store, announced }: ServingFacts): boolean {
+function isReady({ store, announced }: DataPlaneStatus): boolean {
   return store.reached && announced;
 }
 
 function send({ forked }: Worker, message: ToWorker): void {
   if (forked.isConnected()) forked.send(message);
+}
+
+/**
+ * Returns the delay before a worker that exited is restarted. `lastDelayMs`: the delay before its own start; undefined for
+ * the first worker of a slot.
+ */
+export function restartDelayMs(lastDelayMs: number | undefined, ranMs: number): number {
+  if (lastDelayMs === undefined || ranMs >= STEADY_MS) return MIN_RESTART_DELAY_MS;
+  return Math.min(2 * lastDelayMs, MAX_RESTART_DELAY_MS);
 }

@@ -5,16 +5,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
+import { restoreClone } from '../../config/freeze.ts';
 import { createLogger, type Logger } from '../../observability/logger.ts';
-import { type DataPlane, openDataPlane, type ServingFacts } from '../data-plane.ts';
+import { type DataPlane, type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog, openObservedStore } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
-import { readToWorker, type ToPrimary, type WorkerReplies, type WorkerRequest } from './messages.ts';
+import type { ToPrimary, ToWorker, WorkerReplies, WorkerRequest } from './messages.ts';
 import { SharedFailures } from './shared-failures.ts';
 
 /** A worker that is killed loses what it counted since its last report. */
 const METRICS_INTERVAL_MS = 2000;
-const FACTS_INTERVAL_MS = 200;
+const STATUS_INTERVAL_MS = 200;
 
 interface Running {
   readonly dataPlane: DataPlane;
@@ -26,7 +27,7 @@ interface Running {
 }
 
 /** Resolves to the exit status after a drain, or when the worker cannot start. */
-export function runWorker(): Promise<number> {
+function runWorker(): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
   return new Promise((resolve, reject) => {
     let starting: Promise<Running | undefined> = Promise.resolve(undefined);
@@ -39,10 +40,9 @@ export function runWorker(): Promise<number> {
         return undefined;
       }
     };
-    const receive = async (received: unknown): Promise<void> => {
-      const message = readToWorker(received);
+    const receive = async (message: ToWorker): Promise<void> => {
       if (message.kind === 'start') {
-        starting = startOrFail(message.workerId, message.config);
+        starting = startOrFail(message.workerId, restoreClone(message.config));
         return;
       }
       const running = await starting;
@@ -59,7 +59,7 @@ export function runWorker(): Promise<number> {
           resolve(0);
       }
     };
-    process.on('message', (message) => void receive(message).catch(reject));
+    process.on('message', (message: ToWorker) => void receive(message).catch(reject));
     send({ kind: 'online' });
   });
 }
@@ -69,15 +69,12 @@ async function start(workerId: number, config: Config): Promise<Running> {
   await using opened = new AsyncDisposableStack();
   const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
   const logger = createLogger({ level: config.logging.level, destination }).child({ worker: workerId });
-  const upstreams = () => dataPlane.facts().upstreams;
+  const upstreams = () => dataPlane.status().upstreams;
   const highestUsage = (count: number) => dataPlane.highestUsage(count);
   const [version, startedAtMs] = [readVersion(), clock.nowMs()];
   const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
   const { store, metrics } = await openObservedStore(config, observed, opened);
-  const shared = new SharedFailures(
-    (failures) => send({ kind: 'failures', failures: failures.map(([block, count]) => [block, count]) }),
-    systemScheduler,
-  );
+  const shared = new SharedFailures((failures) => send({ kind: 'failures', failures }), systemScheduler);
   const dataPlane = await openDataPlane(config, {
     store,
     metrics,
@@ -90,16 +87,16 @@ async function start(workerId: number, config: Config): Promise<Running> {
   const url = await dataPlane.listen();
   send({ kind: 'listening', url });
 
-  let reportedFacts: ServingFacts | undefined;
-  const reportFacts = () => {
-    const facts = dataPlane.facts();
-    if (isDeepStrictEqual(facts, reportedFacts)) return;
-    reportedFacts = facts;
-    send({ kind: 'facts', facts });
+  let reportedStatus: DataPlaneStatus | undefined;
+  const reportStatus = () => {
+    const status = dataPlane.status();
+    if (isDeepStrictEqual(status, reportedStatus)) return;
+    reportedStatus = status;
+    send({ kind: 'status', status });
   };
-  reportFacts();
-  const factsTimer = setInterval(reportFacts, FACTS_INTERVAL_MS);
-  opened.defer(() => clearInterval(factsTimer));
+  reportStatus();
+  const statusTimer = setInterval(reportStatus, STATUS_INTERVAL_MS);
+  opened.defer(() => clearInterval(statusTimer));
   let lastReport: Promise<void> = Promise.resolve();
   const reportMetrics = () => {
     lastReport = lastReport.then(async () => sent({ kind: 'metrics', snapshot: await metrics.snapshot() }));
@@ -137,8 +134,8 @@ async function replyTo(
 ): Promise<WorkerReplies[WorkerRequest['type']]> {
   switch (request.type) {
     case 'apply_config':
-      await dataPlane.follow(request.config);
-      send({ kind: 'facts', facts: dataPlane.facts() });
+      await dataPlane.applyConfig(restoreClone(request.config));
+      send({ kind: 'status', status: dataPlane.status() });
       return undefined;
     case 'metrics':
       await reportMetrics();
@@ -161,3 +158,5 @@ function sent(message: ToPrimary): Promise<void> {
     else resolve();
   });
 }
+
+process.exit(await runWorker());

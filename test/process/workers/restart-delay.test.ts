@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { restartDelayMs } from '../../../src/process/workers/restart-delay.ts';
+import { restartDelayMs } from '../../../src/process/workers/worker-pool.ts';
 
 test('a worker that keeps exiting is restarted after 1 s, doubling to 30 s', () => {
   const delays: number[] = [];
