@@ -45,7 +45,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'npm:zod',
   'cli/completion': 'type:npm:commander',
-  cli: 'admin admin-client base cli/completion config keys process process/workers quota store store/open npm:commander npm:yaml npm:zod',
+  cli: 'admin admin-client base cli/completion config keys process process/workers quota store npm:commander npm:yaml npm:zod',
 };
 
 export interface ImportStatement {

@@ -14,8 +14,7 @@ import { type Clock, systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import type { Logger } from '../observability/logger.ts';
-import { answerProblem } from '../problems/answer.ts';
-import type { Problem } from '../problems/document.ts';
+import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
 import type { Actor } from './actor.ts';
 import type { JwtVerifier } from './jwt.ts';
@@ -115,10 +114,10 @@ export function authorize({ token, jwt, logger, clock, audit }: AccessParts): Re
         res.locals.actor = access.actor;
         return next();
       case 'unverifiable':
-        answerProblem(res, ISSUER_UNAVAILABLE);
+        sendProblem(res, ISSUER_UNAVAILABLE);
         return;
       case 'unchecked':
-        answerProblem(res, tooManyFailures(refusals.retrySeconds(client) ?? 1));
+        sendProblem(res, tooManyFailures(refusals.retrySeconds(client) ?? 1));
         return;
       case 'refused': {
         const { reason, actor, problem } = access;
@@ -127,14 +126,14 @@ export function authorize({ token, jwt, logger, clock, audit }: AccessParts): Re
         const counted = actor ?? addressBlock(client);
         const retrySeconds = refusals.count(counted);
         if (retrySeconds !== undefined) {
-          answerProblem(res, tooManyFailures(retrySeconds));
+          sendProblem(res, tooManyFailures(retrySeconds));
           if (silence.isDue(counted)) {
             logger.warn(who, 'admin access refused too often: no line for each');
             auditGuesser(client, actor);
           }
           return;
         }
-        const requestId = answerProblem(res, problem);
+        const requestId = sendProblem(res, problem);
         const facts = { ...who, reason, method: req.method, route: routeOf(res.locals), request_id: requestId };
         logger.warn(facts, 'admin access refused');
       }

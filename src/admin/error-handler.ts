@@ -1,7 +1,6 @@
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from '../observability/logger.ts';
-import { answerProblem } from '../problems/answer.ts';
-import type { Problem } from '../problems/document.ts';
+import { type Problem, sendProblem } from '../problems/document.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
 import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
 import { actorOf } from './actor.ts';
@@ -18,7 +17,7 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
       return;
     }
     const problem = problemOf(error);
-    const requestId = answerProblem(res, problem);
+    const requestId = sendProblem(res, problem);
     const facts = { err: error, request_id: requestId, method: req.method };
     if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
     if (problem.code === 'store_unavailable') {

@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import type { Logger } from '../observability/logger.ts';
-import { answerProblem } from '../problems/answer.ts';
+import { sendProblem } from '../problems/document.ts';
 import { peerAddressOf } from './peer-address.ts';
 
 export interface AdminNames {
@@ -34,7 +34,7 @@ export function checkHost({ names, logger, clock }: HostCheckParts): RequestHand
   return (req, res, next) => {
     if (isOwnName(req.headers.host, req.socket.localAddress ?? '', names)) return next();
     const client = peerAddressOf(res);
-    answerProblem(res, {
+    sendProblem(res, {
       code: 'misdirected_request',
       detail:
         'The Host of this request is not a name of the admin listener. Add it to admin.allowed_hosts if it should be.',

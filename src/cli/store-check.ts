@@ -4,6 +4,7 @@
  */
 import { printable, printableJson } from '../admin-client/printable.ts';
 import { keyState } from '../keys/key-state.ts';
+import { withConfiguredStore } from '../process/configured-store.ts';
 import { effectiveLimit, type LimitPolicy, planOf } from '../quota/limit.ts';
 import {
   customerFaults,
@@ -19,7 +20,6 @@ import {
 } from '../store/record-faults.ts';
 import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
 import type { JsonOption } from './admin-options.ts';
-import { withConfiguredStore } from './configured-store.ts';
 import { EXIT } from './exit-status.ts';
 import { print } from './output.ts';
 

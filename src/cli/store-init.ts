@@ -1,4 +1,4 @@
-import { withConfiguredStore } from './configured-store.ts';
+import { withConfiguredStore } from '../process/configured-store.ts';
 import { EXIT } from './exit-status.ts';
 
 /** Accepts the store's current content as complete, after its data was lost on purpose or for good. */

@@ -1,6 +1,6 @@
 import { printable } from '../admin-client/printable.ts';
+import { withConfiguredStore } from '../process/configured-store.ts';
 import type { ReindexReport, Store } from '../store/store.ts';
-import { withConfiguredStore } from './configured-store.ts';
 import { EXIT } from './exit-status.ts';
 import { describeCounts } from './store-check.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Clock } from '../base/clock.ts';
-import { answerProblem } from '../problems/answer.ts';
+import { sendProblem } from '../problems/document.ts';
 import { createConnections } from './connections.ts';
 
 /** Enough for Prometheus, probes, and a few dashboards and command lines. */
@@ -30,7 +30,7 @@ export function createOperatorServer(handle: RequestListener, clock: Clock, open
   connections.serve(server, (req, res) => {
     if (connections.isSurplus(req.socket)) {
       res.shouldKeepAlive = false;
-      answerProblem(res, {
+      sendProblem(res, {
         code: 'overloaded',
         detail: `All ${CONNECTIONS} connections of this listener are busy.`,
         headers: ['Retry-After', '1'],

@@ -1,6 +1,6 @@
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
-import { answerProblem } from '../problems/answer.ts';
+import { sendProblem } from '../problems/document.ts';
 
 /**
  * Creates an Express application with strict settings: no X-Powered-By, no ETags, no query parsing, and paths that
@@ -23,7 +23,7 @@ export function createStrictApp(): Express {
 export function listenerOf(app: () => Express): RequestListener {
   return (req, res) => {
     if (URL.canParse(req.url ?? '', 'http://listener')) app()(req, res);
-    else answerProblem(res, { code: 'bad_request', detail: 'The target of this request is neither a path nor a URL.' });
+    else sendProblem(res, { code: 'bad_request', detail: 'The target of this request is neither a path nor a URL.' });
   };
 }
 

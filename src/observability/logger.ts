@@ -1,5 +1,4 @@
 import { type LoggerOptions, type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino';
-import { redactSecrets } from './redact.ts';
 
 export type Logger = PinoLogger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
@@ -9,7 +8,7 @@ export interface LogDestination {
   write(line: string): void;
 }
 
-const DEEPEST_CAUSE = 4;
+const MAX_CAUSE_DEPTH = 4;
 
 /**
  * Creates a logger of JSON lines: `level` as a word, `time` in ISO 8601 UTC, the members of the call, `msg`. Pass
@@ -69,6 +68,22 @@ export function serializeError(error: unknown, depth = 0): SerializedError {
     message: redactSecrets(error.message),
     ...(code && { code }),
     ...(error.stack && { stack: redactSecrets(error.stack) }),
-    ...(error.cause !== undefined && depth < DEEPEST_CAUSE && { cause: serializeError(error.cause, depth + 1) }),
+    ...(error.cause !== undefined && depth < MAX_CAUSE_DEPTH && { cause: serializeError(error.cause, depth + 1) }),
   };
+}
+
+const REDACTIONS: readonly (readonly [RegExp, string])[] = [
+  [/\btg_[0-9A-Za-z_]{4,}/g, 'tg_[redacted]'],
+  // RFC 3986 §3.2.1: user information of a URL, such as redis://user:password@host. A password may hold a raw `@`.
+  [/([a-z][a-z0-9+.-]*:\/\/)[^\s/?#]*@/gi, '$1[redacted]@'],
+  // RFC 9110 §11.4: a scheme and its credentials.
+  [/\b(bearer|basic)\s+[A-Za-z0-9\-._~+/]{8,}=*/gi, '$1 [redacted]'],
+];
+
+/**
+ * Returns a text of unknown origin, such as an error's message, without anything that looks like a credential. It is
+ * the second line of defence: known secrets must not get into a message at all.
+ */
+export function redactSecrets(text: string): string {
+  return REDACTIONS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text);
 }

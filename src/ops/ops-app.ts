@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import { createStrictApp } from '../listener/strict-app.ts';
 import type { Logger } from '../observability/logger.ts';
-import { answerProblem } from '../problems/answer.ts';
+import { sendProblem } from '../problems/document.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface OpsAppParts {
@@ -50,13 +50,13 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
 
   app.use((_req, res) => {
     const detail = 'This listener has /metrics, /livez, /readyz and /.well-known/jwks.json.';
-    answerProblem(res, { code: 'not_found', detail });
+    sendProblem(res, { code: 'not_found', detail });
   });
 
   const handleBug: ErrorRequestHandler = (error, _req, res, _next) => {
     if (res.headersSent) res.destroy();
     const problem = { code: 'internal_error', detail: 'The gateway failed. The log says more.' } as const;
-    const requestId = res.headersSent ? undefined : answerProblem(res, problem);
+    const requestId = res.headersSent ? undefined : sendProblem(res, problem);
     logger.error({ err: error, request_id: requestId }, 'ops request failed');
   };
   app.use(handleBug);
@@ -64,7 +64,7 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
 }
 
 function refuseMethod(_req: Request, res: Response): void {
-  answerProblem(res, {
+  sendProblem(res, {
     code: 'method_not_allowed',
     detail: `This path can be read with ${READ_METHODS}.`,
     headers: ['Allow', READ_METHODS],

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { PROBLEMS, type ProblemCode, problemType } from './table.ts';
 
 /** A refusal: the variable parts of its RFC 9457 document, and the response headers that belong to its code. */
@@ -47,4 +48,13 @@ export function problemHeaders(problem: Problem, body: string): string[] {
     'no-store',
     ...(problem.headers ?? []),
   ];
+}
+
+/** Sends a problem document as the complete response, without the body for HEAD. Returns the request id in it. */
+export function sendProblem(res: ServerResponse, problem: Problem, requestId: string = randomUUID()): string {
+  const body = problemBody(problem, requestId);
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
+  res.end(res.req.method === 'HEAD' ? undefined : body);
+  return requestId;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { redactSecrets } from '../../src/observability/redact.ts';
+import { redactSecrets } from '../../src/observability/logger.ts';
 
 it.each([
   ['no user tg_demo_starter here', 'no user tg_[redacted] here'],

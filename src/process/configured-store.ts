@@ -5,14 +5,17 @@ import { loadConfig } from '../config/load.ts';
 import { openStore } from '../store/open/open-store.ts';
 import type { Store } from '../store/store.ts';
 
-/**
- * Opens the store of a config file and runs `work` on it directly, without a gateway. Rejects like `loadConfig`.
- * Warnings of the store go to `warn`, by default to standard error.
- */
+interface Options {
+  /** Receives warnings of the store; by default, they go to standard error. */
+  readonly warn?: (message: string) => void;
+  readonly readOnly?: boolean;
+}
+
+/** Opens the store of a config file, and runs `work` on it without a gateway. Rejects like `loadConfig`. */
 export async function withConfiguredStore<Result>(
   file: string,
   work: (store: Store, config: Config) => Promise<Result>,
-  { warn = warnOnStandardError, readOnly = false }: { warn?: (message: string) => void; readOnly?: boolean } = {},
+  { warn = (message) => process.stderr.write(`${message}\n`), readOnly = false }: Options = {},
 ): Promise<Result> {
   const config = await loadConfig(file, processEnvironment());
   const store = await openStore(config.store, {
@@ -26,8 +29,4 @@ export async function withConfiguredStore<Result>(
   } finally {
     await store.close();
   }
-}
-
-function warnOnStandardError(message: string): void {
-  process.stderr.write(`${message}\n`);
 }
