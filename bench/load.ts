@@ -44,9 +44,9 @@ export type LoadResult = z.infer<typeof LOAD_RESULT>;
 export async function runLoad({ wrk, url, connections, durationMs, key, timeEach = false }: Load): Promise<LoadResult> {
   const [program, ...args] = wrk;
   // wrk takes whole seconds only; at SIGINT it stops and reports as at its end.
-  const longestSeconds = Math.ceil(durationMs / 1000) + 5;
+  const maxSeconds = Math.ceil(durationMs / 1000) + 5;
   const options = [
-    ...['--threads', '1', '--connections', String(connections), '--duration', String(longestSeconds)],
+    ...['--threads', '1', '--connections', String(connections), '--duration', String(maxSeconds)],
     ...['--timeout', String(TIMEOUT_SECONDS), '--script', SCRIPT],
     ...(typeof key === 'string' ? ['--header', `Authorization: Bearer ${key}`] : []),
     url,

@@ -11,7 +11,7 @@ export interface MemoryUse {
 
 const SETTLED_SHARE = 0.01;
 const SETTLED_MS = 5_000;
-const LONGEST_SETTLING_MS = 30_000;
+const MAX_SETTLING_MS = 30_000;
 
 export function readMemory(pid: number): MemoryUse {
   return parseSmapsRollup(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
@@ -29,7 +29,7 @@ export function parseSmapsRollup(text: string): MemoryUse {
 
 /** The memory of an idle process once it stays as it is, or half a minute later: garbage is collected at leisure. */
 export async function readSettledMemory(pid: number): Promise<MemoryUse> {
-  const deadlineMs = performance.now() + LONGEST_SETTLING_MS;
+  const deadlineMs = performance.now() + MAX_SETTLING_MS;
   let last = readMemory(pid);
   while (performance.now() < deadlineMs) {
     await setTimeout(SETTLED_MS);

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { AnswerSource, AuthResult, BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
+import type { AuthResult, BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
@@ -60,7 +60,7 @@ export interface RecorderParts {
 
 interface Finish {
   readonly status: number;
-  readonly source: AnswerSource;
+  readonly source: ResponseSource;
   readonly problem?: ProblemCode;
   readonly outcome?: ForwardOutcome | undefined;
   /** The client got the response headers, but not the complete body. */
@@ -152,7 +152,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     authenticated(result) {
       metrics.auth(result);
     },
-    spoofed: metrics.spoofedField,
+    spoofed: metrics.spoofedHeader,
     sentByBrowser({ customer, keyId, plan }, outcome) {
       metrics.browserUse(plan, outcome);
       if (!browserWarnings.isDue(keyId ?? '')) return;

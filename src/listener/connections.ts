@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import { resetSocket } from '../base/reset-socket.ts';
-import type { CutReason, Metrics } from '../observability/metrics.ts';
+import type { CloseReason, Metrics } from '../observability/metrics.ts';
 import { endAndLinger } from './final-response.ts';
 
 export interface ConnectionLimits {
@@ -29,7 +29,7 @@ export interface ConnectionLimits {
 export interface ConnectionsOptions {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
-  readonly observer: Pick<Metrics, 'connection' | 'connectionCut'>;
+  readonly observer: Pick<Metrics, 'connection' | 'connectionClosed'>;
 }
 
 /** Age from which a new connection can displace one without a complete request. */
@@ -98,7 +98,7 @@ export interface Connections {
   /** Returns whether the connection was accepted above the limit, only to answer 503. */
   isSurplus(socket: Socket): boolean;
   /** Closes a connection at once, and counts it with `reason` in the metrics. */
-  cut(socket: Socket, reason: CutReason): void;
+  cut(socket: Socket, reason: CloseReason): void;
   /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
   breakOff(res: ServerResponse): void;
   /**
@@ -200,14 +200,14 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     return undefined;
   }
 
-  function cutConnection(connection: Connection, reason: CutReason): void {
+  function cutConnection(connection: Connection, reason: CloseReason): void {
     const { accepted, socket } = connection;
     forget(connection);
     // A reset frees the kernel's send buffer, which a slow reader may never read. Other clients may still read theirs.
     if (reason === 'slow_reader' && accepted === socket) accepted.resetAndDestroy();
     socket.destroy();
     accepted.destroy();
-    observer.connectionCut(reason);
+    observer.connectionClosed(reason);
   }
 
   const take: RequestListener = (req, res) => {
@@ -336,7 +336,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       server.maxConnections = limits.connections + MOST_SURPLUS;
       // Without listeners for the last two, Node.js would itself send 100 or 417 before the gateway sees the request.
       for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
-      server.on('drop', () => observer.connectionCut('surplus'));
+      server.on('drop', () => observer.connectionClosed('surplus'));
     },
     isSurplus: (socket) => of(socket)?.isSurplus ?? false,
     isOpen: (socket) => of(socket) !== undefined,

@@ -23,7 +23,7 @@ export function createOperatorServer(handle: RequestListener, clock: Clock, open
   const connections = createConnections({
     limits: { connections: CONNECTIONS, pipelined: PIPELINED, answerStallTimeoutMs: RESPONSE_STALL_TIMEOUT_MS },
     clock,
-    observer: { connection() {}, connectionCut() {} },
+    observer: { connection() {}, connectionClosed() {} },
   });
   opened.defer(() => connections.close());
   const server = createServer(TIMEOUTS);

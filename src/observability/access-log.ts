@@ -1,6 +1,6 @@
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { LogDestination } from './logger.ts';
-import type { AnswerSource } from './metrics.ts';
+import type { ResponseSource } from './metrics.ts';
 import { type RefusalSum, RepeatedRefusals } from './repeated-refusals.ts';
 
 /** `errors`: refusals of the gateway and responses of 500 or more; the backend's own 4xx are no errors of a gateway. */
@@ -15,7 +15,7 @@ export interface AccessRecord {
   readonly status: number;
   /** Code of the problem document, if the gateway responded with one. */
   readonly problem?: string | undefined;
-  readonly source: AnswerSource;
+  readonly source: ResponseSource;
   readonly customer?: string | undefined;
   readonly plan?: string | undefined;
   readonly keyId?: string | undefined;

@@ -16,12 +16,12 @@ export interface LogStream extends LogDestination {
   close(): Promise<void>;
 }
 
-const MOST_BUFFERED_BYTES = 4 * 1024 * 1024;
+const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const CLOSE_DEADLINE_MS = 1000;
 
 export function openLogStream(
   stream: Writable,
-  { mostBufferedBytes = MOST_BUFFERED_BYTES, closeDeadlineMs = CLOSE_DEADLINE_MS } = {},
+  { maxBufferedBytes = MAX_BUFFERED_BYTES, closeDeadlineMs = CLOSE_DEADLINE_MS } = {},
 ): LogStream {
   let gathered = '';
   let scheduled: NodeJS.Immediate | undefined;
@@ -50,7 +50,7 @@ export function openLogStream(
 
   return {
     write(line) {
-      if (!usable || stream.writableLength + gathered.length + line.length > mostBufferedBytes) {
+      if (!usable || stream.writableLength + gathered.length + line.length > maxBufferedBytes) {
         droppedLines++;
         return;
       }

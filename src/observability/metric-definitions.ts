@@ -88,7 +88,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Requests with a good key that a browser sent; not counted with `auth.browser_keys: allow`.',
     labels: { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },
   },
-  spoofedFields: {
+  spoofedHeaders: {
     name: 'tollgate_spoofed_fields_total',
     type: 'counter',
     help: 'Header fields of callers that were dropped because they claim to tell who calls, as X-Tollgate-* do.',
@@ -196,7 +196,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Open connections of callers on the public listener.',
     labels: {},
   },
-  connectionsCut: {
+  closedConnections: {
     name: 'tollgate_connections_cut_total',
     type: 'counter',
     help: 'Connections of callers that were ended without an answer, to protect the others.',

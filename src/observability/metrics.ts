@@ -4,7 +4,7 @@ import { METRIC_DEFINITIONS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { addCounter, addHistogram, addMeasured } from './series.ts';
 
-export type AnswerSource = 'upstream' | 'gateway';
+export type ResponseSource = 'upstream' | 'gateway';
 
 const AUTH_RESULTS = [
   'valid',
@@ -35,8 +35,8 @@ const RETRY_RESULTS = ['sent', 'over_budget'] as const;
 export type RetryResult = (typeof RETRY_RESULTS)[number];
 export type BrowserUseOutcome = 'allowed' | 'refused';
 /** Why the gateway closed a client connection instead of serving it. */
-export const CUT_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
-export type CutReason = (typeof CUT_REASONS)[number];
+export const CLOSE_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
 /** What can be wrong with a record that a request needs. */
 const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
   ['key', 'wrong_type'],
@@ -60,7 +60,7 @@ export interface RequestSample {
   /** As received; counted as `GET`, `HEAD` or `other`. */
   readonly method: string;
   readonly status: number;
-  readonly source: AnswerSource;
+  readonly source: ResponseSource;
   /** A configured name, `none` or `unknown`. */
   readonly plan: string;
   /** Code of the problem document, if the gateway responded with one. */
@@ -75,13 +75,13 @@ export interface Metrics {
   request(sample: RequestSample): void;
   auth(result: AuthResult): void;
   browserUse(plan: string, outcome: BrowserUseOutcome): void;
-  spoofedField(): void;
+  spoofedHeader(): void;
   quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
   upstreamRetry(result: RetryResult): void;
   inflight(change: 1 | -1): void;
 
   connection(change: 1 | -1): void;
-  connectionCut(reason: CutReason): void;
+  connectionClosed(reason: CloseReason): void;
   /** Records the certificate in use and when it expires. */
   certificateUsed(expiresAtMs: number): void;
   certificateReload(result: 'used' | 'refused'): void;
@@ -201,7 +201,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     auth: addCounter(define.auth, registry, oneLabel(AUTH_RESULTS)),
     browserUse: addCounter(define.browserUse, registry),
-    spoofedField: addCounter(define.spoofedFields, registry),
+    spoofedHeader: addCounter(define.spoofedHeaders, registry),
     quotaDecision: addCounter(define.quotaDecisions, registry),
     upstreamRetry: addCounter(define.upstreamRetries, registry, oneLabel(RETRY_RESULTS)),
     inflight(change) {
@@ -211,7 +211,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     connection(change) {
       connections += change;
     },
-    connectionCut: addCounter(define.connectionsCut, registry, oneLabel(CUT_REASONS)),
+    connectionClosed: addCounter(define.closedConnections, registry, oneLabel(CLOSE_REASONS)),
     certificateUsed(expiresAtMs) {
       certificateExpiresAtMs = expiresAtMs;
     },

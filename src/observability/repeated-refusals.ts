@@ -36,19 +36,19 @@ interface Group extends RefusalSum {
 }
 
 export class RepeatedRefusals {
-  readonly #mostLines: number;
+  readonly #maxLines: number;
   readonly #groups = new Map<string, Group>();
   #lines = 0;
 
-  /** `mostLines`: limit for all senders together in a window. */
-  constructor(mostLines: number) {
-    this.#mostLines = mostLines;
+  /** `maxLines`: limit for all senders together in a window. */
+  constructor(maxLines: number) {
+    this.#maxLines = maxLines;
   }
 
   /** Returns whether the request gets its own line; if not, counts it. */
   isLoggedInFull(request: RefusedRequest): boolean {
     const group = this.#groupOf(request);
-    if (group.lines < LINES_PER_SENDER && this.#lines < this.#mostLines) {
+    if (group.lines < LINES_PER_SENDER && this.#lines < this.#maxLines) {
       group.lines++;
       this.#lines++;
       return true;
@@ -69,7 +69,7 @@ export class RepeatedRefusals {
     const clientBlock = customer === undefined ? addressBlock(clientAddress) : undefined;
     const known = this.#groups.get(`${problem} ${customer ?? clientBlock}`);
     if (known !== undefined) return known;
-    const isNamed = this.#lines < this.#mostLines;
+    const isNamed = this.#lines < this.#maxLines;
     const name = isNamed ? `${problem} ${customer ?? clientBlock}` : problem;
     let group = this.#groups.get(name);
     if (group === undefined) {

@@ -11,12 +11,12 @@ export interface Exposition {
 const BURST = 20;
 const INTERVAL_MS = 1000;
 /** Maximum waiting scrapes. Well below the ops listener's connection limit, so that scrapes do not lock probes out. */
-const MOST_WAITING = 64;
+const MAX_WAITING = 64;
 
 /**
  * Limits what scrapes cost the process that serves requests. Expositions are built one at a time; after a burst of
  * {@link BURST}, one per second. A scrape shares the exposition in progress, or waits up to a second for the next one,
- * together with other scrapes. While {@link MOST_WAITING} scrapes wait, a further one gets the previous exposition.
+ * together with other scrapes. While {@link MAX_WAITING} scrapes wait, a further one gets the previous exposition.
  */
 export function limitExpositions(
   exposition: Exposition,
@@ -41,7 +41,7 @@ export function limitExpositions(
   return {
     contentType: exposition.contentType,
     async text() {
-      if (waiting >= MOST_WAITING && last !== undefined) return last;
+      if (waiting >= MAX_WAITING && last !== undefined) return last;
       shared ??= make().finally(() => {
         shared = undefined;
       });

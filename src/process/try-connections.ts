@@ -7,7 +7,7 @@ import type { StoreFinding } from '../store/store.ts';
 import { tryUpstream } from '../upstream/try-upstream.ts';
 
 /** Bounds the whole attempt at a store: sentinels and cluster members are tried one after the other. */
-const LONGEST_STORE_TRY_MS = 10_000;
+const STORE_TIMEOUT_MS = 10_000;
 
 export interface ConnectionFinding extends StoreFinding {
   /** Such as `store redis://redis:6379`; without secrets. */
@@ -22,8 +22,8 @@ export async function tryConnections(config: Config): Promise<readonly Connectio
 
 async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
   const subject = `store ${withoutUserInfo(store.url)}`;
-  const late: StoreFinding = { outcome: 'error', text: `no result within ${LONGEST_STORE_TRY_MS / 1000} s` };
-  const findings = await Promise.race([tryStore(store), setTimeout(LONGEST_STORE_TRY_MS, [late], { ref: false })]);
+  const late: StoreFinding = { outcome: 'error', text: `no result within ${STORE_TIMEOUT_MS / 1000} s` };
+  const findings = await Promise.race([tryStore(store), setTimeout(STORE_TIMEOUT_MS, [late], { ref: false })]);
   return findings.map((finding) => ({ subject, ...finding }));
 }
 

@@ -25,8 +25,8 @@ export interface Conversation {
 const COUNT = 320;
 const SEED = 0x70116a7e;
 const NEWEST_MS = Date.UTC(2026, 0, 15, 9, 30);
-const LONGEST_GAP_MS = 3 * 3600 * 1000;
-const LONGEST_REPLY_MS = 20 * 60 * 1000;
+const MAX_GAP_MS = 3 * 3600 * 1000;
+const MAX_REPLY_MS = 20 * 60 * 1000;
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 const DIALOGUES = [
@@ -78,7 +78,7 @@ export function createConversations(): readonly Conversation[] {
   function messages(startedAtMs: number): Message[] {
     let atMs = startedAtMs;
     return pick(DIALOGUES).map((text, turn) => {
-      if (turn > 0) atMs += 1000 + below(LONGEST_REPLY_MS);
+      if (turn > 0) atMs += 1000 + below(MAX_REPLY_MS);
       const direction = turn % 2 === 0 ? 'INBOUND' : 'OUTBOUND';
       return { id: `msg_${ulid(atMs)}`, direction, text, createdAt: new Date(atMs).toISOString() };
     });
@@ -86,12 +86,12 @@ export function createConversations(): readonly Conversation[] {
 
   let createdAtMs = NEWEST_MS;
   return Array.from({ length: COUNT }, () => {
-    createdAtMs -= 1000 + below(LONGEST_GAP_MS);
+    createdAtMs -= 1000 + below(MAX_GAP_MS);
     return {
       id: `conv_${ulid(createdAtMs)}`,
       channel: pick(CHANNELS),
       status: pick(STATUSES),
-      contact: { id: `cont_${ulid(createdAtMs - below(LONGEST_GAP_MS))}`, phone: phone() },
+      contact: { id: `cont_${ulid(createdAtMs - below(MAX_GAP_MS))}`, phone: phone() },
       messages: messages(createdAtMs),
       createdAt: new Date(createdAtMs).toISOString(),
     };

@@ -17,7 +17,7 @@ export interface SampleBackend {
 
 const LIST_PATH = '/api/v1/conversations';
 const DEFAULT_PAGE = 20;
-const LARGEST_PAGE = 100;
+const MAX_PAGE = 100;
 
 interface Answer {
   readonly status: number;
@@ -65,8 +65,8 @@ function answer(req: IncomingMessage, conversations: readonly Conversation[]): A
  */
 function list(query: URLSearchParams, conversations: readonly Conversation[]): Answer {
   const limit = Number(query.get('limit') ?? DEFAULT_PAGE);
-  if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
-    return failure(400, 'INVALID_LIMIT', `limit is a whole number from 1 to ${LARGEST_PAGE}.`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    return failure(400, 'INVALID_LIMIT', `limit is a whole number from 1 to ${MAX_PAGE}.`);
   }
   const cursor = query.get('cursor');
   const after = cursor === null ? -1 : conversations.findIndex(({ id }) => id === unwrapCursor(cursor));

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { configReference } from '../../src/config/reference.ts';
 import { METRIC_DEFINITIONS } from '../../src/observability/metric-definitions.ts';
-import { CUT_REASONS } from '../../src/observability/metrics.ts';
+import { CLOSE_REASONS } from '../../src/observability/metrics.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -29,8 +29,8 @@ it('what docs/security.md says that a caller sees is in the table of problems', 
 });
 
 it('every reason to cut a connection is explained with its metric', () => {
-  const { reason } = METRIC_DEFINITIONS.connectionsCut.labels;
-  for (const each of CUT_REASONS) expect(reason).toContain(`\`${each}\``);
+  const { reason } = METRIC_DEFINITIONS.closedConnections.labels;
+  for (const each of CLOSE_REASONS) expect(reason).toContain(`\`${each}\``);
 });
 
 it('SECURITY.md says how to report, and points to the threat model', async () => {

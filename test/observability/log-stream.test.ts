@@ -57,7 +57,7 @@ describe('lines', () => {
 
   it('beyond the bound are dropped and counted, and the count is logged when there is room again', async () => {
     const { stream, open, lines } = openGate();
-    const log = openLogStream(stream, { mostBufferedBytes: 10 });
+    const log = openLogStream(stream, { maxBufferedBytes: 10 });
     log.write('12345\n');
     await turn();
     log.write('lost 1\n');

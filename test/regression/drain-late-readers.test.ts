@@ -83,7 +83,7 @@ it.each([
   const connections = createConnections({
     limits: { connections: 10, pipelined: 16, answerStallTimeoutMs: 30_000 },
     clock: systemClock,
-    observer: { connection() {}, connectionCut() {} },
+    observer: { connection() {}, connectionClosed() {} },
   });
   onTestFinished(() => connections.close());
   const server = createServer();

@@ -12,16 +12,16 @@ interface Options {
 }
 
 /** An hour's window fills, drops and fills again. */
-const SHORTEST_MINUTES = 61;
-const LEAST_CUSTOMERS = 100;
+const MIN_MINUTES = 61;
+const MIN_CUSTOMERS = 100;
 
 const program = new Command('npm run simulate:scale --')
   .description(
     'Runs the lease algorithm in virtual time and counts what begins upstream. Fails when a customer got more than its limit.',
   )
-  .option('--customers <number>', 'customers in all', atLeast(LEAST_CUSTOMERS), 1_000_000)
+  .option('--customers <number>', 'customers in all', atLeast(MIN_CUSTOMERS), 1_000_000)
   .option('--gateways <number>', 'gateways that share the store', atLeast(1), 1000)
-  .option('--minutes <number>', 'virtual time', atLeast(SHORTEST_MINUTES), 75)
+  .option('--minutes <number>', 'virtual time', atLeast(MIN_MINUTES), 75)
   .option('--seed <number>', 'repeats a run exactly', atLeast(0), 1)
   .option('--json', 'print the result as JSON', false)
   .parse();

@@ -57,7 +57,7 @@ export interface ScaleResult {
 const ACCOUNTS = 500;
 const TIMEOUT_MS = 100;
 const MINUTE_MS = 60_000;
-const LARGEST_DRIFT = 0.0005;
+const MAX_DRIFT = 0.0005;
 /** Of all gateways, so many crash in an hour. */
 const CRASHES_PER_HOUR = 0.05;
 /** Of all replies of the store. */
@@ -157,7 +157,7 @@ class World {
     const dice = this.#dice;
     const machine = new Machine({
       time: this.#time,
-      rate: 1 + dice.between(-LARGEST_DRIFT, LARGEST_DRIFT),
+      rate: 1 + dice.between(-MAX_DRIFT, MAX_DRIFT),
       monotonicOriginMs: dice.between(0, 1e9),
       wallOriginMs: 1e12 + dice.between(-1e8, 1e8),
       timerLatenessMs: () => dice.between(0, 1.5),

@@ -24,7 +24,7 @@ export const VITALS = ['memoryBytes', 'heapBytes', 'descriptors', 'handles'] as 
 const TOLERANCE: Vitals = { memoryBytes: 16 * 2 ** 20, heapBytes: 4 * 2 ** 20, descriptors: 32, handles: 32 };
 const TOLERATED_SHARE = 0.1;
 const SETTLE_MS = 250;
-const LONGEST_SETTLING_MS = 10_000;
+const MAX_SETTLING_MS = 10_000;
 const TELLS_WITHIN_MS = 10_000;
 const POLL_MS = 20;
 
@@ -71,7 +71,7 @@ function sum(values: readonly number[]): number {
 
 /** Once no request is under way and the descriptors stay as they are. Call it without load. */
 export async function readVitalsAtRest(patient: Patient): Promise<Vitals> {
-  const deadlineMs = performance.now() + LONGEST_SETTLING_MS;
+  const deadlineMs = performance.now() + MAX_SETTLING_MS;
   for (let last = countDescriptors(patient.pid); ; ) {
     await setTimeout(SETTLE_MS);
     const now = countDescriptors(patient.pid);
