@@ -4,7 +4,7 @@
  */
 
 import { parseTimestamp } from '../base/timestamp.ts';
-import type { EffectiveLimit } from '../quota/limit.ts';
+import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
-import { type Usage, usageDocument } from '../quota/usage.ts';
+import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { limitDocument } from './documents.ts';
 import { requireCustomer } from './lookups.ts';

@@ -1,9 +1,8 @@
 import type { Disclosed } from '../config/config.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
-import type { LeaseState } from '../quota/leased-quota.ts';
-import type { EffectiveLimit } from '../quota/limit.ts';
-import type { Usage } from '../quota/usage.ts';
+import type { EffectiveLimit } from '../quota/effective-limit.ts';
+import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';

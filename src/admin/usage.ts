@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import { usageDocument } from '../quota/usage.ts';
+import { usageDocument } from '../quota/hourly-quota.ts';
 import type { RecordChange } from './changes.ts';
 import { customerUsageDocument } from './documents.ts';
 import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';

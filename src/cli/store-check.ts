@@ -5,7 +5,7 @@
 import { printable, printableJson } from '../admin-client/printable.ts';
 import { keyState } from '../keys/key-state.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
-import { effectiveLimit, type LimitPolicy, planOf } from '../quota/limit.ts';
+import { effectiveLimit, type LimitPolicy, planOf } from '../quota/effective-limit.ts';
 import {
   customerFaults,
   type FaultCode,

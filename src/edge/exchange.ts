@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
-import type { QuotaMode } from '../quota/admission.ts';
+import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { Caller } from './client-address.ts';
 import type { PublicSettings } from './settings.ts';
 

@@ -10,7 +10,7 @@ import type { Connections } from '../listener/connections.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
 import type { Problem } from '../problems/document.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
-import { usageDocument } from '../quota/usage.ts';
+import { usageDocument } from '../quota/hourly-quota.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';

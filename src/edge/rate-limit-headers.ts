@@ -13,7 +13,7 @@ const BURST_RESET_SECONDS = 1;
 
 export interface QuotaState {
   readonly limit: number;
-  /** See `Admitted.remaining` in src/quota/admission.ts. */
+  /** See `Admitted.remaining` in src/quota/hourly-quota.ts. */
   readonly remaining: number;
   /** Seconds until more than `remaining` become available, at least 1. */
   readonly resetSeconds: number;

@@ -24,7 +24,7 @@ import { type Exposition, limitExpositions } from '../ops/exposition-limit.ts';
 import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
-import { limitOrigin, planNameOf } from '../quota/limit.ts';
+import { limitOrigin, planNameOf } from '../quota/effective-limit.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
@@ -44,7 +44,7 @@ export interface DataPlaneView extends Pick<AdminParts, 'leaseState' | 'refusals
 export interface ControlPlaneParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
-  readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
@@ -160,7 +160,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       reload: () => reloader.reload('admin'),
       preview,
       usages: store.usages,
-      usage: (customer, requestsPerHour) => quota.usage(customer, requestsPerHour),
+      usage: (customer, requestsPerHour) => quota.hourly.usage(customer, requestsPerHour),
       leaseState: (customer) => dataPlane.leaseState(customer),
       refusals: (customer) => dataPlane.refusals(customer),
       status: () => {

@@ -32,8 +32,9 @@ import { type RecentRefusal, RecentRefusals } from '../observability/recent-refu
 import { BurstLimiter } from '../quota/burst.ts';
 import { CustomerQuota } from '../quota/customer-quota.ts';
 import type { CustomerUsage } from '../quota/highest-usage.ts';
+import type { LeaseState } from '../quota/hourly-quota.ts';
 import { Instances } from '../quota/instances.ts';
-import { LeasedQuota, type LeaseState } from '../quota/leased-quota.ts';
+import { LeasedQuota } from '../quota/leased-quota.ts';
 import { RecentUsage } from '../quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../quota/without-store.ts';
 import { startSampleBackend } from '../sample-backend/sample-backend.ts';
@@ -56,7 +57,7 @@ export interface DataPlaneStatus {
 }
 
 export interface DataPlane {
-  readonly quota: Pick<CustomerQuota, 'limitOf' | 'usage'>;
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   status(): DataPlaneStatus;
   leaseState(customer: string): LeaseState;
   refusals(customer: string): readonly RecentRefusal[];
@@ -186,9 +187,9 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       instances: instances.count,
       upstreams: forwarder.status(),
     }),
-    leaseState: (customer) => quota.leaseState(customer),
+    leaseState: (customer) => quota.hourly.leaseState(customer),
     refusals: (customer) => refusals.of(customer),
-    highestUsage: (count) => quota.highestUsage(count),
+    highestUsage: (count) => quota.hourly.highestUsage(count),
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
     learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
 

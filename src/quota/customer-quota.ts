@@ -1,13 +1,16 @@
 /** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
 import type { CustomerRecord } from '../store/store.ts';
-import type { Admission, Admitted, QuotaMode } from './admission.ts';
 import type { BurstLimiter } from './burst.ts';
-import type { QuotaSettings } from './customer-state.ts';
-import type { CustomerUsage } from './highest-usage.ts';
-import type { HourlyQuota, LeaseState } from './leased-quota.ts';
-import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf, planOf } from './limit.ts';
+import {
+  type EffectiveLimit,
+  effectiveLimit,
+  type LimitPolicy,
+  type PlanPolicy,
+  planNameOf,
+  planOf,
+} from './effective-limit.ts';
+import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
-import type { Usage } from './usage.ts';
 
 /** The plan's burst limit, and how many more requests it allows now. */
 export interface BurstState {
@@ -51,11 +54,15 @@ export interface CustomerQuotaParts {
 }
 
 export class CustomerQuota {
-  readonly #parts: Omit<CustomerQuotaParts, 'limits'>;
+  readonly hourly: HourlyQuota;
+  readonly #bursts: BurstLimiter;
+  readonly #recentUsage: RecentUsage;
   #limits: LimitPolicy;
 
-  constructor({ limits, ...parts }: CustomerQuotaParts) {
-    this.#parts = parts;
+  constructor({ limits, bursts, hourly, recentUsage }: CustomerQuotaParts) {
+    this.hourly = hourly;
+    this.#bursts = bursts;
+    this.#recentUsage = recentUsage;
     this.#limits = limits;
   }
 
@@ -82,30 +89,15 @@ export class CustomerQuota {
     const burstLimit = plan?.burstPerSecond;
     if (burstLimit === undefined) return this.#decideHour(customer, found, plan, undefined);
 
-    const burst = this.#parts.bursts.take(customer.id, burstLimit);
+    const burst = this.#bursts.take(customer.id, burstLimit);
     if (!burst.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: burst.resetSeconds };
     const decision = this.#decideHour(customer, found, plan, { limit: burstLimit, remaining: burst.remaining });
     return this.#withBurstCounted(customer.id, decision);
   }
 
-  /** Returns the customer's leases and remembered refusal in this instance's memory. */
-  leaseState(customer: string): LeaseState {
-    return this.#parts.hourly.leaseState(customer);
-  }
-
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
   recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
-    return this.#parts.recentUsage.of(customer.id, termsOf(customer, requestsPerHour));
-  }
-
-  /** Reads the usage from the store. Rejects with StoreUnavailableError. */
-  usage(customer: string, requestsPerHour: number): Promise<Usage> {
-    return this.#parts.hourly.usage(customer, requestsPerHour);
-  }
-
-  /** See {@link HourlyQuota.highestUsage}. */
-  highestUsage(count: number): readonly CustomerUsage[] {
-    return this.#parts.hourly.highestUsage(count);
+    return this.#recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
   }
 
   #decideHour(
@@ -124,7 +116,7 @@ export class CustomerQuota {
       const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
       return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit };
     };
-    const admission = this.#parts.hourly.admit(customer.id, termsOf(customer, limit));
+    const admission = this.hourly.admit(customer.id, settingsOf(customer, limit));
     return admission instanceof Promise ? admission.then(settle) : settle(admission);
   }
 
@@ -137,17 +129,17 @@ export class CustomerQuota {
       return decision.then(
         (settled) => this.#withBurstCounted(customer, settled),
         (error) => {
-          this.#parts.bursts.uncount(customer);
+          this.#bursts.uncount(customer);
           throw error;
         },
       );
     }
-    if (decision.outcome !== 'admitted') this.#parts.bursts.uncount(customer);
+    if (decision.outcome !== 'admitted') this.#bursts.uncount(customer);
     return decision;
   }
 }
 
-function termsOf({ usageResetAt = '' }: CustomerRecord, limit: number): QuotaSettings {
+function settingsOf({ usageResetAt = '' }: CustomerRecord, limit: number): QuotaSettings {
   return { limit, usageResetAt };
 }
 

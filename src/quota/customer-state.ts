@@ -1,6 +1,6 @@
 import type { Scheduled } from '../base/clock.ts';
 import type { Grant, Refund } from '../store/store.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import type { Instant, Lease } from './lease.ts';
 import { RateMeter } from './rate-meter.ts';
 
@@ -27,20 +27,6 @@ export interface Call {
   overdue: boolean;
 }
 
-/**
- * What a decision depends on besides the window. A change discards remembered refusals; a usage reset or a lower limit
- * also ends open leases.
- */
-export interface QuotaSettings {
-  readonly limit: number;
-  /** Changes with each reset of the customer's usage. */
-  readonly usageResetAt: string;
-}
-
-export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
-  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
-}
-
 /** The store's last reply. Times: monotonic ms. */
 export interface LastReply {
   free: number;
@@ -52,7 +38,6 @@ export interface LastReply {
 
 /** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
-  readonly settings: QuotaSettings;
   readonly until: number;
   /** When units become available again. */
   readonly moreAt: number;

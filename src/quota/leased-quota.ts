@@ -22,18 +22,20 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { type Grant, type Refund, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { type Admission, moreAt, type QuotaMode } from './admission.ts';
-import {
-  areSameSettings,
-  type Call,
-  CustomerState,
-  type QuotaSettings,
-  type RememberedRefusal,
-  type Waiter,
-} from './customer-state.ts';
+import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
+import {
+  type Admission,
+  areSameSettings,
+  type HourlyQuota,
+  type LeaseState,
+  moreAt,
+  type QuotaMode,
+  type QuotaSettings,
+  type Usage,
+} from './hourly-quota.ts';
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
-import type { Usage } from './usage.ts';
+import type { QuotaWithoutStore } from './without-store.ts';
 
 /** How long unused units wait for others, to be refunded in one call. */
 const REFUND_DELAY_MS = 250;
@@ -49,41 +51,6 @@ const REFILL_FROM_PER_SECOND = 10;
 /** Ahead of need, the store grants at most this fraction (1/8) of the free units. */
 const AHEAD_DIVISOR = 8;
 const WINDOW_SECONDS = 3600;
-
-export interface HourlyQuota {
-  /**
-   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
-   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
-   */
-  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission>;
-  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
-  usage(customer: string, limit: number): Promise<Usage>;
-  /**
-   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
-   * values is meaningful.
-   */
-  admitted(customer: string): number;
-  /** Returns the customer's leases and remembered refusal in this instance's memory. */
-  leaseState(customer: string): LeaseState;
-  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
-  highestUsage(count: number): readonly CustomerUsage[];
-  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
-  close(): Promise<void>;
-}
-
-/** A customer's leases and remembered refusal, in the memory of one instance. */
-export interface LeaseState {
-  /** Open leases with units left to hand out. */
-  readonly leases: readonly { readonly units: number; readonly endsInMs: number }[];
-  /** How long requests are refused without asking the store; undefined if they are not. */
-  readonly refusedForMs: number | undefined;
-}
-
-/** Decides quotas while the store is unavailable. */
-export interface QuotaWithoutStore {
-  /** Throws StoreUnavailableError when it must not decide. */
-  admit(state: CustomerState): Admission;
-}
 
 export interface LeasedQuotaOptions {
   readonly windows: WindowStore;
@@ -461,10 +428,10 @@ function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal({ settings, asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal({ asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
   const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
-  return { settings, until, moreAt: moreAt(grant, receivedAt) };
+  return { until, moreAt: moreAt(grant, receivedAt) };
 }

@@ -20,10 +20,9 @@ import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil }
 import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
-import { type Admission, moreAt } from './admission.ts';
 import type { CustomerState } from './customer-state.ts';
+import { type Admission, moreAt } from './hourly-quota.ts';
 import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
-import type { QuotaWithoutStore } from './leased-quota.ts';
 
 /** Delay before each attempt to report units, so reports begin about this soon after the store is available again. */
 const REPORT_INTERVAL_MS = 500;
@@ -48,7 +47,7 @@ export interface LocalWindowsOptions {
   readonly scheduler: Scheduler;
 }
 
-export class LocalWindows implements QuotaWithoutStore {
+export class LocalWindows {
   readonly #options: LocalWindowsOptions;
   readonly #windows = new Map<string, LocalWindow>();
   readonly #originMs: number;

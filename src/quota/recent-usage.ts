@@ -1,8 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { areSameSettings, type QuotaSettings } from './customer-state.ts';
-import type { HourlyQuota } from './leased-quota.ts';
-import type { Usage } from './usage.ts';
+import { areSameSettings, type HourlyQuota, type QuotaSettings, type Usage } from './hourly-quota.ts';
 
 /** Limits a customer that polls its usage to four store calls a second. */
 const REUSE_MS = 250;

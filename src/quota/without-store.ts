@@ -1,9 +1,14 @@
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import type { Admission } from './admission.ts';
 import type { CustomerState } from './customer-state.ts';
-import type { QuotaWithoutStore } from './leased-quota.ts';
+import type { Admission } from './hourly-quota.ts';
 import { LocalWindows } from './local-windows.ts';
+
+/** Decides quotas while the store is unavailable. */
+export interface QuotaWithoutStore {
+  /** Throws StoreUnavailableError when it must not decide. */
+  admit(state: CustomerState): Admission;
+}
 
 export type OnStoreError = 'local' | 'deny' | 'allow';
 

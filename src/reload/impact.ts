@@ -5,7 +5,13 @@
  * Customers and windows are read in pages, so that other store calls are not delayed for long. However many customers
  * there are, the result is bounded: counts, and the customers that are closest to their limits.
  */
-import { type EffectiveLimit, effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/limit.ts';
+import {
+  type EffectiveLimit,
+  effectiveLimit,
+  type LimitPolicy,
+  type PlanPolicy,
+  planNameOf,
+} from '../quota/effective-limit.ts';
 import type { CustomerRecord, UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 

@@ -16,7 +16,7 @@ import { ConfigError } from '../config/problems.ts';
 import type { ConfigSource } from '../config/source.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
-import { type LimitPolicy, planNameOf } from '../quota/limit.ts';
+import { type LimitPolicy, planNameOf } from '../quota/effective-limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { type CustomerLists, countHolders } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';

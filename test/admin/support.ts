@@ -12,7 +12,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { createLogger } from '../../src/observability/logger.ts';
-import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/limit.ts';
+import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/effective-limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';

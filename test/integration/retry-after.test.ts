@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import type { Admission } from '../../src/quota/admission.ts';
+import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Admitted } from '../../src/quota/admission.ts';
-import type { Usage } from '../../src/quota/usage.ts';
+import type { Admitted, Usage } from '../../src/quota/hourly-quota.ts';
 import { unharmed } from './support/simulated-store.ts';
 import {
   type Answer,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Admission } from '../../src/quota/admission.ts';
 import { CustomerState } from '../../src/quota/customer-state.ts';
+import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
 import { type AdmittedUnits, StoreUnavailableError } from '../../src/store/store.ts';
 import { Machine } from './support/machine.ts';

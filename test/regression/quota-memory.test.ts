@@ -10,7 +10,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import type { Admission, Admitted } from '../../src/quota/admission.ts';
+import type { Admission, Admitted } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';

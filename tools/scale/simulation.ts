@@ -7,7 +7,7 @@
  *
  * Memory is bounded by customers and gateways, not by the length of the run: what has begun is counted, not kept.
  */
-import type { Admission } from '../../src/quota/admission.ts';
+import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
 import { StoreUnavailableError, type WindowStore } from '../../src/store/store.ts';

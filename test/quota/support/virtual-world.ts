@@ -5,8 +5,7 @@
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
 
-import type { Admission, Admitted, QuotaMode } from '../../../src/quota/admission.ts';
-import type { QuotaSettings } from '../../../src/quota/customer-state.ts';
+import type { Admission, Admitted, QuotaMode, QuotaSettings } from '../../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
 import { StoreUnavailableError } from '../../../src/store/store.ts';

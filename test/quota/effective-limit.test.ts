@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { effectiveLimit, limitOrigin } from '../../src/quota/limit.ts';
+import { effectiveLimit, limitOrigin } from '../../src/quota/effective-limit.ts';
 import type { CustomerRecord } from '../../src/store/store.ts';
 
 const policy = {

@@ -1,0 +1,96 @@
+/** The hourly quota as the rest of the gateway sees it: admissions, usage and the state of a customer's leases. */
+import { CLOCK_DRIFT } from '../base/clock.ts';
+import type { Grant } from '../store/store.ts';
+import type { CustomerUsage } from './highest-usage.ts';
+
+export interface HourlyQuota {
+  /**
+   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
+   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
+   */
+  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission>;
+  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
+  usage(customer: string, limit: number): Promise<Usage>;
+  /**
+   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
+   * values is meaningful.
+   */
+  admitted(customer: string): number;
+  /** Returns the customer's leases and remembered refusal in this instance's memory. */
+  leaseState(customer: string): LeaseState;
+  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
+  highestUsage(count: number): readonly CustomerUsage[];
+  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
+  close(): Promise<void>;
+}
+
+/** A customer's leases and remembered refusal, in the memory of one instance. */
+export interface LeaseState {
+  /** Open leases with units left to hand out. */
+  readonly leases: readonly { readonly units: number; readonly endsInMs: number }[];
+  /** How long requests are refused without asking the store; undefined if they are not. */
+  readonly refusedForMs: number | undefined;
+}
+
+/**
+ * What a decision depends on besides the window. A change discards remembered refusals; a usage reset or a lower limit
+ * also ends open leases.
+ */
+export interface QuotaSettings {
+  readonly limit: number;
+  /** Changes with each reset of the customer's usage. */
+  readonly usageResetAt: string;
+}
+
+export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
+  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
+}
+
+/** How a request was decided: by a lease or remembered refusal in memory, by a store call, or without the store. */
+export type QuotaMode = 'lease' | 'store' | 'local';
+
+export interface Admitted {
+  readonly outcome: 'admitted';
+  readonly mode: QuotaMode;
+  /**
+   * Units left at the store's last reply to this instance, at most one lease ago, minus those this instance used since.
+   * Other instances may have used or refunded units meanwhile.
+   */
+  readonly remaining: number;
+  /** Monotonic ms: the request must begin upstream before this time. */
+  readonly beginDeadlineMs: number;
+  /** The same deadline in wall time, in case a suspend stopped the monotonic clock. */
+  readonly beginDeadlineWallMs: number;
+  /** Gives the unit back. Call it at most once, and only if the request did not begin upstream. */
+  refund(): void;
+  /** Returns the seconds until more than `remaining` units are available, at least 1. */
+  resetSeconds(): number;
+}
+
+export interface Refused {
+  readonly outcome: 'refused';
+  readonly mode: QuotaMode;
+  /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */
+  resetSeconds(): number;
+}
+
+export type Admission = Admitted | Refused;
+
+/** A customer's usage of the last hour, for display. `resetSeconds` is 0 when nothing is counted. */
+export interface Usage {
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+  readonly windowSeconds: number;
+}
+
+/** Returns usage in the form of the public and admin APIs. */
+export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds }: Usage) {
+  return { limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds };
+}
+
+/** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
+export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {
+  return receivedAt + waitMs * CLOCK_DRIFT;
+}
