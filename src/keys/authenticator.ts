@@ -9,7 +9,7 @@ import { isCustomerId, isKeyId } from '../store/record-ids.ts';
 import type { EnforcedCustomer, EnforcedKey, Invalidations, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
-import { type CacheTimes, createRecordCache } from './record-cache.ts';
+import { type CacheTimes, RecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
 
@@ -63,7 +63,7 @@ export interface AuthenticatorOptions extends CacheTimes {
 }
 
 /** A cached key record, and what is derived from it. */
-interface HeldKey {
+interface CachedKey {
   readonly record: EnforcedKey;
   readonly expiresAtMs: number | undefined;
   readonly refusal: InvalidKey | undefined;
@@ -76,12 +76,12 @@ const UNKNOWN = invalid('unknown');
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { clock, invalidations, records } = options;
-  const keys = createRecordCache<HeldKey>({
+  const keys = new RecordCache<CachedKey>({
     ...options,
-    read: async (sha256) => heldKey(await records.findKey(sha256)),
-    unchanged: (held, read) => isDeepStrictEqual(held.record, read.record),
+    read: async (sha256) => cachedKeyOf(await records.findKey(sha256)),
+    unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
   });
-  const customers = createRecordCache<EnforcedCustomer>({
+  const customers = new RecordCache<EnforcedCustomer>({
     ...options,
     read: (id) => records.findCustomer(id),
     unchanged: isDeepStrictEqual,
@@ -99,7 +99,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     }
   });
 
-  function decide(key: HeldKey | undefined): Authentication | Promise<Authentication> {
+  function decide(key: CachedKey | undefined): Authentication | Promise<Authentication> {
     if (key === undefined) return UNKNOWN;
     if (key.refusal !== undefined) return key.refusal;
     if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return refusalOf(key.record, 'expired');
@@ -134,7 +134,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-function heldKey(record: EnforcedKey | undefined): HeldKey | undefined {
+function cachedKeyOf(record: EnforcedKey | undefined): CachedKey | undefined {
   if (record === undefined) return undefined;
   return { record, expiresAtMs: expiryMsOf(record), refusal: lastingRefusalOf(record), known: undefined };
 }
@@ -149,12 +149,12 @@ function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']):
   return invalid(reason, { ...(isKeyId(id) && { keyId: id }), ...(isCustomerId(customer) && { customer }) });
 }
 
-function known(held: HeldKey, customer: EnforcedCustomer | undefined): KnownKey {
-  if (held.known === undefined || held.known.customer !== customer) {
-    const { record: key, expiresAtMs } = held;
-    held.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });
+function known(cached: CachedKey, customer: EnforcedCustomer | undefined): KnownKey {
+  if (cached.known === undefined || cached.known.customer !== customer) {
+    const { record: key, expiresAtMs } = cached;
+    cached.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });
   }
-  return held.known;
+  return cached.known;
 }
 
 function invalid(reason: InvalidKey['reason'], ids: Pick<InvalidKey, 'keyId' | 'customer'> = {}): InvalidKey {

@@ -25,27 +25,6 @@ const RETRY_MS = 250;
 /** How long after a failed read the store counts as unavailable. */
 const UNAVAILABLE_MS = 1000;
 
-export interface RecordCache<Value extends object> {
-  /**
-   * Returns the record, or undefined if there is none; without a promise if memory suffices. Rejects with
-   * StoreUnavailableError when the store is unavailable and no cached record may be served instead.
-   */
-  get(id: string): Value | undefined | Promise<Value | undefined>;
-  /** Removes a record from the cache, because it was changed or created. */
-  invalidate(id: string): void;
-  /** Requires every record to be read again before it is served, because any may have changed. */
-  invalidateAll(): void;
-  /** Applies new times from the next request on. */
-  applyCacheTimes(times: CacheTimes): void;
-  size(): RecordCacheSize;
-}
-
-export interface RecordCacheSize {
-  readonly records: number;
-  /** Ids that are remembered as having no record. */
-  readonly missing: number;
-}
-
 export interface CacheTimes {
   /** How long a record is served without being read again. */
   readonly cacheMs: number;
@@ -63,8 +42,7 @@ export interface RecordCacheOptions<Value extends object> extends CacheTimes {
   readonly entries: number;
 }
 
-/** A cached record. */
-interface Held<Value> {
+interface Entry<Value> {
   value: Value;
   /** Monotonic time just before the read was sent: the record is at least as recent as this. */
   confirmedAtMs: number;
@@ -73,110 +51,118 @@ interface Held<Value> {
   failure: { readonly atMs: number; readonly generation: number } | undefined;
 }
 
-export function createRecordCache<Value extends object>(options: RecordCacheOptions<Value>): RecordCache<Value> {
-  const { clock, entries } = options;
-  let { cacheMs, staleIfErrorMs } = options;
-  let refreshMs = REFRESH_FROM * cacheMs;
-  let missingMs = Math.min(MAX_MISSING_MS, cacheMs);
-  const held = new LruMap<string, Held<Value>>(entries);
+export class RecordCache<Value extends object> {
+  readonly #options: RecordCacheOptions<Value>;
+  readonly #entries: LruMap<string, Entry<Value>>;
   /** Missing records: monotonic ms at which the store was asked, by id. */
-  const missing = new LruMap<string, number>(MISSING_ENTRIES);
+  readonly #missing = new LruMap<string, number>(MISSING_ENTRIES);
   /** Reads whose results may be cached. Invalidation removes a read from this map, so that its result is not cached. */
-  const underWay = new Map<string, Promise<Value | undefined>>();
-  let generation = 0;
+  readonly #reads = new Map<string, Promise<Value | undefined>>();
+  #times: CacheTimes;
+  #generation = 0;
 
-  function read(id: string): Promise<Value | undefined> {
-    const joined = underWay.get(id);
+  constructor(options: RecordCacheOptions<Value>) {
+    this.#options = options;
+    this.#entries = new LruMap(options.entries);
+    this.#times = options;
+  }
+
+  /**
+   * Returns the record, or undefined if there is none; without a promise if memory suffices. Rejects with
+   * StoreUnavailableError when the store is unavailable and no cached record may be served instead.
+   */
+  get(id: string): Value | undefined | Promise<Value | undefined> {
+    const nowMs = this.#options.clock.monotonicMs();
+    const { cacheMs, staleIfErrorMs } = this.#times;
+    const entry = this.#entries.get(id);
+    if (entry === undefined) {
+      const missedAtMs = this.#missing.get(id);
+      const missingMs = Math.min(MAX_MISSING_MS, cacheMs);
+      return missedAtMs !== undefined && nowMs - missedAtMs < missingMs ? undefined : this.#read(id);
+    }
+    const ageMs = nowMs - entry.confirmedAtMs;
+    const isFresh = entry.generation === this.#generation && ageMs < cacheMs;
+    if (isFresh && ageMs < REFRESH_FROM * cacheMs) return entry.value;
+
+    const { failure } = entry;
+    const sinceFailureMs = failure?.generation === this.#generation ? nowMs - failure.atMs : Number.POSITIVE_INFINITY;
+    const isUnavailable = sinceFailureMs < UNAVAILABLE_MS && ageMs < staleIfErrorMs;
+    if (!isFresh && !isUnavailable) return this.#read(id);
+    // A failure is stored with the record. A request that has to wait for a read gets the error from its own read.
+    if (sinceFailureMs >= RETRY_MS && !this.#reads.has(id)) this.#read(id).catch(() => {});
+    return entry.value;
+  }
+
+  /** Removes a record from the cache, because it was changed or created. */
+  invalidate(id: string): void {
+    this.#entries.delete(id);
+    this.#missing.delete(id);
+    this.#reads.delete(id);
+  }
+
+  /** Requires every record to be read again before it is served, because any may have changed. */
+  invalidateAll(): void {
+    this.#generation += 1;
+    this.#missing.clear();
+    this.#reads.clear();
+  }
+
+  /** Applies new times from the next request on. */
+  applyCacheTimes(times: CacheTimes): void {
+    this.#times = times;
+  }
+
+  /** `missing`: ids that are remembered as having no record. */
+  size(): { readonly records: number; readonly missing: number } {
+    return { records: this.#entries.size, missing: this.#missing.size };
+  }
+
+  #read(id: string): Promise<Value | undefined> {
+    const joined = this.#reads.get(id);
     if (joined !== undefined) return joined;
-    const askedAtMs = clock.monotonicMs();
-    const reading: Promise<Value | undefined> = options.read(id).then(
-      (value) => (mayKeep(id, reading) ? keep(id, value, askedAtMs) : value),
-      (error) => standIn(id, error, mayKeep(id, reading)),
+    const sentAtMs = this.#options.clock.monotonicMs();
+    const reading: Promise<Value | undefined> = this.#options.read(id).then(
+      (value) => (this.#mayKeep(id, reading) ? this.#keep(id, value, sentAtMs) : value),
+      (error) => this.#cachedInstead(id, error, this.#mayKeep(id, reading)),
     );
-    underWay.set(id, reading);
+    this.#reads.set(id, reading);
     return reading;
   }
 
-  function readAside(id: string): void {
-    // A failure is stored with the record. A request that has to wait for a read gets the error from its own read.
-    if (!underWay.has(id)) read(id).catch(() => {});
+  #mayKeep(id: string, reading: Promise<Value | undefined>): boolean {
+    return this.#reads.get(id) === reading && this.#reads.delete(id);
   }
 
-  function mayKeep(id: string, reading: Promise<Value | undefined>): boolean {
-    return underWay.get(id) === reading && underWay.delete(id);
-  }
-
-  function keep(id: string, value: Value | undefined, confirmedAtMs: number): Value | undefined {
+  #keep(id: string, value: Value | undefined, confirmedAtMs: number): Value | undefined {
     if (value === undefined) {
-      held.delete(id);
-      missing.set(id, confirmedAtMs);
+      this.#entries.delete(id);
+      this.#missing.set(id, confirmedAtMs);
       return undefined;
     }
-    missing.delete(id);
-    const entry = held.get(id);
+    this.#missing.delete(id);
+    const entry = this.#entries.get(id);
+    const generation = this.#generation;
     if (entry === undefined) {
-      held.set(id, { value, confirmedAtMs, generation, failure: undefined });
+      this.#entries.set(id, { value, confirmedAtMs, generation, failure: undefined });
       return value;
     }
-    if (!options.unchanged(entry.value, value)) entry.value = value;
-    entry.confirmedAtMs = confirmedAtMs;
-    entry.generation = generation;
-    entry.failure = undefined;
+    if (!this.#options.unchanged(entry.value, value)) entry.value = value;
+    Object.assign(entry, { confirmedAtMs, generation, failure: undefined });
     return entry.value;
   }
 
-  function standIn(id: string, error: unknown, noted: boolean): Value {
-    const entry = held.get(id);
+  /** Returns the cached record after a failed read, or throws the read's error. */
+  #cachedInstead(id: string, error: unknown, mayKeep: boolean): Value {
+    const entry = this.#entries.get(id);
     if (entry === undefined || !(error instanceof StoreUnavailableError)) throw error;
     if (error instanceof DamagedRecordError) {
       // The store responded, and its record has changed: the cached one must no longer be served.
-      if (noted) held.delete(id);
+      if (mayKeep) this.#entries.delete(id);
       throw error;
     }
-    const nowMs = clock.monotonicMs();
-    if (noted) entry.failure = { atMs: nowMs, generation };
-    if (nowMs - entry.confirmedAtMs >= staleIfErrorMs) throw error;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (mayKeep) entry.failure = { atMs: nowMs, generation: this.#generation };
+    if (nowMs - entry.confirmedAtMs >= this.#times.staleIfErrorMs) throw error;
     return entry.value;
   }
-
-  return {
-    get(id) {
-      const nowMs = clock.monotonicMs();
-      const entry = held.get(id);
-      if (entry === undefined) {
-        const missedAtMs = missing.get(id);
-        return missedAtMs !== undefined && nowMs - missedAtMs < missingMs ? undefined : read(id);
-      }
-      const ageMs = nowMs - entry.confirmedAtMs;
-      const isFresh = entry.generation === generation && ageMs < cacheMs;
-      if (isFresh && ageMs < refreshMs) return entry.value;
-
-      const { failure } = entry;
-      const sinceFailureMs = failure?.generation === generation ? nowMs - failure.atMs : Number.POSITIVE_INFINITY;
-      const mayStandIn = sinceFailureMs < UNAVAILABLE_MS && ageMs < staleIfErrorMs;
-      if (!isFresh && !mayStandIn) return read(id);
-      if (sinceFailureMs >= RETRY_MS) readAside(id);
-      return entry.value;
-    },
-
-    invalidate(id) {
-      held.delete(id);
-      missing.delete(id);
-      underWay.delete(id);
-    },
-
-    invalidateAll() {
-      generation += 1;
-      missing.clear();
-      underWay.clear();
-    },
-
-    applyCacheTimes(times) {
-      ({ cacheMs, staleIfErrorMs } = times);
-      refreshMs = REFRESH_FROM * cacheMs;
-      missingMs = Math.min(MAX_MISSING_MS, cacheMs);
-    },
-
-    size: () => ({ records: held.size, missing: missing.size }),
-  };
 }

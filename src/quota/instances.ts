@@ -65,15 +65,10 @@ export class Instances {
     this.#closed = true;
     this.#timer?.cancel();
     if (!this.announced || clock.monotonicMs() - this.#shareUsedMs < SHARE_MS) return;
-    await new Promise<void>((resolve) => {
-      const late = scheduler.after(timeoutMs, resolve);
-      withdraw()
-        .catch(() => undefined)
-        .finally(() => {
-          late.cancel();
-          resolve();
-        });
-    });
+    const { promise: timedOut, resolve } = Promise.withResolvers<void>();
+    const timer = scheduler.after(timeoutMs, resolve);
+    await Promise.race([withdraw().catch(() => undefined), timedOut]);
+    timer.cancel();
   }
 
   #startAfter(delayMs: number): void {

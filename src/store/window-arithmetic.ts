@@ -100,10 +100,7 @@ export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
   }
 }
 
-/**
- * Checks the limit and counts the granted units. `nowMs` is the store's time; `freshEpoch` names a new window or epoch.
- * @throws RangeError as {@link checkRequest}.
- */
+/** Checks the limit and counts the granted units. `nowMs`: the store's time. `freshEpoch` names a new window or epoch. */
 export function reserve(
   hash: WindowHash,
   shape: WindowShape,
@@ -111,7 +108,6 @@ export function reserve(
   request: WindowRequest,
   freshEpoch: string,
 ): WindowGrant {
-  checkRequest(request);
   const { need, ahead, limit, holdMs } = request;
   const ledger = openLedger(hash, freshEpoch);
   const refunded = applyRefunds(hash, ledger, request.refunds) > 0;
@@ -139,10 +135,7 @@ export function reserve(
   };
 }
 
-/**
- * Counts units regardless of the limit. `used` in the result includes them.
- * @throws RangeError as {@link checkAdmitted}.
- */
+/** Counts units regardless of the limit. `used` in the result includes them. */
 export function charge(
   hash: WindowHash,
   shape: WindowShape,
@@ -150,7 +143,6 @@ export function charge(
   admitted: readonly AdmittedUnits[],
   freshEpoch: string,
 ): { readonly used: number } {
-  checkAdmitted(admitted);
   const ledger = openLedger(hash, freshEpoch);
   let changed = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
   for (const { ageMs, units } of admitted) {

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRecordCache } from '../../src/keys/record-cache.ts';
+import { RecordCache } from '../../src/keys/record-cache.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { HeldClock } from './held-clock.ts';
 import { settled } from './held-reads.ts';
@@ -105,7 +105,7 @@ class Run {
   readonly #reads: OpenRead[] = [];
   readonly #faults: string[] = [];
   #waiting = 0;
-  readonly #cache = createRecordCache<Item>({
+  readonly #cache = new RecordCache<Item>({
     read: (id) => this.#read(id as Id),
     unchanged: (held, read) => held.version === read.version,
     clock: this.#clock,

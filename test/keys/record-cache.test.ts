@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createRecordCache, type RecordCacheOptions } from '../../src/keys/record-cache.ts';
+import { RecordCache, type RecordCacheOptions } from '../../src/keys/record-cache.ts';
 import { DamagedRecordError, StoreUnavailableError } from '../../src/store/store.ts';
 import { HeldClock } from './held-clock.ts';
 import { HeldReads } from './held-reads.ts';
@@ -17,7 +17,7 @@ const V2: Item = { version: 2 };
 function setUp(options: Partial<RecordCacheOptions<Item>> = {}) {
   const clock = new HeldClock();
   const source = new HeldReads<Item>();
-  const cache = createRecordCache<Item>({
+  const cache = new RecordCache<Item>({
     read: source.read,
     unchanged: (held, read) => held.version === read.version,
     clock,

@@ -40,7 +40,7 @@ import { DamagedRecords } from './records/damaged-records.ts';
 import { redisKeyUses } from './records/key-uses.ts';
 import { RedisRecords } from './records/records.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
-import { redisInstances, redisWithdrawal } from './window/instances.ts';
+import { redisInstances } from './window/instances.ts';
 import { ReservationFaults } from './window/reservation-faults.ts';
 import { redisUsages } from './window/usages.ts';
 
@@ -136,8 +136,8 @@ class RedisStore implements Store {
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);
     this.#faults = new ReservationFaults({ clock, observer });
-    this.withdraw = redisWithdrawal(windows, keyPrefix);
-    const announce = redisInstances(windows, keyPrefix);
+    const { announce, withdraw } = redisInstances(windows, keyPrefix);
+    this.withdraw = withdraw;
     this.announce = async (instance) => {
       this.#installed.lookForEvictions();
       try {

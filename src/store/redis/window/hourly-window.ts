@@ -2,7 +2,7 @@
  * The hourly window in Redis: a limiter of rate-limiter-flexible with Tollgate's own script.
  *
  * The library's script counts fixed windows and lets refused calls consume; reserve.lua does neither. This class
- * overrides the four methods through which `consume()` and `get()` reach the store, so the library's limits, blocks and
+ * overrides the three methods through which `consume()` reaches the store, so the library's limits, blocks and
  * delays do not apply. A grant smaller than the need is an expected outcome, so the call resolves.
  *
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
@@ -117,11 +117,6 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const refunds = this.#ofThisSession(key, reservation.refunds);
     const args = reserveArguments({ ...reservation, refunds }, this.#shape, this.#newEpoch());
     return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
-  }
-
-  /** `get()` reads the window by reserving nothing. Its options contain a reservation only for the limit. */
-  _get(key: string, { reservation }: ConsumeOptions): Promise<Grant> {
-    return this._upsert(key, 0, 0, false, { reservation: { ...reservation, need: 0, ahead: 0 } });
   }
 
   _getRateLimiterRes(_key: string, _points: number, grant: Grant): GrantRes {
