@@ -28,7 +28,7 @@ import type { PublicSettings } from './settings.ts';
 export interface PublicAppParts {
   /** Read once per request. */
   readonly settings: { readonly current: PublicSettings };
-  readonly authenticator: Authenticator;
+  readonly authenticator: Pick<Authenticator, 'authenticate'>;
   /** `note` is called for every request with a valid key, so it must be cheap. */
   readonly keyUses: { note(keyId: string): void };
   readonly quota: CustomerQuota;

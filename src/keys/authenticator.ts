@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import { isCustomerId, isKeyId } from '../store/record-ids.ts';
-import type { EnforcedCustomer, EnforcedKey, Invalidations, RecordStore } from '../store/store.ts';
+import type { EnforcedCustomer, EnforcedKey, Invalidation, Invalidations, RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
@@ -33,27 +33,6 @@ export interface InvalidKey {
   readonly customer?: string;
 }
 
-export interface Authenticator {
-  /**
-   * Authenticates a token; without a promise if memory suffices. Rejects with StoreUnavailableError if neither memory
-   * nor the store can decide: an unavailable store never makes a key invalid.
-   */
-  authenticate(token: string): Authentication | Promise<Authentication>;
-  size(): AuthenticatorSize;
-  /** Applies new cache times from the next request on. Cached records stay. */
-  applyCacheTimes(times: CacheTimes): void;
-  /** Unsubscribes from invalidations. */
-  close(): void;
-}
-
-/** Numbers of cache entries. */
-export interface AuthenticatorSize {
-  readonly keys: number;
-  readonly unknownKeys: number;
-  readonly customers: number;
-  readonly missingCustomers: number;
-}
-
 export interface AuthenticatorOptions extends CacheTimes {
   readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
   readonly invalidations: Pick<Invalidations, 'subscribe'>;
@@ -74,64 +53,65 @@ interface CachedKey {
 const CHECKSUM = invalid('checksum');
 const UNKNOWN = invalid('unknown');
 
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { clock, invalidations, records } = options;
-  const keys = new RecordCache<CachedKey>({
-    ...options,
-    read: async (sha256) => cachedKeyOf(await records.findKey(sha256)),
-    unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
-  });
-  const customers = new RecordCache<EnforcedCustomer>({
-    ...options,
-    read: (id) => records.findCustomer(id),
-    unchanged: isDeepStrictEqual,
-  });
+export class Authenticator {
+  readonly #clock: Clock;
+  readonly #keys: RecordCache<CachedKey>;
+  readonly #customers: RecordCache<EnforcedCustomer>;
+  /** Unsubscribes from invalidations. */
+  readonly close: () => void;
 
-  const unsubscribe = invalidations.subscribe((invalidation) => {
-    switch (invalidation.kind) {
-      case 'key':
-        return keys.invalidate(invalidation.sha256);
-      case 'customer':
-        return customers.invalidate(invalidation.id);
-      case 'all':
-        keys.invalidateAll();
-        return customers.invalidateAll();
-    }
-  });
+  constructor(options: AuthenticatorOptions) {
+    const { clock, invalidations, records } = options;
+    this.#clock = clock;
+    this.#keys = new RecordCache({
+      ...options,
+      read: async (sha256) => cachedKeyOf(await records.findKey(sha256)),
+      unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
+    });
+    this.#customers = new RecordCache({
+      ...options,
+      read: (id) => records.findCustomer(id),
+      unchanged: isDeepStrictEqual,
+    });
+    this.close = invalidations.subscribe((invalidation) => this.#invalidate(invalidation));
+  }
 
-  function decide(key: CachedKey | undefined): Authentication | Promise<Authentication> {
+  /**
+   * Authenticates a token; without a promise if memory suffices. Rejects with StoreUnavailableError if neither memory
+   * nor the store can decide: an unavailable store never makes a key invalid.
+   */
+  authenticate(token: string): Authentication | Promise<Authentication> {
+    if (failsChecksum(token)) return CHECKSUM;
+    const key = this.#keys.get(sha256Hex(token));
+    return key instanceof Promise ? key.then((read) => this.#decide(read)) : this.#decide(key);
+  }
+
+  /** Applies new cache times from the next request on. Cached records stay. */
+  applyCacheTimes(times: CacheTimes): void {
+    this.#keys.applyCacheTimes(times);
+    this.#customers.applyCacheTimes(times);
+  }
+
+  #decide(key: CachedKey | undefined): Authentication | Promise<Authentication> {
     if (key === undefined) return UNKNOWN;
     if (key.refusal !== undefined) return key.refusal;
-    if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return refusalOf(key.record, 'expired');
-    const customer = customers.get(key.record.customer);
+    if (key.expiresAtMs !== undefined && key.expiresAtMs <= this.#clock.nowMs()) {
+      return refusalOf(key.record, 'expired');
+    }
+    const customer = this.#customers.get(key.record.customer);
     return customer instanceof Promise ? customer.then((record) => known(key, record)) : known(key, customer);
   }
 
-  return {
-    authenticate(token) {
-      if (failsChecksum(token)) return CHECKSUM;
-      const key = keys.get(sha256Hex(token));
-      return key instanceof Promise ? key.then(decide) : decide(key);
-    },
-
-    size() {
-      const key = keys.size();
-      const customer = customers.size();
-      return {
-        keys: key.records,
-        unknownKeys: key.missing,
-        customers: customer.records,
-        missingCustomers: customer.missing,
-      };
-    },
-
-    applyCacheTimes(times) {
-      keys.applyCacheTimes(times);
-      customers.applyCacheTimes(times);
-    },
-
-    close: unsubscribe,
-  };
+  #invalidate(invalidation: Invalidation): void {
+    if (invalidation.kind === 'key') {
+      this.#keys.invalidate(invalidation.sha256);
+    } else if (invalidation.kind === 'customer') {
+      this.#customers.invalidate(invalidation.id);
+    } else {
+      this.#keys.invalidateAll();
+      this.#customers.invalidateAll();
+    }
+  }
 }
 
 function cachedKeyOf(record: EnforcedKey | undefined): CachedKey | undefined {

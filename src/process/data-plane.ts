@@ -20,7 +20,7 @@ import { createRouteTable, type RouteDefinition } from '../edge/routes.ts';
 import type { PublicSettings } from '../edge/settings.ts';
 import { Assertions } from '../identity/assertions.ts';
 import { importSigningKeys } from '../identity/signing-keys.ts';
-import { createAuthenticator } from '../keys/authenticator.ts';
+import { Authenticator } from '../keys/authenticator.ts';
 import { KeyUses } from '../keys/key-uses.ts';
 import { createConnections } from '../listener/connections.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
@@ -133,7 +133,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   });
   opened.defer(() => instances.close());
   const quota = openQuota(config, { store, instances, clock }, opened);
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     records: store.records,
     invalidations: store.invalidations,
     clock,

@@ -120,9 +120,6 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     },
     authenticator: {
       authenticate: (token) => known[token] ?? { outcome: 'invalid', reason: 'unknown' },
-      size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
-      applyCacheTimes: () => {},
-      close: () => {},
     },
     keyUses: { note: () => {} },
     quota: new CustomerQuota({

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { sha256Hex } from '../../src/keys/api-key.ts';
-import { createAuthenticator } from '../../src/keys/authenticator.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type Invalidation, StoreUnavailableError } from '../../src/store/store.ts';
 import { startRedis } from '../support/redis-server.ts';
@@ -26,7 +26,7 @@ async function setUp() {
     warn: () => undefined,
   });
   onTestFinished(() => store.close());
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     records: store.records,
     invalidations: store.invalidations,
     clock: systemClock,

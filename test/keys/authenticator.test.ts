@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
-import { type Authentication, createAuthenticator } from '../../src/keys/authenticator.ts';
+import { type Authentication, Authenticator } from '../../src/keys/authenticator.ts';
 import {
   type CustomerRecord,
   type Invalidation,
@@ -25,7 +25,7 @@ function setUp() {
   const keys = new HeldReads<KeyRecord>();
   const customers = new HeldReads<CustomerRecord>();
   const listeners = new Set<(invalidation: Invalidation) => void>();
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     records: { findKey: keys.read, findCustomer: customers.read },
     invalidations: {
       subscribe(listener) {
@@ -93,11 +93,10 @@ describe('a key that is known', () => {
   });
 
   test('shares the record of its customer with the customer’s other keys', async () => {
-    const { authenticator, customers, load } = setUp();
+    const { customers, load } = setUp();
     await load();
     await load(OTHER_TOKEN, { id: 'key_2', customer: 'acme' });
     expect(customers.asked).toEqual(['acme']);
-    expect(authenticator.size()).toEqual({ keys: 2, unknownKeys: 0, customers: 1, missingCustomers: 0 });
   });
 
   test('is known without its customer, which is looked for again after five seconds', async () => {
@@ -131,7 +130,6 @@ describe('a key is refused', () => {
     await keys.answer(undefined);
     expect(await first).toEqual({ outcome: 'invalid', reason: 'unknown' });
     expect(authenticator.authenticate(TOKEN)).toEqual({ outcome: 'invalid', reason: 'unknown' });
-    expect(authenticator.size()).toMatchObject({ keys: 0, unknownKeys: 1 });
   });
 
   test('as revoked, from memory after the first time, without its customer', async () => {

@@ -280,9 +280,6 @@ it('a bug is answered as the file declares it', async () => {
     parts: {
       authenticator: {
         authenticate: () => Promise.reject(new Error('a bug')),
-        size: () => ({ keys: 0, unknownKeys: 0, customers: 0, missingCustomers: 0 }),
-        applyCacheTimes: () => {},
-        close: () => {},
       },
     },
   });
