@@ -65,7 +65,7 @@ test('an entry of a customer that led nowhere and is taken away is put back when
   await redis.command('SET', 'test:key-id:k1', SHA256);
   await redis.command('SADD', 'test:customer-keys:{acme}', 'k1', 'gone');
   await writeRecord();
-  expect(await index.dropFromCustomer('reindex', 'acme', ['k1', 'gone'])).toBe(1);
+  expect(await index.dropFromCustomer('reindex', 'acme', [{ id: 'k1' }, { id: 'gone' }])).toBe(1);
   expect(await redis.command('SMEMBERS', 'test:customer-keys:{acme}')).toEqual(['k1']);
 });
 

@@ -20,6 +20,7 @@ import type {
   AuditStore,
   Invalidations,
   KeyUseStore,
+  RecordStore,
   Store,
   StoreObserver,
   StoreStatus,
@@ -38,7 +39,7 @@ import { windowName } from './protocol/key-names.ts';
 import { redisAudit } from './records/audit.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
 import { redisKeyUses } from './records/key-uses.ts';
-import { RedisRecords } from './records/records.ts';
+import { redisRecords } from './records/records.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
 import { redisInstances } from './window/instances.ts';
 import { ReservationFaults } from './window/reservation-faults.ts';
@@ -84,7 +85,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 }
 
 class RedisStore implements Store {
-  readonly records: RedisRecords;
+  readonly records: RecordStore;
   readonly keyUses: KeyUseStore;
   readonly audit: AuditStore;
   readonly windows: HourlyWindow;
@@ -131,7 +132,7 @@ class RedisStore implements Store {
       readOnly,
     });
     const damaged = new DamagedRecords({ keyPrefix, clock, observer });
-    this.records = new RedisRecords({ connection: records, walks, installed: this.#installed, damaged, keyPrefix });
+    this.records = redisRecords({ connection: records, walks, installed: this.#installed, damaged, keyPrefix });
     this.keyUses = redisKeyUses(walks, keyPrefix);
     this.audit = redisAudit(walks, keyPrefix);
     this.usages = redisUsages(walks, keyPrefix);

@@ -1,4 +1,6 @@
 /** The Redis client of a connection: ioredis with fewer socket writes, and with batches of commands. */
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
 import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
 
@@ -8,6 +10,9 @@ export type BatchReply = readonly [error: Error | null, reply: unknown];
 
 /** Without `replyMapping`: replies keep the default (RESP2) form. */
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
+
+/** Runs a script with the names of its Redis keys, then its arguments. */
+export type RunScript = (...namesAndArguments: (string | number)[]) => Promise<unknown>;
 
 export class RedisClient extends Redis {
   constructor(options: ClientOptions) {
@@ -22,6 +27,13 @@ export class RedisClient extends Redis {
       setImmediate(() => stream.uncork());
     }
     return super.sendCommand(...args);
+  }
+
+  /** Defines the script in a Lua file. Must be called before the first command is sent. */
+  defineScript(file: URL, numberOfKeys: number): RunScript {
+    const name = `tollgate ${basename(file.pathname)}`;
+    this.defineCommand(name, { numberOfKeys, lua: readFileSync(file, 'utf8') });
+    return (Reflect.get(this, name) as RunScript).bind(this);
   }
 
   /**

@@ -1,17 +1,41 @@
-/** Checks the form of Redis' replies. */
+/** Sends commands in pipelines and checks the form of Redis' replies. */
 import { ReplyError } from 'ioredis';
 import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../../record-fields.ts';
-import type { CustomerRecord, KeyRecord } from '../../store.ts';
+import type { CustomerRecord, KeyRecord, StoreOp } from '../../store.ts';
 import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';
 
 /** The most commands that are sent at once. */
 const PIPELINE_COMMANDS = 1000;
 
 /**
- * Resolves to the replies to the commands, in order; undefined for a Redis key of a wrong type, which another program
- * wrote. Rejects with any other error.
+ * Sends the commands in pipelines of bounded size. Resolves to the replies, in order; undefined for a Redis key of a
+ * wrong type, which another program wrote. Rejects with any other error.
  */
+export function ask(channel: RedisChannel, op: StoreOp, commands: readonly Command[]): Promise<unknown[]> {
+  return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)));
+}
+
+/** Reads these fields of Redis keys, in the order of `names`; undefined for a Redis key that is not a hash. */
+export function readHashes<Field extends string>(
+  channel: RedisChannel,
+  op: StoreOp,
+  names: readonly string[],
+  fields: readonly Field[],
+): Promise<(Fields<Field> | undefined)[]> {
+  return inPieces(names, (piece) =>
+    channel.run(op, async (redis) => {
+      const replies = await pipelined(
+        redis,
+        piece.map((name) => ['hmget', name, ...fields]),
+      );
+      return replies.map((values) => (values === undefined ? undefined : named(fields, values)));
+    }),
+  );
+}
+
+/** Resolves to the replies to the commands, in order, in the form of {@link ask}. */
 export async function pipelined(redis: RedisClient, commands: readonly Command[]): Promise<unknown[]> {
   const replies = await redis.batch(commands);
   return replies.map(([error, reply]) => {
@@ -25,16 +49,17 @@ export function isWrongTypeError(error: unknown): boolean {
   return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
 }
 
-/** None of the fields is there: a hash of others, or a record that was deleted since its name was found. */
-export function isEmpty(fields: object | undefined): boolean {
-  return fields !== undefined && Object.values(fields).every((value) => value === null);
-}
-
-/** In pieces that one pipeline may hold. */
-export function* pieces<Item>(items: readonly Item[]): Generator<readonly Item[]> {
-  for (let start = 0; start < items.length; start += PIPELINE_COMMANDS) {
-    yield items.slice(start, start + PIPELINE_COMMANDS);
+/** Calls `work` for pieces of at most `size` items, one after the other. Resolves to the results of all pieces. */
+export async function inPieces<Item, Result>(
+  items: readonly Item[],
+  work: (piece: readonly Item[]) => Promise<readonly Result[]>,
+  size = PIPELINE_COMMANDS,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let start = 0; start < items.length; start += size) {
+    results.push(...(await work(items.slice(start, start + size))));
   }
+  return results;
 }
 
 /** Returns the record from the values of KEY_FIELDS; undefined when there are none, or a required field is unset. */
@@ -57,4 +82,10 @@ export function named<Name extends string>(names: readonly Name[], values: unkno
     values.every((value) => value === null || typeof value === 'string');
   if (!isFieldList) throw new UnexpectedReplyError('HMGET');
   return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Fields<Name>;
+}
+
+/** Returns the reply to GET. @throws UnexpectedReplyError */
+export function textFrom(reply: unknown): string | null {
+  if (reply !== null && typeof reply !== 'string') throw new UnexpectedReplyError('GET');
+  return reply;
 }

@@ -12,6 +12,7 @@ import { setTimeout } from 'node:timers/promises';
 import { StoreDoubtError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command, RedisClient } from '../connection/client.ts';
+import { textFrom } from '../connection/replies.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
 import { CUSTOMER_RECORDS, everyName, installedName, installedPartName, KEY_RECORDS } from '../protocol/key-names.ts';
@@ -195,7 +196,7 @@ export class Installed {
       redis,
       names.map((name) => ['get', name]),
     );
-    return names.map((name, index) => ({ name, id: idFrom(ids[index]) }));
+    return names.map((name, index) => ({ name, id: textFrom(ids[index]) }));
   }
 
   async #establish(): Promise<void> {
@@ -305,9 +306,4 @@ async function allOf(redis: RedisClient, commands: readonly Command[]): Promise<
 
 function isMissing({ id }: Mark): boolean {
   return id === null;
-}
-
-function idFrom(reply: unknown): string | null {
-  if (reply !== null && typeof reply !== 'string') throw new UnexpectedReplyError('GET');
-  return reply;
 }

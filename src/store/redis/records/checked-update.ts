@@ -1,28 +1,19 @@
 /** Changes a record only if it has not changed since it was checked; otherwise reads and checks it again. */
-import { readFileSync } from 'node:fs';
 import type { Fields } from '../../record-fields.ts';
 import { StoreUnavailableError, type UpdateCheck } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { named } from '../connection/replies.ts';
 
-const UPDATE_LUA = readFileSync(new URL('./update-record.lua', import.meta.url), 'utf8');
 /** An attempt fails when another program changes the record between the read and the write. */
-const MOST_ATTEMPTS = 20;
-
-interface UpdateCommands {
-  tollgateUpdateRecord(
-    record: string,
-    expectations: number,
-    ...expectationsChangesAndFieldNames: (string | number)[]
-  ): Promise<unknown>;
-}
+const MAX_ATTEMPTS = 20;
 
 export interface RecordUpdate<Name extends string, Current, Result> {
   /** The fields that are read for the check, and must not change until the record is written. */
   readonly checked: readonly Name[];
   /** Returns undefined when there is no such record. */
   readonly currentFrom: (fields: Fields<Name>) => Current | undefined;
-  readonly check: UpdateCheck<Current>;
+  /** Without it, every record may be changed. */
+  readonly check: UpdateCheck<Current> | undefined;
   readonly changes: Fields<string>;
   /** `recordFrom` receives the resulting values of these fields. */
   readonly returned: readonly string[];
@@ -36,19 +27,18 @@ export type UpdateRecord = <Name extends string, Current, Result>(
 ) => Promise<Result | Error | undefined>;
 
 /** Returns the update function. Must be called before the first command is sent, because it defines a command. */
-export function checkedUpdates(client: RedisClient): UpdateRecord {
-  client.defineCommand('tollgateUpdateRecord', { numberOfKeys: 1, lua: UPDATE_LUA });
-  const redis = client as RedisClient & UpdateCommands;
+export function checkedUpdates(redis: RedisClient): UpdateRecord {
+  const writeIfUnchanged = redis.defineScript(new URL('./update-record.lua', import.meta.url), 1);
   return async (name, { checked, currentFrom, check, changes, returned, recordFrom }) => {
     const changed = fieldsAndValues(changes);
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const fields = named(checked, await redis.hmget(name, ...checked));
       const current = currentFrom(fields);
       if (current === undefined) return undefined;
-      const objection = check(current);
+      const objection = check?.(current);
       if (objection !== undefined) return objection;
       const expected = fieldsAndValues(fields);
-      const values = await redis.tollgateUpdateRecord(
+      const values = await writeIfUnchanged(
         name,
         checked.length,
         ...expected,

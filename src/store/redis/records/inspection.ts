@@ -1,6 +1,6 @@
 /**
  * Reads every key and customer record as stored, and compares the keys with their indexes. Each step is short. Between
- * steps the inspection keeps only the ids of keys without an index entry, up to {@link MOST_OWNERS}.
+ * steps the inspection keeps only the ids of keys without an index entry, up to {@link MAX_OWNERS}.
  */
 import { hash } from 'node:crypto';
 import {
@@ -18,26 +18,22 @@ import {
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, type KeyFields } from '../../record-fields.ts';
 import { isCustomerId, isKeyId } from '../../record-ids.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import type { Command } from '../connection/client.ts';
-import { isEmpty, named, pieces, pipelined } from '../connection/replies.ts';
+import { ask, readHashes } from '../connection/replies.ts';
 import {
   CUSTOMER_RECORD_NAMES,
   CUSTOMER_RECORDS,
   customerKeysName,
   customerRecordName,
   isSha256,
-  KEY_RECORDS,
   keyIdName,
-  keyRecordName,
   shownKeyRecordName,
 } from '../protocol/key-names.ts';
-import type { KeyIndex } from './key-index.ts';
-import { deletedOf, scanAll } from './name-scan.ts';
+import type { KeyIndex, StoredKey } from './key-index.ts';
+import { existing, scanAll } from './name-scan.ts';
 
 const OP = 'inspect';
 /** They take some ten megabytes. */
-const MOST_OWNERS = 100_000;
+const MAX_OWNERS = 100_000;
 
 /** A key that can be looked up in the indexes. */
 interface IndexableKey {
@@ -46,114 +42,100 @@ interface IndexableKey {
   readonly customer: string;
 }
 
-export class Inspection {
-  readonly #connection: RedisChannel;
-  readonly #index: KeyIndex;
-  readonly #prefix: string;
+export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly InspectedRecord[]> {
+  const { connection, prefix } = index;
   /** Hashes of the keys without an index entry by id, by key id. */
-  readonly #owners = new Map<string, string>();
-
-  constructor(connection: RedisChannel, index: KeyIndex, keyPrefix: string) {
-    this.#connection = connection;
-    this.#index = index;
-    this.#prefix = keyPrefix;
-  }
-
-  async *run(): AsyncGenerator<readonly InspectedRecord[]> {
-    for await (const names of scanAll(this.#connection, OP, KEY_RECORDS.pattern(this.#prefix))) {
-      yield await this.#keys(names);
-    }
-    for await (const names of scanAll(this.#connection, OP, CUSTOMER_RECORD_NAMES.pattern(this.#prefix))) {
-      yield await this.#customers(names);
-    }
-  }
-
-  async #keys(names: readonly string[]): Promise<readonly InspectedKey[]> {
-    const sha256s = names.flatMap((name) => KEY_RECORDS.parse(this.#prefix, name) ?? []);
-    const found = await this.#index.readFields(OP, sha256s);
-    const suspects = sha256s.filter((_, i) => isEmpty(found[i])).map((sha256) => keyRecordName(this.#prefix, sha256));
-    const deleted = await deletedOf(this.#connection, OP, suspects);
-    const indexable = sha256s.flatMap((sha256, i): IndexableKey[] => {
-      const { id, customer } = found[i] ?? {};
-      const isIndexable = isSha256(sha256) && id && customer && isKeyId(id) && isCustomerId(customer);
-      return isIndexable ? [{ sha256, id, customer }] : [];
-    });
-    const indexFaults = await this.#indexFaults(indexable);
-    const customers = await this.#existing(indexable.map(({ customer }) => customer));
-    return sha256s.flatMap((sha256, i): InspectedKey[] => {
-      if (deleted.has(keyRecordName(this.#prefix, sha256))) return [];
-      const fields = found[i];
-      return [
-        {
-          kind: 'key',
-          record: shownKeyRecordName(this.#prefix, sha256),
-          found: isSha256(sha256) ? (fields ?? wrongType('key')) : BAD_NAME,
-          faults: [...(indexFaults.get(sha256) ?? []), ...(fields ? fieldsWithKey(sha256, fields).map(holdsKey) : [])],
-          customerExists: customers.get(fields?.customer ?? ''),
-        },
-      ];
+  const owners = new Map<string, string>();
+  for await (const keys of index.everyKey(OP)) yield await inspectKeys(index, owners, keys);
+  for await (const names of scanAll(connection, OP, CUSTOMER_RECORD_NAMES.pattern(prefix))) {
+    const read = await readHashes(connection, OP, names, CUSTOMER_FIELDS);
+    const found = names.map((name, i) => ({ name, fields: read[i] }));
+    const stored = await existing(connection, OP, found);
+    yield stored.map(({ name, fields }): InspectedCustomer => {
+      const id = CUSTOMER_RECORDS.parse(prefix, name);
+      const kind = 'customer';
+      if (id === undefined) return { kind, record: name, found: unbraced(prefix, name) };
+      return { kind, record: name, found: fields ? { id, fields } : wrongType(kind) };
     });
   }
+}
 
-  async #indexFaults(keys: readonly IndexableKey[]): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
-    const entries = await this.#ask(keys.map(({ id }) => ['get', keyIdName(this.#prefix, id)]));
-    const members = await this.#ask(
-      keys.map(({ id, customer }) => ['sismember', customerKeysName(this.#prefix, customer), id]),
-    );
-    const others = entries.map((entry, i) => (typeof entry === 'string' && entry !== keys[i]?.sha256 ? entry : ''));
-    const otherRecords = await this.#index.readRecords(OP, others.filter(Boolean));
-    const otherIds = new Map(others.filter(Boolean).map((sha256, i) => [sha256, otherRecords[i]?.id]));
-    const faults = new Map<string, readonly [RecordFault]>();
-    keys.forEach(({ sha256, id }, i) => {
-      const other = others[i] && otherIds.get(others[i]) === id ? others[i] : undefined;
-      const owner = other ?? (entries[i] === sha256 ? sha256 : this.#ownerOf(id, sha256));
-      if (owner !== sha256) faults.set(sha256, [duplicateId(shownKeyRecordName(this.#prefix, owner))]);
-      else if (entries[i] === undefined || members[i] === undefined) faults.set(sha256, [DAMAGED_INDEX]);
-      else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [MISSING_INDEX]);
-    });
-    return faults;
-  }
+async function inspectKeys(
+  index: KeyIndex,
+  owners: Map<string, string>,
+  keys: readonly StoredKey[],
+): Promise<readonly InspectedKey[]> {
+  const indexable = keys.flatMap(({ sha256, fields }): IndexableKey[] => {
+    const { id, customer } = fields ?? {};
+    const isIndexable = isSha256(sha256) && id && customer && isKeyId(id) && isCustomerId(customer);
+    return isIndexable ? [{ sha256, id, customer }] : [];
+  });
+  const indexFaults = await indexFaultsOf(index, owners, indexable);
+  const customers = await existingCustomers(index, new Set(indexable.map(({ customer }) => customer)));
+  return keys.map(
+    ({ sha256, fields }): InspectedKey => ({
+      kind: 'key',
+      record: shownKeyRecordName(index.prefix, sha256),
+      found: isSha256(sha256) ? (fields ?? wrongType('key')) : BAD_NAME,
+      faults: [...(indexFaults.get(sha256) ?? []), ...(fields ? fieldsWithKey(sha256, fields).map(holdsKey) : [])],
+      customerExists: customers.get(fields?.customer ?? ''),
+    }),
+  );
+}
 
+async function indexFaultsOf(
+  index: KeyIndex,
+  owners: Map<string, string>,
+  keys: readonly IndexableKey[],
+): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
+  const { connection, prefix } = index;
+  const entries = await ask(
+    connection,
+    OP,
+    keys.map(({ id }) => ['get', keyIdName(prefix, id)]),
+  );
+  const members = await ask(
+    connection,
+    OP,
+    keys.map(({ id, customer }) => ['sismember', customerKeysName(prefix, customer), id]),
+  );
+  const others = entries.map((entry, i) => (typeof entry === 'string' && entry !== keys[i]?.sha256 ? entry : ''));
+  const otherRecords = await index.readRecords(OP, others.filter(Boolean));
+  const otherIds = new Map(others.filter(Boolean).map((sha256, i) => [sha256, otherRecords[i]?.id]));
   /** Returns the first key found with this id and without an index entry. */
-  #ownerOf(id: string, sha256: string): string {
-    const owner = this.#owners.get(id);
-    if (owner === undefined && this.#owners.size < MOST_OWNERS) this.#owners.set(id, sha256);
+  const ownerOf = (id: string, sha256: string): string => {
+    const owner = owners.get(id);
+    if (owner === undefined && owners.size < MAX_OWNERS) owners.set(id, sha256);
     return owner ?? sha256;
-  }
+  };
+  const faults = new Map<string, readonly [RecordFault]>();
+  keys.forEach(({ sha256, id }, i) => {
+    const other = others[i] && otherIds.get(others[i]) === id ? others[i] : undefined;
+    const owner = other ?? (entries[i] === sha256 ? sha256 : ownerOf(id, sha256));
+    if (owner !== sha256) faults.set(sha256, [duplicateId(shownKeyRecordName(prefix, owner))]);
+    else if (entries[i] === undefined || members[i] === undefined) faults.set(sha256, [DAMAGED_INDEX]);
+    else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [MISSING_INDEX]);
+  });
+  return faults;
+}
 
-  async #customers(names: readonly string[]): Promise<readonly InspectedCustomer[]> {
-    const replies = await this.#ask(names.map((name) => ['hmget', name, ...CUSTOMER_FIELDS]));
-    const found = replies.map((values) => (values === undefined ? undefined : named(CUSTOMER_FIELDS, values)));
-    const suspects = names.filter((_, i) => isEmpty(found[i]));
-    const deleted = await deletedOf(this.#connection, OP, suspects);
-    return names.flatMap((name, i): InspectedCustomer[] => {
-      if (deleted.has(name)) return [];
-      const id = CUSTOMER_RECORDS.parse(this.#prefix, name);
-      const fields = found[i];
-      if (id === undefined) return [{ kind: 'customer', record: name, found: this.#unbraced(name) }];
-      return [{ kind: 'customer', record: name, found: fields ? { id, fields } : wrongType('customer') }];
-    });
-  }
+/** Returns whether each customer's record name exists in Redis, whatever its type. */
+async function existingCustomers(
+  { connection, prefix }: KeyIndex,
+  customers: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, boolean>> {
+  const ids = [...customers];
+  const replies = await ask(
+    connection,
+    OP,
+    ids.map((id) => ['exists', customerRecordName(prefix, id)]),
+  );
+  return new Map(ids.map((id, i) => [id, replies[i] === 1]));
+}
 
-  #unbraced(name: string): RecordFault {
-    const id = CUSTOMER_RECORD_NAMES.parse(this.#prefix, name) ?? '';
-    return unbracedName(customerRecordName(this.#prefix, isCustomerId(id) ? id : '<customer>'));
-  }
-
-  /** Returns whether each customer's record name exists in Redis, whatever its type. */
-  async #existing(ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
-    const distinct = [...new Set(ids)];
-    const replies = await this.#ask(distinct.map((id) => ['exists', customerRecordName(this.#prefix, id)]));
-    return new Map(distinct.map((id, i) => [id, replies[i] === 1]));
-  }
-
-  async #ask(commands: readonly Command[]): Promise<unknown[]> {
-    const replies: unknown[] = [];
-    for (const piece of pieces(commands)) {
-      replies.push(...(await this.#connection.run(OP, (redis) => pipelined(redis, piece))));
-    }
-    return replies;
-  }
+function unbraced(prefix: string, name: string): RecordFault {
+  const id = CUSTOMER_RECORD_NAMES.parse(prefix, name) ?? '';
+  return unbracedName(customerRecordName(prefix, isCustomerId(id) ? id : '<customer>'));
 }
 
 /** Returns the fields for people that contain the API key itself: their SHA-256 is the record's. */

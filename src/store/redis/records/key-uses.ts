@@ -1,7 +1,7 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { pieces } from '../connection/replies.ts';
+import { inPieces } from '../connection/replies.ts';
 import { keyUsesName } from '../protocol/key-names.ts';
 
 /** The latest time that a Date can hold. */
@@ -11,20 +11,18 @@ export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUs
   const name = keyUsesName(keyPrefix);
   return {
     async noteUses(uses) {
-      for (const piece of pieces(uses)) {
+      await inPieces(uses, async (piece) => {
         const scores = piece.flatMap(({ keyId, usedAtMs }) => [usedAtMs, keyId]);
         await connection.run('note_uses', (redis) => redis.zadd(name, 'GT', ...scores));
-      }
+        return [];
+      });
     },
 
-    async lastUses(keyIds) {
-      const uses: (number | undefined)[] = [];
-      for (const piece of pieces(keyIds)) {
+    lastUses: (keyIds) =>
+      inPieces(keyIds, async (piece) => {
         const scores = await connection.run('read_uses', (redis) => redis.zmscore(name, ...piece));
-        uses.push(...scores.map(usedAtMsFrom));
-      }
-      return uses;
-    },
+        return scores.map(usedAtMsFrom);
+      }),
   };
 }
 

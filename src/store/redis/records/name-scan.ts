@@ -16,7 +16,7 @@ import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { pieces, pipelined } from '../connection/replies.ts';
+import { ask } from '../connection/replies.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
@@ -115,42 +115,48 @@ export async function* scanAll(
   pattern: string,
   type?: 'set',
 ): AsyncGenerator<string[]> {
-  let walked: string;
+  const scan = (redis: RedisClient, cursor: string) =>
+    type === undefined
+      ? redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT)
+      : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type);
+  let scanned: string;
   do {
     const { layout, servers } = await connection.planWalk(op);
-    walked = layout;
+    scanned = layout;
     for (const server of servers) {
-      let cursor = START;
-      do {
-        const [next, names] = await server.run(op, (redis) =>
-          type === undefined
-            ? redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT)
-            : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type),
-        );
-        yield [...new Set(names)];
-        cursor = next;
-      } while (cursor !== START);
+      yield* scanSteps((cursor) => server.run(op, (redis) => scan(redis, cursor)));
     }
-  } while (walked !== (await connection.planWalk(op)).layout);
+  } while (scanned !== (await connection.planWalk(op)).layout);
 }
 
-/** Those of these names, found by a walk, under which there is nothing any more. */
-export async function deletedOf(
+/** Yields what each step of a scan finds, without duplicates within a step. */
+export async function* scanSteps(
+  step: (cursor: string) => Promise<[next: string, found: string[]]>,
+): AsyncGenerator<string[]> {
+  let cursor = START;
+  do {
+    const [next, found] = await step(cursor);
+    yield [...new Set(found)];
+    cursor = next;
+  } while (cursor !== START);
+}
+
+/** Leaves out the records that were deleted after a scan found their names. */
+export async function existing<Found extends { readonly name: string; readonly fields: object | undefined }>(
   connection: RedisChannel,
   op: StoreOp,
-  names: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const deleted = new Set<string>();
-  for (const piece of pieces(names)) {
-    const replies = await connection.run(op, (redis) =>
-      pipelined(
-        redis,
-        piece.map((name) => ['exists', name]),
-      ),
-    );
-    for (const [i, name] of piece.entries()) if (replies[i] === 0) deleted.add(name);
-  }
-  return deleted;
+  found: readonly Found[],
+): Promise<readonly Found[]> {
+  // A hash with other fields only looks the same.
+  const isEmpty = ({ fields }: Found) => fields !== undefined && Object.values(fields).every((value) => value === null);
+  const empty = found.filter(isEmpty);
+  const replies = await ask(
+    connection,
+    op,
+    empty.map(({ name }) => ['exists', name]),
+  );
+  const deleted = new Set(empty.filter((_, i) => replies[i] === 0));
+  return found.filter((each) => !deleted.has(each));
 }
 
 function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel {
