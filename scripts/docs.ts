@@ -5,7 +5,7 @@
  * `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { configJsonSchema } from '../src/config/json-schema.ts';
+import { editorSchema } from '../src/config/json-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
@@ -106,7 +106,7 @@ for (const [name, { file, make }] of Object.entries(GENERATED)) {
   if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
   keep(file, `${before}<!-- generated: ${name} -->\n${await make()}\n<!-- end generated -->${after}`);
 }
-keep('config/gateway.schema.json', `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+keep('config/gateway.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n`);
 const faults = boundaryFaults();
 for (const fault of faults) console.error(`${fault}: see scripts/boundaries.ts`);
 process.exitCode = stale + faults.length > 0 ? 1 : 0;

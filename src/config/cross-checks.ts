@@ -3,16 +3,15 @@
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { z } from 'zod';
 import { parseStoreUrl, type StoreAddress } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } from './formats.ts';
+import { settingAt } from './json-schema.ts';
 import type { Path, Problem } from './problems.ts';
-import { configSchema } from './schema.ts';
+import type { SchemaCheck } from './schema-check.ts';
 import type { Secret, Secrets } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
-import { schemaAt } from './walk.ts';
 
 /** Returns the value at `path`, or its default; undefined if there is none or it breaks its own rule. */
 type Valid = (path: Path) => unknown;
@@ -27,16 +26,16 @@ interface Subject {
   readonly report: Report;
 }
 
-export function crossCheck(document: ConfigDocument, secrets: Secrets): readonly Problem[] {
+export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): Problem[] {
   const problems: Problem[] = [];
   const subject: Subject = {
     document,
     valid(path) {
-      const schema = schemaAt(configSchema, path);
-      const result = schema && z.safeParse(schema, document.at(path));
-      return result?.success ? result.data : undefined;
+      if (!isValid(path)) return undefined;
+      const value = document.at(path);
+      return value === undefined ? settingAt(path)?.default : value;
     },
-    report: (path, what) => problems.push({ line: document.lineOf(path), path, what }),
+    report: (path, what) => problems.push({ path, what }),
   };
   checkListeners(subject);
   checkTimeouts(subject);

@@ -1,8 +1,7 @@
-import { z } from 'zod';
 import type { Disclosed } from './config.ts';
 import { isMapping } from './document.ts';
-import { configSchema, type FileValues } from './schema.ts';
-import { kindOf, unwrapped } from './walk.ts';
+import { SETTINGS, type SettingSchema } from './json-schema.ts';
+import type { FileValues } from './schema.ts';
 
 /** Shown in place of a secret that is set. */
 export const HIDDEN = '(secret)';
@@ -13,7 +12,7 @@ export const HIDDEN = '(secret)';
  * URL in any setting.
  */
 export function disclose(values: FileValues): Disclosed {
-  return reveal(values, configSchema);
+  return reveal(values, SETTINGS);
 }
 
 /** Replaces anything that may be a URL's user information, even in the value of a setting that expects none. */
@@ -22,26 +21,16 @@ export function withoutUserInfo(text: string, replacement = ''): string {
   return start < 0 || end < start ? text : text.slice(0, start + 2) + replacement + text.slice(end + 1);
 }
 
-function reveal(value: unknown, schema: z.core.$ZodType): Disclosed {
-  const container = unwrapped(schema);
-  if (isMapping(value) && container instanceof z.ZodObject) {
-    const shape: Readonly<Record<string, z.core.$ZodType>> = container.shape;
-    return Object.fromEntries(Object.entries(shape).map(([key, child]) => [key, reveal(value[key], child)]));
+function reveal(value: unknown, schema: SettingSchema): Disclosed {
+  const { properties, additionalProperties: entry, items, isSecret = false, typeInWords = '' } = schema;
+  if (isMapping(value)) {
+    const settings = properties ?? Object.fromEntries(Object.keys(value).map((name) => [name, entry || {}]));
+    return Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, reveal(value[key], setting)]));
   }
-  if (isMapping(value) && container instanceof z.ZodRecord) {
-    return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, reveal(entry, container.valueType)]));
-  }
-  if (Array.isArray(value) && container instanceof z.ZodArray) {
-    return value.map((item) => reveal(item, container.element));
-  }
-  return scalar(value, schema);
-}
-
-function scalar(value: unknown, schema: z.core.$ZodType): Disclosed {
-  const { secret = false, type = '' } = kindOf(schema) ?? {};
+  if (Array.isArray(value)) return value.map((item) => reveal(item, items ?? {}));
   // An empty secret counts as not set.
-  if (value === undefined || value === null || (secret && value === '')) return null;
-  if (secret && !type.includes('URL')) return HIDDEN;
+  if (value === undefined || value === null || (isSecret && value === '')) return null;
+  if (isSecret && !typeInWords.includes('URL')) return HIDDEN;
   if (typeof value === 'string') return withoutUserInfo(value);
   return typeof value === 'number' || typeof value === 'boolean' ? value : HIDDEN;
 }

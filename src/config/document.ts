@@ -1,18 +1,17 @@
 import {
   type Alias,
-  type Document,
   isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
-  type ParsedNode,
+  type Pair,
   parseDocument,
   type Scalar,
+  visit,
   type YAMLError,
   type YAMLMap,
-  type YAMLSeq,
 } from 'yaml';
 import { type Path, type Problem, pathKey } from './problems.ts';
 import { describeFault, type Environment, substitute } from './substitute.ts';
@@ -22,31 +21,6 @@ export const BROKEN: unique symbol = Symbol('broken');
 
 /** A mapping's values, without a prototype. */
 export type Mapping = Record<string, unknown>;
-
-/** The values of a YAML file after substitution, and the line of each. */
-export interface ConfigDocument {
-  readonly problems: readonly Problem[];
-  /** Returns the value at a path; undefined if there is none, {@link BROKEN} if it could not be read. */
-  at(path: Path): unknown;
-  /** Returns the line of a key or list item; if it has none, the line of its nearest ancestor. */
-  lineOf(path: Path): number;
-  /** Returns the source text of a scalar that YAML reads as another type, if it may be used as a string. */
-  textAt(path: Path): string | undefined;
-  /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
-  readonly expressions: ReadonlyMap<string, string>;
-  /** Paths of scalars that contain `$NAME`, which is not substituted. */
-  readonly bareVariables: readonly Path[];
-  /** Replaces the value at a path by its text from {@link textAt}. */
-  useText(path: Path, text: string): void;
-}
-
-interface Place {
-  readonly line: number;
-  text?: string;
-}
-
-/** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
-export type SubstitutionGuard = (path: Path, expression: string) => string | undefined;
 
 /** Deep enough for every known key; bounds the recursion for any input. */
 const MAX_DEPTH = 16;
@@ -61,76 +35,38 @@ const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
 /** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
 
-/** Reads one YAML 1.2 document (core schema). After a syntax error, `wellFormed` is false and the values unusable. */
-export function readDocument(
-  source: string,
-  env: Environment,
-  guard: SubstitutionGuard = () => undefined,
-): ConfigDocument & { readonly wellFormed: boolean } {
-  const reader = new Reader(env, guard);
-  const root = reader.readRoot(source);
-  const { places, expressions, bareVariables, problems, wellFormed } = reader;
-  const at = (path: Path): unknown => path.reduce(child, root);
-  return {
-    problems,
-    wellFormed,
-    at,
-    lineOf(path) {
-      for (let length = path.length; length > 0; length--) {
-        const place = places.get(pathKey(path.slice(0, length)));
-        if (place) return place.line;
-      }
-      return 1;
-    },
-    textAt: (path) => places.get(pathKey(path))?.text,
-    expressions,
-    bareVariables,
-    useText(path, text) {
-      const [parent, step] = [at(path.slice(0, -1)), path.at(-1)];
-      if (isMapping(parent) && typeof step === 'string') parent[step] = text;
-      if (Array.isArray(parent) && typeof step === 'number') parent[step] = text;
-    },
-  };
+export interface DocumentOptions {
+  readonly environment: Environment;
+  /** Returns whether a setting is text: its value is then what the file says, even if YAML reads that as a number. */
+  readonly isText: (path: Path) => boolean;
+  /** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
+  readonly guard?: ((path: Path, expression: string) => string | undefined) | undefined;
 }
 
-export function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function child(parent: unknown, step: string | number): unknown {
-  if (parent === undefined) return undefined;
-  if (Array.isArray(parent) && typeof step === 'number') return parent[step];
-  if (isMapping(parent) && typeof step === 'string') return parent[step];
-  return BROKEN;
-}
-
-class Reader {
+/** The values of one YAML 1.2 document (core schema) after substitution. */
+export class ConfigDocument {
+  /** {@link BROKEN} after a syntax error. */
+  readonly root: unknown = BROKEN;
   readonly problems: Problem[] = [];
-  readonly places = new Map<string, Place>();
+  /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions = new Map<string, string>();
+  /** Paths of scalars that contain `$NAME`, which is not substituted. */
   readonly bareVariables: Path[] = [];
-  wellFormed = true;
-  readonly #env: Environment;
-  readonly #guard: SubstitutionGuard;
+  readonly #options: DocumentOptions;
   readonly #lines = new LineCounter();
+  readonly #document;
+  readonly #targets = new Map<Alias, Node>();
+  /** The pairs of each mapping by key, for lookups by path. */
+  readonly #pairs = new Map<YAMLMap, Map<string, Pair>>();
   /** The collections that enclose the current node; an alias to one of them would recurse forever. */
   readonly #open = new Set<Node>();
-  /** The latest node so far with each anchor. */
-  readonly #anchors = new Map<string, Node>();
-  /** The target of each alias: the latest node with its anchor when the alias was first read. */
-  readonly #targets = new Map<Alias, Node | undefined>();
-  #document: Document.Parsed<ParsedNode> | undefined;
   #aliasDepth = 0;
   /** Nodes expanded from aliases so far. */
   #aliasedNodes = 0;
 
-  constructor(env: Environment, guard: SubstitutionGuard) {
-    this.#env = env;
-    this.#guard = guard;
-  }
-
-  readRoot(source: string): unknown {
-    const document = parseDocument(source, {
+  constructor(source: string, options: DocumentOptions) {
+    this.#options = options;
+    this.#document = parseDocument(source, {
       version: '1.2',
       schema: 'core',
       lineCounter: this.#lines,
@@ -139,16 +75,49 @@ class Reader {
       uniqueKeys: false, // checked in #mapping, which knows both lines
       logLevel: 'error', // 'silent' would drop every document but the first
     });
-    this.#document = document;
-    const [fault] = [...document.errors, ...document.warnings].toSorted((a, b) => a.pos[0] - b.pos[0]);
+    const { contents, errors, warnings } = this.#document;
+    const [fault] = [...errors, ...warnings].toSorted((a, b) => a.pos[0] - b.pos[0]);
     if (fault) {
       // Only the first error is reported: later ones are mostly consequences of it.
-      this.wellFormed = false;
       const line = Math.max(1, this.#lines.linePos(fault.pos[0]).line);
       const hint = source.split('\n')[line - 1]?.includes('${') ? FLOW_HINT : '';
       this.problems.push({ line, path: [], what: `is not valid YAML: ${describeSyntax(fault)}${hint}` });
+      return;
     }
-    return this.wellFormed ? this.#value(document.contents, []) : BROKEN;
+    this.#findTargets();
+    this.root = this.#value(contents, []);
+  }
+
+  /** Returns the value at a path; undefined if there is none, {@link BROKEN} if it could not be read. */
+  at(path: Path): unknown {
+    return path.reduce(child, this.root);
+  }
+
+  /** Returns the line of a key or list item; if it has none, the line of its nearest ancestor. */
+  lineOf(path: Path): number {
+    let node: Node | null | undefined = this.#document.contents;
+    let line = 1;
+    for (const step of path) {
+      if (isAlias(node)) node = this.#targets.get(node);
+      const pair = isMap(node) ? this.#pairsOf(node).get(String(step)) : undefined;
+      const item = isSeq(node) ? node.items[Number(step)] : undefined;
+      line = this.#lineOfNode((pair?.key ?? item) as Node | undefined) ?? line;
+      node = (pair?.value ?? item) as Node | undefined;
+    }
+    return line;
+  }
+
+  /** Finds what each alias stands for: the latest node above it with its anchor. */
+  #findTargets(): void {
+    // Not alias.resolve(): it walks the whole document, which takes minutes for a small file full of aliases.
+    const anchors = new Map<string, Node>();
+    visit(this.#document, {
+      Node: (_, node) => {
+        const target = isAlias(node) ? anchors.get(node.source) : undefined;
+        if (isAlias(node) && target) this.#targets.set(node, target);
+        else if (!isAlias(node) && node.anchor) anchors.set(node.anchor, node);
+      },
+    });
   }
 
   #value(node: Node | null, path: Path): unknown {
@@ -162,45 +131,42 @@ class Reader {
       if (this.#aliasedNodes > MAX_ALIASED_NODES) return this.#broken(path, 'repeats too much by aliases (*name)');
     }
     if (isAlias(node)) return this.#aliased(node, path);
-    this.#noteAnchor(node);
     if (isScalar(node)) return this.#scalar(node, path);
     this.#open.add(node);
-    const value = isMap(node) ? this.#mapping(node, path) : isSeq(node) ? this.#list(node, path) : BROKEN;
+    const value = isMap(node)
+      ? this.#mapping(node, path)
+      : isSeq(node)
+        ? node.items.map((item, index) => this.#value(item as Node | null, [...path, index]))
+        : BROKEN;
     this.#open.delete(node);
     return value;
   }
 
-  #list(node: YAMLSeq, path: Path): unknown[] {
-    return node.items.map((item, index) => {
-      const itemPath = [...path, index];
-      const itemNode = item as Node | null;
-      this.places.set(pathKey(itemPath), { line: this.#lineOfNode(itemNode) ?? this.#lineOfNode(node) ?? 1 });
-      return this.#value(itemNode, itemPath);
-    });
-  }
-
   #mapping(node: YAMLMap, path: Path): Mapping {
     const mapping: Mapping = Object.create(null);
+    const pairs = this.#pairsOf(node);
     for (const pair of node.items) {
-      const keyNode = pair.key as Node | null;
-      const key = isScalar(keyNode) && typeof keyNode.value === 'string' ? keyNode.value : '';
-      if (keyNode) this.#noteAnchor(keyNode);
+      const key = keyOf(pair);
       const keyPath = [...path, key];
-      const line = this.#lineOfNode(keyNode) ?? this.#lineOfNode(node) ?? 1;
-      const first = this.places.get(pathKey(keyPath));
-      if (Object.hasOwn(mapping, key)) {
-        this.problems.push({ line, path: keyPath, what: `is given twice, first on line ${first?.line}; keep one` });
-        continue;
+      if (pairs.get(key) === pair) mapping[key] = this.#value(pair.value as Node | null, keyPath);
+      else {
+        const what = `is given twice, first on line ${this.lineOf(keyPath)}; keep one`;
+        this.problems.push({ line: this.#lineOfNode(pair.key as Node) ?? 1, path: keyPath, what });
       }
-      this.places.set(pathKey(keyPath), { line });
-      mapping[key] = this.#value(pair.value as Node | null, keyPath);
     }
     return mapping;
   }
 
+  #pairsOf(node: YAMLMap): ReadonlyMap<string, Pair> {
+    const known = this.#pairs.get(node);
+    if (known) return known;
+    // Of duplicate keys, the first counts.
+    const pairs = new Map(node.items.toReversed().map((pair) => [keyOf(pair), pair]));
+    this.#pairs.set(node, pairs);
+    return pairs;
+  }
+
   #aliased(alias: Alias, path: Path): unknown {
-    // Not alias.resolve(): it walks the whole document, which takes minutes for a small file full of aliases.
-    if (!this.#targets.has(alias)) this.#targets.set(alias, this.#anchors.get(alias.source));
     const target = this.#targets.get(alias);
     if (!target) return this.#broken(path, 'uses an alias (*name) whose anchor (&name) is not above it');
     if (this.#open.has(target)) return this.#broken(path, 'contains itself by an alias (*name)');
@@ -210,38 +176,28 @@ class Reader {
     return value;
   }
 
-  /** Records a node's anchor. Nodes outside aliases are read in document order, so the latest anchor wins. */
-  #noteAnchor(node: Node): void {
-    if (this.#aliasDepth === 0 && 'anchor' in node && node.anchor !== undefined) this.#anchors.set(node.anchor, node);
-  }
-
   #scalar(node: Scalar, path: Path): unknown {
-    const place = this.places.get(pathKey(path));
     const { value } = node;
-    if (typeof value !== 'string') {
-      if (place && typeof value === 'number' && node.source !== undefined) place.text = node.source;
-      return value;
-    }
+    const { environment, guard, isText } = this.#options;
+    if (typeof value === 'number') return isText(path) ? (node.source ?? value) : value;
+    if (typeof value !== 'string') return value;
     if (BARE_VARIABLE.test(value)) this.bareVariables.push(path);
     if (!value.includes('${')) return value;
-    const forbidden = this.#guard(path, value);
+    const forbidden = guard?.(path, value);
     if (forbidden !== undefined) return this.#broken(path, forbidden);
     this.expressions.set(pathKey(path), value);
-    const result = substitute(value, this.#env);
+    const result = substitute(value, environment);
     if (!result.ok) {
       for (const fault of result.faults) this.#broken(path, describeFault(fault));
       return BROKEN;
     }
-    if (node.type !== 'PLAIN' || node.tag !== undefined) return result.text;
-    const typed = this.#typed(result.text);
-    if (place && typeof typed !== 'string') place.text = result.text;
-    return typed;
+    const isPlain = node.type === 'PLAIN' && node.tag === undefined;
+    return isPlain && !isText(path) ? this.#typed(result.text) : result.text;
   }
 
   /** Resolves a plain scalar as YAML's core schema does (YAML 1.2.2 §10.3.2). The text is never parsed as YAML. */
   #typed(text: string): unknown {
-    const schema = this.#document?.schema;
-    for (const tag of schema?.tags ?? []) {
+    for (const tag of this.#document.schema.tags) {
       if (tag.collection || tag.default !== true || !tag.test?.test(text)) continue;
       const resolved = tag.resolve(text, () => undefined, {});
       return isScalar(resolved) ? resolved.value : resolved;
@@ -249,20 +205,29 @@ class Reader {
     return text;
   }
 
-  #lineOfNode(node: Node | null): number | undefined {
+  #lineOfNode(node: Node | null | undefined): number | undefined {
     return node?.range ? this.#lines.linePos(node.range[0]).line : undefined;
   }
 
   #broken(path: Path, what: string): typeof BROKEN {
-    const key = [...path];
-    let line: number | undefined;
-    while (line === undefined && key.length > 0) {
-      line = this.places.get(pathKey(key))?.line;
-      key.pop();
-    }
-    this.problems.push({ line: line ?? 1, path, what });
+    this.problems.push({ path, what });
     return BROKEN;
   }
+}
+
+export function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function child(parent: unknown, step: string | number): unknown {
+  if (parent === undefined) return undefined;
+  if (Array.isArray(parent) && typeof step === 'number') return parent[step];
+  if (isMapping(parent) && typeof step === 'string') return parent[step];
+  return BROKEN;
+}
+
+function keyOf({ key }: Pair): string {
+  return isScalar(key) ? String(key.value) : '';
 }
 
 /** Describes a syntax error. Replaces parser messages that quote the file, which may hold secrets. */

@@ -1,4 +1,7 @@
-/** Schemas of single values. Each has one rule in words, which is the problem's text however a value breaks it. */
+/**
+ * Schemas of single values. Each has one rule in words, which is the problem's text however a value breaks it, and
+ * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
+ */
 import { z } from 'zod';
 import { isCustomerId } from '../store/record-ids.ts';
 import {
@@ -11,16 +14,6 @@ import {
   parseUpstreamUrl,
 } from './formats.ts';
 
-export interface Kind {
-  /** For the reference table. */
-  readonly type: string;
-  /** Its value is never shown in a problem. */
-  readonly secret?: boolean;
-}
-
-/** The kind of each schema, for the reference table and for problems. Zod's own registry keeps the descriptions. */
-export const kinds = z.registry<Kind>();
-
 /** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;
 
@@ -29,11 +22,11 @@ const USAGE_PATH_RULE =
 const MAX_SECONDS = Math.floor(MAX_MS / 1000);
 
 function integer(type: string, rule: string, min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  return z.int(rule).min(min, rule).max(max, rule).register(kinds, { type });
+  return z.int(rule).min(min, rule).max(max, rule).meta({ typeInWords: type });
 }
 
-function text(type: string, rule: string, accepts: (value: string) => boolean, secret = false) {
-  return z.string(rule).refine(accepts, rule).register(kinds, { type, secret });
+function text(type: string, rule: string, accepts: (value: string) => boolean, isSecret = false) {
+  return z.string(rule).refine(accepts, rule).meta({ typeInWords: type, isSecret });
 }
 
 export const port = () => integer('port', 'must be an integer from 0 to 65535', 0, 65_535);
@@ -56,14 +49,14 @@ const WORKERS_RULE = `must be an integer from 1 to ${MOST_WORKERS}, or "auto"`;
 export const workers = () =>
   z
     .union([integer('integer', WORKERS_RULE, 1, MOST_WORKERS), z.literal('auto')], WORKERS_RULE)
-    .register(kinds, { type: 'integer | auto' });
+    .meta({ typeInWords: 'integer | auto' });
 
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
 
-export const flag = () => z.boolean('must be true or false').register(kinds, { type: 'boolean' });
+export const flag = () => z.boolean('must be true or false').meta({ typeInWords: 'boolean' });
 
 export function oneOf<const T extends readonly [string, ...string[]]>(words: T) {
-  return z.enum(words, `must be one of ${words.join(', ')}`).register(kinds, { type: words.join(' | ') });
+  return z.enum(words, `must be one of ${words.join(', ')}`).meta({ typeInWords: words.join(' | ') });
 }
 
 export const listenHost = () =>
@@ -137,7 +130,7 @@ export const prefix = () =>
   );
 
 export const usagePath = () =>
-  z.string(USAGE_PATH_RULE).refine(isPrefix, USAGE_PATH_RULE).nullable().register(kinds, { type: 'path | null' });
+  z.string(USAGE_PATH_RULE).refine(isPrefix, USAGE_PATH_RULE).nullable().meta({ typeInWords: 'path | null' });
 
 /** Metrics reserve `none` and `unknown` for requests without a configured plan. */
 export const planName = () =>
@@ -177,16 +170,16 @@ export const requestsPerHour = () => count();
 export const planLimit = () =>
   z
     .union([count(), z.literal('custom')], 'must be an integer of at least 1 or "custom"')
-    .register(kinds, { type: 'integer | custom' });
+    .meta({ typeInWords: 'integer | custom' });
 
 export function mapping<T extends z.ZodRawShape>(shape: T) {
-  return z.strictObject(shape, 'must be a mapping with the keys of this section').register(kinds, { type: 'mapping' });
+  return z.strictObject(shape, 'must be a mapping with the keys of this section').meta({ typeInWords: 'mapping' });
 }
 
 export function mapOf<K extends z.ZodString, V extends z.ZodType>(key: K, value: V) {
-  return z.record(key, value, 'must be a mapping').register(kinds, { type: 'mapping' });
+  return z.record(key, value, 'must be a mapping').meta({ typeInWords: 'mapping' });
 }
 
 export function listOf<T extends z.ZodType>(item: T, rule = 'must be a list') {
-  return z.array(item, rule).register(kinds, { type: 'list' });
+  return z.array(item, rule).meta({ typeInWords: 'list' });
 }

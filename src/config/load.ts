@@ -5,12 +5,13 @@ import { readConfigFileBytes } from './bounded-file.ts';
 import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
-import { isMapping, readDocument } from './document.ts';
+import { BROKEN, ConfigDocument, isMapping } from './document.ts';
 import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
+import { settingAt } from './json-schema.ts';
 import { limitOrigins } from './limit-origins.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, formatWarnings, systemReason } from './problems.ts';
+import { ConfigError, formatWarnings, type Path, type Problem, systemReason } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secret, type Secrets } from './secrets.ts';
@@ -50,13 +51,18 @@ export async function parseConfig(
   env: Environment,
   { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = readDocument(decode(file, content), env, scope?.substitution);
-  if (!document.wellFormed) throw ConfigError.of(file, document.problems);
-  const root = document.at([]);
+  const document = new ConfigDocument(decode(file, content), {
+    environment: env,
+    isText,
+    guard: scope?.substitution,
+  });
+  const located = (problems: readonly Problem[]) =>
+    problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
+  const { root } = document;
+  if (root === BROKEN) throw ConfigError.of(file, located(document.problems));
   if (!isMapping(root)) {
-    const what = root === null ? 'is empty' : 'is not a mapping';
-    const problem = { line: 1, path: [], what: `${what}; it must have sections such as store: and upstream:` };
-    throw ConfigError.of(file, [...document.problems, problem]);
+    const what = `${root === null ? 'is empty' : 'is not a mapping'}; it must have sections such as store: and upstream:`;
+    throw ConfigError.of(file, located([...document.problems, { path: [], what }]));
   }
   const checked = checkSchema(document);
   const { secrets, reads, problems: secretProblems } = await readSecrets(document, folder, scope?.namedFile);
@@ -67,18 +73,25 @@ export async function parseConfig(
       reads.map((read) => read.content),
     ),
   };
-  const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossCheck(document, secrets)];
-  if (!checked.values || problems.length > 0) throw ConfigError.of(file, problems, source);
+  const crossProblems = crossCheck(document, checked.isValid, secrets);
+  const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossProblems];
+  if (!checked.values || problems.length > 0) throw ConfigError.of(file, located(problems), source);
   const { values } = checked;
   return deepFreeze({
     file,
     source,
-    warnings: formatWarnings(file, findWarnings(document, values, secrets)),
+    warnings: formatWarnings(file, located(findWarnings(document, values, secrets))),
     expressions: document.expressions,
     limitOrigins: limitOrigins(file, document, values),
     disclosed: disclose(values),
     ...assemble(folder, values, secrets),
   });
+}
+
+/** A setting that may be null is not only text. */
+function isText(path: Path): boolean {
+  const setting = settingAt(path);
+  return setting?.type === 'string' && setting.enum === undefined;
 }
 
 function decode(file: string, content: Uint8Array): string {

@@ -4,7 +4,7 @@ import type { ConfigSource } from './source.ts';
 export type Path = readonly (string | number)[];
 
 export interface Problem {
-  /** From 1; absent if the file could not be read at all. */
+  /** From 1; by default that of `path`. */
   readonly line?: number;
   readonly path: Path;
   /** What is wrong and what to do; never contains a secret or the value of an environment variable. */

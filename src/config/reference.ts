@@ -1,7 +1,5 @@
-import { z } from 'zod';
 import { isPartlyReloadable, takesEffect } from './changes.ts';
-import { configSchema } from './schema.ts';
-import { kindOf, unwrapped } from './walk.ts';
+import { SETTINGS, type SettingSchema } from './json-schema.ts';
 
 /** One row of the reference table of the configuration file. All members are plain text. */
 export interface ReferenceRow {
@@ -19,42 +17,35 @@ export interface ReferenceRow {
 
 /** Returns a row for every key of the config file, sections included, in schema order. */
 export function configReference(): ReferenceRow[] {
-  return rowsOf(configSchema, '');
+  return rowsBelow(SETTINGS, '');
 }
 
-function rowsOf(schema: z.core.$ZodType, path: string): ReferenceRow[] {
-  const container = unwrapped(schema);
-  if (container instanceof z.ZodObject) {
-    const shape: Readonly<Record<string, z.core.$ZodType>> = container.shape;
-    return Object.entries(shape).flatMap(([key, child]) => {
-      const childPath = path === '' ? key : `${path}.${key}`;
-      return [rowOf(child, childPath), ...rowsOf(child, childPath)];
-    });
-  }
-  if (container instanceof z.ZodRecord) return itemRows(container.valueType, `${path}.<name>`);
-  if (container instanceof z.ZodArray) return itemRows(container.element, `${path}[]`);
-  return [];
+function rowsBelow(
+  { properties, required = [], items, additionalProperties }: SettingSchema,
+  path: string,
+): ReferenceRow[] {
+  const rows = Object.entries(properties ?? {}).flatMap(([key, setting]) => {
+    const below = path === '' ? key : `${path}.${key}`;
+    return [
+      rowOf(setting, below, required.includes(key) ? 'required' : defaultOf(setting)),
+      ...rowsBelow(setting, below),
+    ];
+  });
+  const entry = items ?? additionalProperties;
+  if (!entry) return rows;
+  const entryPath = items ? `${path}[]` : `${path}.<name>`;
+  // Entries that are mappings get no row of their own: the rows of their keys describe them.
+  return entry.properties ? rowsBelow(entry, entryPath) : [rowOf(entry, entryPath, '')];
 }
 
-/** Map and list entries that are mappings get no row of their own: the rows of their keys describe them. */
-function itemRows(item: z.core.$ZodType, path: string): ReferenceRow[] {
-  return unwrapped(item) instanceof z.ZodObject ? rowsOf(item, path) : [rowOf(item, path)];
+function rowOf({ typeInWords = '', description = '' }: SettingSchema, path: string, fallback: string): ReferenceRow {
+  const effect = isPartlyReloadable(path) ? '' : takesEffect(path);
+  return { path, type: typeInWords, default: fallback, description, takesEffect: effect };
 }
 
-function rowOf(schema: z.core.$ZodType, path: string): ReferenceRow {
-  const isEntry = path.endsWith('[]') || path.endsWith('>');
-  return {
-    path,
-    type: kindOf(schema)?.type ?? '',
-    default: isEntry ? '' : defaultOf(schema),
-    description: z.globalRegistry.get(schema)?.description ?? '',
-    takesEffect: isPartlyReloadable(path) ? '' : takesEffect(path),
-  };
-}
-
-function defaultOf(schema: z.core.$ZodType): string {
-  if (schema instanceof z.ZodDefault) return flow(schema.def.defaultValue);
-  return schema instanceof z.ZodOptional || schema instanceof z.ZodPrefault ? '' : 'required';
+/** The default of a section is that of its keys. */
+function defaultOf({ properties, default: fallback }: SettingSchema): string {
+  return properties || fallback === undefined ? '' : flow(fallback);
 }
 
 /** Formats a value in YAML flow style. Only for the schema's defaults, which need no escaping. */

@@ -90,7 +90,7 @@ async function readSecret(path: Path, { document, folder, guard, reads, problems
     return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
   }
   const refuse = (what: string): Secret => {
-    problems.push({ line: document.lineOf(filePath), path: filePath, what });
+    problems.push({ path: filePath, what });
     return { kind: 'unknown' };
   };
   if (value) return refuse(`is given besides ${path.at(-1)}; give one of the two`);

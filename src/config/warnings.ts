@@ -20,7 +20,7 @@ type Warn = (path: Path, what: string) => void;
 /** Returns the warnings about a config file that has no problems. */
 export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): Problem[] {
   const warnings: Problem[] = [];
-  const warn: Warn = (path, what) => warnings.push({ line: document.lineOf(path), path, what });
+  const warn: Warn = (path, what) => warnings.push({ path, what });
   warnOfBareVariables(document, warn);
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
