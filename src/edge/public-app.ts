@@ -39,7 +39,7 @@ export interface PublicAppParts {
 }
 
 /** Response headers that only the gateway sets, in lower case. The backend's headers of these names are dropped. */
-export const OWN_ANSWER_NAMES: ReadonlySet<string> = new Set([
+export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
   'x-request-id',
   'x-api-key-expires-at',
   'ratelimit',
@@ -192,9 +192,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
         own: ownRequestHeaders(exchange, cleared),
         spoofed: recorder.spoofed,
       }),
-      beginBefore: admission.beginDeadlineMs,
-      beginBeforeWallMs: admission.beginDeadlineWallMs,
-      answerHeaders() {
+      beginDeadlineMs: admission.beginDeadlineMs,
+      beginDeadlineWallMs: admission.beginDeadlineWallMs,
+      responseHeaders() {
         const headers = quotaHeaders(cleared.decision);
         headers.push('X-Request-Id', exchange.requestId);
         addExpiry(headers, cleared.known);

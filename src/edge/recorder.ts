@@ -211,7 +211,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         status: status ?? CLIENT_CLOSED_REQUEST,
         source: status === undefined ? 'gateway' : 'upstream',
         outcome,
-        isAborted: outcome.kind !== 'answered' && status !== undefined,
+        isAborted: outcome.kind !== 'completed' && status !== undefined,
       });
       explainFailure(exchange, outcome);
     },

@@ -1,7 +1,7 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
-import { failureProblem } from '../upstream/failures.ts';
+import { FAILURE_PROBLEMS } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Challenges } from './credentials.ts';
 import { findPathFault } from './path.ts';
@@ -113,7 +113,7 @@ export function upstreamFailed(
   { failure, begun }: Extract<ForwardOutcome, { kind: 'failed' }>,
   quotaHeaders: () => string[],
 ): Problem {
-  const code = failureProblem(failure);
+  const code = FAILURE_PROBLEMS[failure];
   return { code, detail: UPSTREAM_DETAILS[code], headers: begun ? quotaHeaders() : RETRY_SOON };
 }
 

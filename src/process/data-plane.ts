@@ -12,7 +12,7 @@ import { portVariable } from '../config/port-variable.ts';
 import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
 import { createDrain } from '../edge/drain.ts';
-import { createPublicApp, OWN_ANSWER_NAMES } from '../edge/public-app.ts';
+import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
 import { createRecorder } from '../edge/recorder.ts';
 import { refuseMethod } from '../edge/refusals.ts';
@@ -117,7 +117,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     // The rest of limits.in_flight is left for other customers.
     maxWaitingPerCustomer: Math.ceil(config.limits.inFlight / 2 / upstreamUrls.length),
     maxHeaderBytes: config.limits.headerBytes,
-    ownAnswerNames: OWN_ANSWER_NAMES,
+    ownHeaderNames: OWN_HEADER_NAMES,
     observer: observeUpstreams(metrics, logger),
     clock,
   });

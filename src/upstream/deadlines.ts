@@ -11,7 +11,7 @@ export interface Timed {
 }
 
 /** The interval between checks, and so how late a deadline may be noticed. */
-const LOOK_MS = 10;
+const CHECK_INTERVAL_MS = 10;
 
 /**
  * Watches the deadlines of many requests with one timer, which checks all of them periodically. A timer per request
@@ -37,7 +37,7 @@ export class Deadlines {
   watch(timed: Timed): void {
     if (timed.watchedAt !== undefined) return;
     timed.watchedAt = this.#watched.push(timed) - 1;
-    this.#timer ??= setInterval(this.#tick, LOOK_MS).unref();
+    this.#timer ??= setInterval(this.#tick, CHECK_INTERVAL_MS).unref();
   }
 
   unwatch(timed: Timed): void {
@@ -52,14 +52,14 @@ export class Deadlines {
 
   readonly #tick = (): void => {
     if (this.#watched.length > 0) {
-      setImmediate(this.#look); // Node.js runs timers, then reads sockets, then runs immediates
+      setImmediate(this.#check); // Node.js runs timers, then reads sockets, then runs immediates
       return;
     }
     clearInterval(this.#timer);
     this.#timer = undefined;
   };
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     const nowMs = this.#clock.monotonicMs();
     // Backwards: `unwatch` moves the last element, which is already checked, to the freed index.
     for (let at = this.#watched.length - 1; at >= 0; at -= 1) {

@@ -1,5 +1,6 @@
 import type { ProblemCode } from '../problems/table.ts';
-import { InvalidAnswerError, ShareExceededError } from './http1/errors.ts';
+import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
+import { InvalidResponseError } from './http1/response-parser.ts';
 
 /** Why a request got no complete response from the upstream. */
 export type UpstreamFailure =
@@ -20,16 +21,8 @@ export type UpstreamFailure =
   /** The upstream sent something other than a valid HTTP/1.1 response. */
   | 'invalid_answer';
 
-/** No upstream is in service. */
-export class NoneAvailableError extends Error {
-  override readonly name = 'NoneAvailableError';
-
-  constructor() {
-    super('no upstream is in service');
-  }
-}
-
-const PROBLEMS_OF_FAILURES = {
+/** The problem code that the client gets for a failure. */
+export const FAILURE_PROBLEMS = {
   none_available: 'upstream_unavailable',
   refused: 'upstream_unavailable',
   connect_timeout: 'upstream_unavailable',
@@ -41,18 +34,13 @@ const PROBLEMS_OF_FAILURES = {
   invalid_answer: 'bad_gateway',
 } as const satisfies Record<UpstreamFailure, ProblemCode>;
 
-/** Returns the problem code that the client gets for a failure. */
-export function failureProblem(failure: UpstreamFailure): (typeof PROBLEMS_OF_FAILURES)[UpstreamFailure] {
-  return PROBLEMS_OF_FAILURES[failure];
-}
-
 /**
  * Returns the failure behind an error of a connection or of the system; undefined if the error is a bug of the gateway.
  * `begun`: the request had been handed to a connection.
  */
 export function classifyError(error: unknown, begun: boolean): UpstreamFailure | undefined {
-  if (error instanceof InvalidAnswerError) return 'invalid_answer';
-  if (error instanceof ShareExceededError) return 'share_exceeded';
+  if (error instanceof InvalidResponseError) return 'invalid_answer';
+  if (error === SHARE_EXCEEDED) return 'share_exceeded';
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
   if (BUG_CODE.test(error.code)) return undefined;
   if (begun) return 'reset';

@@ -1,52 +1,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts';
-import type { Balance } from './balancer.ts';
-import { CallerWatch } from './client-connection.ts';
+import { systemScheduler } from '../base/clock.ts';
+import { ClientDisconnects } from './client-disconnect.ts';
 import { Deadlines } from './deadlines.ts';
-import type { HealthCheckConfig } from './health/health-checks.ts';
-import { type Lookup, lookupAddresses } from './http1/addresses.ts';
+import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { type ForwardRequest, Relay, type RelayContext } from './relay.ts';
 import type { UpstreamStatus } from './upstream.ts';
-import { type UpstreamObserver, Upstreams } from './upstreams.ts';
+import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
 export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
-export interface ForwarderOptions {
-  /** Origins of the upstreams, each with an optional base path; without duplicates. */
-  readonly urls: readonly [URL, ...URL[]];
-  readonly balance: Balance;
-  readonly healthCheck?: HealthCheckConfig | undefined;
+export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'> {
   readonly connectTimeoutMs: number;
   /** From the first byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
   /** From the call to the last byte of the response that the client has taken. */
   readonly totalTimeoutMs: number;
-  /** Per upstream, like the next two. */
-  readonly maxConnections: number;
-  /** Connections that one customer may always use; at most `maxConnections`. */
-  readonly maxConnectionsPerCustomer: number;
-  /** Requests of one customer that may wait once it uses all of its share. */
-  readonly maxWaitingPerCustomer: number;
-  /** Limit for the header fields of a response. */
-  readonly maxHeaderBytes: number;
   /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
-  readonly ownAnswerNames: ReadonlySet<string>;
+  readonly ownHeaderNames: ReadonlySet<string>;
   /** See {@link createConnect}. */
   readonly tls?: ConnectOptions['tls'];
-  readonly observer: UpstreamObserver;
   /** Default: the system's resolver. */
-  readonly lookup?: Lookup;
+  readonly lookup?: UpstreamsOptions['lookup'];
   /** For health checks, probes and lookups. Default: Node.js's timers. */
-  readonly scheduler?: Scheduler;
-  readonly clock: Clock;
+  readonly scheduler?: UpstreamsOptions['scheduler'];
 }
 
 export interface Forwarder {
   /**
-   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.settled` or `request.broken` once
-   * at the end, which can be before this returns. Clears `req.url`.
+   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.settled` or `request.broken`
+   * once at the end, which can be before this returns. Clears `req.url`.
    */
   forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;
   /** Returns the status of each upstream, in the order of the URLs. */
@@ -59,7 +43,7 @@ export interface Forwarder {
 const RELAY = Symbol('relay');
 
 export function createForwarder(options: ForwarderOptions): Forwarder {
-  const { urls, responseTimeoutMs, totalTimeoutMs, ownAnswerNames, clock } = options;
+  const { responseTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
   const upstreams = new Upstreams({
     ...options,
     connectTo: (url, lookup) => createConnect(url, options.connectTimeoutMs, { lookup, tls: options.tls }),
@@ -69,8 +53,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const context: RelayContext = {
     upstreams,
     deadlines: new Deadlines(clock),
-    callers: new CallerWatch(),
-    ownAnswerNames,
+    disconnects: new ClientDisconnects(),
+    ownHeaderNames,
     responseTimeoutMs,
     totalTimeoutMs,
     clock,
@@ -83,7 +67,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   const middleware = createProxyMiddleware({
-    target: urls[0], // required, and not used: the relay chooses among all upstreams
+    target: 'http://upstream.invalid', // required, and not used: the relay chooses among the upstreams
     pathFilter: () => true,
     // The default plugins would add their own handling of errors, logs and responses.
     ejectPlugins: true,
@@ -103,8 +87,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       req[RELAY] = relay;
       // The middleware parses `req.url` unless it is empty. It must not parse what the client sent.
       req.url = '';
-      const giveUp = (error: unknown) => relay.giveUp(error ?? new Error('the proxy middleware declined a request'));
-      middleware(req, res, giveUp).catch(giveUp);
+      const abort = (error: unknown) => relay.abort(error ?? new Error('the proxy middleware declined a request'));
+      middleware(req, res, abort).catch(abort);
     },
     close() {
       closing ??= upstreams.close();

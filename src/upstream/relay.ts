@@ -1,13 +1,12 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Clock } from '../base/clock.ts';
-import type { CallerWatch } from './client-connection.ts';
+import type { ClientDisconnects } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
-import { classifyError, NoneAvailableError, type UpstreamFailure } from './failures.ts';
-import type { Taker } from './http1/connection-pool.ts';
-import { InvalidAnswerError, ShareExceededError } from './http1/errors.ts';
-import { requestHead } from './http1/request-head.ts';
-import { buildAnswerHeaders, isCleanReason, isFinalStatus } from './http1/response-head.ts';
-import type { Exchange, UpstreamConnection } from './http1/upstream-connection.ts';
+import { classifyError, type UpstreamFailure } from './failures.ts';
+import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
+import type { ConnectionRequest } from './http1/request-queue.ts';
+import { type ResponseHandler, requestHead, type UpstreamConnection } from './http1/upstream-connection.ts';
+import { buildResponseHeaders, CLEAN_REASON } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -19,14 +18,14 @@ export interface ForwardRequest {
   /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
   readonly headers: readonly string[];
   /** Monotonic ms from which on the request must not be sent upstream. */
-  readonly beginBefore: number;
+  readonly beginDeadlineMs: number;
   /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */
-  readonly beginBeforeWallMs: number;
+  readonly beginDeadlineWallMs: number;
   /**
    * Returns the gateway's response headers, flat; called when the head of the response has arrived. Their names must be
-   * in the forwarder's `ownAnswerNames`, so that none of them occurs twice.
+   * in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
    */
-  answerHeaders(): string[];
+  responseHeaders(): string[];
   /**
    * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
    * `headSent`, close its connection so that the client notices the truncation.
@@ -60,7 +59,7 @@ interface ForwardFacts {
 
 export type ForwardOutcome =
   /** The response was relayed completely. */
-  | (ForwardFacts & { readonly kind: 'answered'; readonly status: number })
+  | (ForwardFacts & { readonly kind: 'completed'; readonly status: number })
   /** The client closed its connection first; the upstream request was aborted. */
   | (ForwardFacts & { readonly kind: 'client_gone' })
   | (ForwardFacts & {
@@ -76,8 +75,8 @@ export type ForwardOutcome =
 export interface RelayContext {
   readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
-  readonly callers: Pick<CallerWatch, 'watch' | 'unwatch'>;
-  readonly ownAnswerNames: ReadonlySet<string>;
+  readonly disconnects: Pick<ClientDisconnects, 'watch' | 'unwatch'>;
+  readonly ownHeaderNames: ReadonlySet<string>;
   /** For each attempt, from sending the request to the head of the response. */
   readonly responseTimeoutMs: number;
   /** For the whole request, including the wait for a connection and a slow client. */
@@ -96,16 +95,16 @@ export interface RelayContext {
 type Phase = 'idle' | 'waiting' | 'begun' | 'relaying' | 'received' | 'over';
 
 /** Created once: a flood of requests while no upstream is in service must cost little. */
-const NONE_AVAILABLE = new NoneAvailableError();
+const NONE_AVAILABLE = new Error('no upstream is in service');
 
 /**
  * A response body up to this size that arrives in one read is written as a string, which Node.js sends in one write
  * with the head. For larger bodies a string costs more than a buffer.
  */
-const MOST_TEXT_BYTES = 16 * 1024;
+const MAX_TEXT_BYTES = 16 * 1024;
 
 /** Sends one request to the upstream and relays its response to the client. */
-export class Relay implements Exchange, Taker, Timed {
+export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
@@ -113,22 +112,23 @@ export class Relay implements Exchange, Taker, Timed {
   readonly #totalDeadlineMs: number;
   deadlineMs = Infinity;
   watchedAt: number | undefined;
-  place: Taker['place'];
-  share: Taker['share'];
+  previous: ConnectionRequest | undefined;
+  next: ConnectionRequest | undefined;
+  queue: ConnectionRequest['queue'];
+  share: ConnectionRequest['share'];
   #phase: Phase = 'idle';
   #upstream: Upstream | undefined;
   #connection: UpstreamConnection | undefined;
   #begun = false;
   #isRetry = false;
   /** Whether the request was written to the current connection, or to the last one. */
-  #hasLeft = false;
+  #wasSent = false;
   /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
   #begunAtMs = 0;
   #upstreamMs: number | undefined;
   #status: number | undefined;
   #contentBytes = 0;
-  #listensForDrain = false;
 
   constructor(req: IncomingMessage, res: ServerResponse, request: ForwardRequest, context: RelayContext) {
     this.#req = req;
@@ -150,8 +150,8 @@ export class Relay implements Exchange, Taker, Timed {
       return;
     }
     this.#phase = 'waiting';
-    this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
-    this.#context.callers.watch(this.#req.socket, this);
+    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
+    this.#context.disconnects.watch(this.#req.socket, this);
     this.#context.deadlines.watch(this);
     this.#context.upstreams.countRequest();
     const upstream = this.#context.upstreams.choose();
@@ -160,7 +160,7 @@ export class Relay implements Exchange, Taker, Timed {
   }
 
   /** Aborts the exchange because of a bug, and leaves neither side hanging. */
-  giveUp(error: unknown): void {
+  abort(error: unknown): void {
     if (this.#phase === 'over') return;
     this.#close();
     this.#dropConnection();
@@ -172,7 +172,7 @@ export class Relay implements Exchange, Taker, Timed {
     const { clock, responseTimeoutMs } = this.#context;
     const nowMs = clock.monotonicMs();
     if (!this.#mayBegin(nowMs)) {
-      this.#fail('dispatch_timeout', new Error('a connection came too late'));
+      this.#fail('dispatch_timeout', new Error('a connection became free after the deadline'));
       return false;
     }
     const { method = 'GET' } = this.#req;
@@ -182,39 +182,34 @@ export class Relay implements Exchange, Taker, Timed {
     try {
       head = requestHead(method, basePath + path, authority, headers);
     } catch (error) {
-      this.giveUp(error);
+      this.abort(error);
       return false;
     }
     this.#phase = 'begun';
     this.#connection = connection;
-    this.#hasLeft = false;
+    this.#wasSent = false;
     this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
     connection.send(head, method === 'HEAD', this);
     return true;
   }
 
-  onNoConnection(error: Error): void {
-    this.onError(error);
-  }
-
   /** Checks the deadlines again: a turn of the event loop may be long, and the machine may be suspended in it. */
-  onLeaving(): boolean {
+  onSend(): boolean {
     const nowMs = this.#context.clock.monotonicMs();
     if (this.#mayBegin(nowMs)) {
       if (!this.#begun) this.#begunAtMs = nowMs;
       this.#begun = true;
-      this.#hasLeft = true;
+      this.#wasSent = true;
       return true;
     }
-    this.#fail('dispatch_timeout', new Error('the time to begin was over before the request could leave'));
+    this.#fail('dispatch_timeout', new Error('the deadline passed before the request could be sent'));
     return false;
   }
 
   onHead(status: number, reason: string, fields: string[], ended: boolean): void {
     if (this.#phase !== 'begun') return;
-    if (!isFinalStatus(status)) throw new InvalidAnswerError(`status ${status}`);
-    const headers = buildAnswerHeaders(fields, status, this.#context.ownAnswerNames, this.#request.answerHeaders());
-    if (reason === STATUS_CODES[status] || !isCleanReason(reason)) this.#res.writeHead(status, headers);
+    const headers = buildResponseHeaders(fields, status, this.#context.ownHeaderNames, this.#request.responseHeaders());
+    if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);
     else this.#res.writeHead(status, reason, headers);
     this.#status = status;
     this.#phase = 'relaying';
@@ -227,7 +222,7 @@ export class Relay implements Exchange, Taker, Timed {
     const length = end - start;
     const isFirst = this.#contentBytes === 0;
     this.#contentBytes += length;
-    if (ended && isFirst && length <= MOST_TEXT_BYTES) {
+    if (ended && isFirst && length <= MAX_TEXT_BYTES) {
       this.#received(bytes.toString('latin1', start, end));
       return;
     }
@@ -236,7 +231,7 @@ export class Relay implements Exchange, Taker, Timed {
       this.#received(undefined);
     } else if (!mayGoOn) {
       this.#connection?.pause();
-      this.#listenForDrain();
+      this.#res.once('drain', () => this.#connection?.resume());
     }
   }
 
@@ -252,16 +247,16 @@ export class Relay implements Exchange, Taker, Timed {
     if (this.#phase === 'over') return;
     const failure = classifyError(error, connection !== undefined);
     if (failure === undefined || !(error instanceof Error)) {
-      this.giveUp(error);
+      this.abort(error);
       return;
     }
     // Not the upstream's failure: it may close a kept connection at any time (RFC 9112 §9.5).
-    const wasStale = failure === 'reset' && connection?.isReused === true && !connection.hasAnswered;
+    const wasStale = failure === 'reset' && connection?.isReused === true && !connection.hasResponded;
     if (connection !== undefined && !wasStale) this.#upstream?.failed(error.message);
     if (!this.#retry(failure, error, connection, wasStale)) this.#fail(failure, error);
   }
 
-  onCallerGone(): void {
+  onClientGone(): void {
     if (this.#phase === 'over') return;
     this.#settle({ kind: 'client_gone', ...this.#facts() });
     this.#dropConnection();
@@ -270,20 +265,20 @@ export class Relay implements Exchange, Taker, Timed {
   onDeadline(): void {
     switch (this.#phase) {
       case 'waiting':
-        if (this.#upstream?.isBeyondShare(this)) this.#fail('share_exceeded', new ShareExceededError());
+        if (this.#upstream?.pool.isBeyondShare(this)) this.#fail('share_exceeded', SHARE_EXCEEDED);
         else this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
       case 'begun': {
         const total = this.#context.clock.monotonicMs() >= this.#totalDeadlineMs;
-        if (!total) this.#upstream?.failed('the head of an answer was late');
-        this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the answer is late'));
+        if (!total) this.#upstream?.failed('the head of a response was late');
+        this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the response is late'));
         break;
       }
       case 'relaying':
-        this.#fail('total_timeout', new Error('the end of the answer is late'));
+        this.#fail('total_timeout', new Error('the end of the response is late'));
         break;
       case 'received':
-        this.#fail('total_timeout', new Error('the caller is too slow'));
+        this.#fail('total_timeout', new Error('the client reads too slowly'));
         break;
     }
   }
@@ -293,12 +288,12 @@ export class Relay implements Exchange, Taker, Timed {
     this.#connection = undefined;
     this.#phase = 'received';
     this.#upstreamMs = this.#sinceBegun();
-    this.#upstream?.answered(this.#status ?? 0);
-    setImmediate(Relay.#endAnswer, this, rest);
+    this.#upstream?.responded(this.#status ?? 0);
+    setImmediate(Relay.#endResponse, this, rest);
   }
 
   /** Runs at the end of the turn of the event loop, for the reason given at {@link UpstreamConnection}. */
-  static #endAnswer(relay: Relay, rest: string | undefined): void {
+  static #endResponse(relay: Relay, rest: string | undefined): void {
     if (relay.#phase !== 'received') return;
     const res = relay.#res;
     if (rest === undefined) res.end();
@@ -310,37 +305,29 @@ export class Relay implements Exchange, Taker, Timed {
 
   #finished(): void {
     if (this.#phase !== 'received' || this.#status === undefined) return;
-    this.#settle({ kind: 'answered', ...this.#facts(), status: this.#status });
+    this.#settle({ kind: 'completed', ...this.#facts(), status: this.#status });
   }
-
-  #listenForDrain(): void {
-    if (this.#listensForDrain) return;
-    this.#listensForDrain = true;
-    this.#res.on('drain', this.#onDrain);
-  }
-
-  readonly #onDrain = (): void => {
-    this.#connection?.resume();
-  };
 
   #fail(failure: UpstreamFailure, cause: Error): void {
     const headSent = this.#res.headersSent;
     this.#dropConnection();
     // If the retry never started, report the first attempt's failure: that one was sent and counted.
-    const told = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
-    this.#settle({ kind: 'failed', ...told, headSent, ...this.#facts() });
+    const reported = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
+    this.#settle({ kind: 'failed', ...reported, headSent, ...this.#facts() });
   }
 
-  /** `mustBeNew`: see {@link Upstream.take}. */
+  /** `mustBeNew`: see {@link ConnectionPool.take}. */
   #seek(upstream: Upstream, mustBeNew: boolean): void {
     this.#upstream = upstream;
-    upstream.take(this, mustBeNew);
+    upstream.pool.take(this, mustBeNew);
   }
 
-  /** Returns whether the request may still be sent: its quota unit is valid only until `beginBefore`. */
+  /** Returns whether the request may still be sent: its quota unit is valid only until `beginDeadlineMs`. */
   #mayBegin(nowMs: number): boolean {
-    const { beginBefore, beginBeforeWallMs } = this.#request;
-    return nowMs < beginBefore && nowMs < this.#totalDeadlineMs && this.#context.clock.nowMs() < beginBeforeWallMs;
+    const { beginDeadlineMs, beginDeadlineWallMs } = this.#request;
+    return (
+      nowMs < beginDeadlineMs && nowMs < this.#totalDeadlineMs && this.#context.clock.nowMs() < beginDeadlineWallMs
+    );
   }
 
   /**
@@ -358,17 +345,17 @@ export class Relay implements Exchange, Taker, Timed {
   ): boolean {
     const { clock, upstreams } = this.#context;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'begun')) return false;
-    if (connection?.hasAnswered === true || failure === 'share_exceeded') return false;
+    if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const other = upstreams.chooseOther(this.#upstream);
     const next = other ?? (connection === undefined ? undefined : upstreams.choose());
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
-    if (this.#hasLeft || !wasStale) {
+    if (this.#wasSent || !wasStale) {
       if (!upstreams.mayRetry(wasStale)) return false;
       this.#isRetry = true;
       if (connection !== undefined) this.#firstFailure = { failure, cause };
     }
     this.#phase = 'waiting';
-    this.deadlineMs = Math.min(this.#request.beginBefore, this.#totalDeadlineMs);
+    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
     this.#seek(next, true);
     return true;
   }
@@ -383,13 +370,12 @@ export class Relay implements Exchange, Taker, Timed {
   }
 
   #close(): void {
-    if (this.#phase === 'waiting') this.#upstream?.withdraw(this);
+    if (this.#phase === 'waiting') this.#upstream?.pool.withdraw(this);
     if (this.#phase !== 'idle') {
       this.#context.deadlines.unwatch(this);
-      this.#context.callers.unwatch(this.#req.socket, this);
+      this.#context.disconnects.unwatch(this.#req.socket, this);
     }
     this.#phase = 'over';
-    if (this.#listensForDrain) this.#res.off('drain', this.#onDrain);
   }
 
   /** Closes the connection: the rest of its response is not read, so it cannot carry another request. */

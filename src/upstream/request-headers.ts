@@ -1,4 +1,4 @@
-import { comparableName, connectionNamed, HOP_BY_HOP } from './http1/hop-by-hop.ts';
+import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** Which credentials and which Host the upstream gets. */
 export interface CredentialsPolicy {

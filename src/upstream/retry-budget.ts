@@ -4,9 +4,9 @@ import type { Clock } from '../base/clock.ts';
 const REQUESTS_PER_RETRY = 5;
 /** Retries earned in addition, whatever the request rate, so that rare requests are retried as well. */
 const RETRIES_PER_SECOND = 10;
-/** Most retries that can be saved up: an upstream that restarts fails many requests at once. */
-const MOST_RETRIES_SAVED = 100;
-const MOST_CREDIT = MOST_RETRIES_SAVED * REQUESTS_PER_RETRY;
+/** Maximum retries that can be saved up: an upstream that restarts fails many requests at once. */
+const MAX_RETRIES_SAVED = 100;
+const MAX_CREDIT = MAX_RETRIES_SAVED * REQUESTS_PER_RETRY;
 const CREDIT_PER_MS = (RETRIES_PER_SECOND * REQUESTS_PER_RETRY) / 1000;
 
 /**
@@ -16,7 +16,7 @@ const CREDIT_PER_MS = (RETRIES_PER_SECOND * REQUESTS_PER_RETRY) / 1000;
  */
 export class RetryBudget {
   readonly #clock: Clock;
-  #credit = MOST_CREDIT;
+  #credit = MAX_CREDIT;
   #countedAtMs: number;
 
   constructor(clock: Clock) {
@@ -26,13 +26,13 @@ export class RetryBudget {
 
   /** Counts a request that is sent for the first time. */
   request(): void {
-    if (this.#credit < MOST_CREDIT) this.#credit = Math.min(MOST_CREDIT, this.#credit + 1);
+    if (this.#credit < MAX_CREDIT) this.#credit = Math.min(MAX_CREDIT, this.#credit + 1);
   }
 
   /** Takes one retry from the budget. Returns false if none is left. */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
-    this.#credit = Math.min(MOST_CREDIT, this.#credit + (nowMs - this.#countedAtMs) * CREDIT_PER_MS);
+    this.#credit = Math.min(MAX_CREDIT, this.#credit + (nowMs - this.#countedAtMs) * CREDIT_PER_MS);
     this.#countedAtMs = nowMs;
     if (this.#credit < REQUESTS_PER_RETRY) return false;
     this.#credit -= REQUESTS_PER_RETRY;

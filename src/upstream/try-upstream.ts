@@ -1,9 +1,8 @@
 import { systemScheduler } from '../base/clock.ts';
-import { connectionFault, healthCheckTimeoutMs, sendHealthCheck } from './health/health-check.ts';
-import type { HealthCheckConfig } from './health/health-checks.ts';
+import { connectionFault, type HealthCheckConfig, sendHealthCheck } from './health/health-check.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 
-const LONGEST_CONNECT_MS = 5_000;
+const MAX_CONNECT_MS = 5_000;
 
 export interface TryUpstreamOptions {
   readonly connectTimeoutMs: number;
@@ -14,17 +13,15 @@ export interface TryUpstreamOptions {
 
 /**
  * Connects to an upstream once, over TLS if its URL says so, and sends the health check if one is configured. Resolves
- * to a description of the failure; undefined: none. Takes at most {@link LONGEST_CONNECT_MS}. Never rejects.
+ * to a description of the failure; undefined: none. Takes at most {@link MAX_CONNECT_MS}. Never rejects.
  */
 export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<string | undefined> {
   const { connectTimeoutMs, maxHeaderBytes, healthCheck, tls } = options;
-  const connect = createConnect(url, Math.min(connectTimeoutMs, LONGEST_CONNECT_MS), { tls });
+  const connect = createConnect(url, Math.min(connectTimeoutMs, MAX_CONNECT_MS), { tls });
   return new Promise((resolve) => {
     if (healthCheck) {
-      const timeoutMs = healthCheckTimeoutMs(healthCheck.intervalMs);
-      const { path } = healthCheck;
-      const request = { path, connect, authority: url.host, maxHeaderBytes, timeoutMs, scheduler: systemScheduler };
-      sendHealthCheck(request, resolve);
+      const check = { ...healthCheck, connect, authority: url.host, maxHeaderBytes, scheduler: systemScheduler };
+      sendHealthCheck(check, resolve);
       return;
     }
     const socket = connect({

@@ -2,10 +2,12 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { Clock, Scheduler } from '../base/clock.ts';
 import type { Balanced } from './balancer.ts';
 import { Ejection, type EjectionReason } from './health/ejection.ts';
-import { type HealthCheckConfig, HealthChecks } from './health/health-checks.ts';
+import type { HealthCheckConfig } from './health/health-check.ts';
+import { HealthChecks } from './health/health-checks.ts';
 import { Addresses, type Lookup } from './http1/addresses.ts';
 import { type Connect, hostOf } from './http1/connect.ts';
-import { ConnectionPool, type Taker } from './http1/connection-pool.ts';
+import { ConnectionPool } from './http1/connection-pool.ts';
+import type { CustomerSharesOptions } from './http1/customer-shares.ts';
 
 /** State of an upstream, for operators. */
 export interface UpstreamStatus {
@@ -21,30 +23,26 @@ export interface UpstreamStatus {
   readonly fault: string | undefined;
 }
 
-export interface UpstreamOptions {
-  readonly url: URL;
+/** What all upstreams have in common. The limits apply to each of them. */
+export interface CommonUpstreamOptions extends CustomerSharesOptions {
   /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
-  readonly maxConnections: number;
-  readonly maxConnectionsPerCustomer: number;
-  readonly maxWaitingPerCustomer: number;
+  /** Limit for the head of a response, and for its trailer section. */
   readonly maxHeaderBytes: number;
   /** Omitted: only requests and connections determine the upstream's health. */
   readonly healthCheck?: HealthCheckConfig | undefined;
   readonly lookup: Lookup;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
+}
+
+export interface UpstreamOptions extends CommonUpstreamOptions {
+  /** An origin with an optional base path. */
+  readonly url: URL;
   /** Returns whether the other upstreams can do without this one. */
   canBeSpared(): boolean;
   /** Called when {@link Upstream.isUp} has changed. */
   changed(upstream: Upstream): void;
-}
-
-/**
- * Returns whether a status means that the upstream cannot serve requests (RFC 9110 §15.6); it is relayed all the same.
- */
-function isGatewayFailure(status: number): boolean {
-  return status >= 502 && status <= 504;
 }
 
 /** One server of the backend: its connections and its health. */
@@ -54,7 +52,7 @@ export class Upstream implements Balanced {
   readonly authority: string;
   /** Prefix of every request path, without a trailing "/"; often empty. */
   readonly basePath: string;
-  readonly #pool: ConnectionPool;
+  readonly pool: ConnectionPool;
   readonly #ejection: Ejection;
   readonly #checks: HealthChecks | undefined;
   readonly #addresses: Addresses | undefined;
@@ -68,19 +66,11 @@ export class Upstream implements Balanced {
     this.url = url.origin + this.basePath;
     const hostname = hostOf(url);
     if (isIP(hostname) === 0) {
-      const vanished = (isKnown: (address: string) => boolean): void => this.#pool.retire(isKnown);
+      const vanished = (isKnown: (address: string) => boolean): void => this.pool.retire(isKnown);
       this.#addresses = new Addresses({ hostname, lookup, scheduler, vanished });
     }
     const connect = options.connectTo(url, this.#addresses?.lookup);
-    this.#pool = new ConnectionPool({
-      connect,
-      maxConnections: options.maxConnections,
-      maxConnectionsPerCustomer: options.maxConnectionsPerCustomer,
-      maxWaitingPerCustomer: options.maxWaitingPerCustomer,
-      maxHeaderBytes,
-      clock: options.clock,
-      onConnect: (error) => this.#connectEnded(error),
-    });
+    this.pool = new ConnectionPool({ ...options, connect, onConnect: (error) => this.#connectEnded(error) });
     const changed = (): void => {
       const isUp = this.#ejection.reason === undefined && this.#checks?.isFailing !== true;
       if (isUp === this.#isUp) return;
@@ -90,19 +80,13 @@ export class Upstream implements Balanced {
     this.#ejection = new Ejection({
       scheduler,
       canBeSpared: () => options.canBeSpared(),
-      isCutOff: () => this.#pool.standing === 0,
-      probe: () => this.#pool.probe(),
+      hasNoConnection: () => this.pool.openCount === 0,
+      probe: () => this.pool.probe(),
       changed,
     });
     if (healthCheck) {
-      this.#checks = new HealthChecks({
-        ...healthCheck,
-        connect,
-        authority: this.authority,
-        maxHeaderBytes,
-        scheduler,
-        changed,
-      });
+      const { authority } = this;
+      this.#checks = new HealthChecks({ ...healthCheck, connect, authority, maxHeaderBytes, scheduler, changed });
     }
   }
 
@@ -111,7 +95,7 @@ export class Upstream implements Balanced {
   }
 
   get load(): number {
-    return this.#pool.load;
+    return this.pool.load;
   }
 
   status(): UpstreamStatus {
@@ -122,23 +106,9 @@ export class Upstream implements Balanced {
     return { ...common, reason: undefined, fault: undefined };
   }
 
-  /** See {@link ConnectionPool.take}. */
-  take(taker: Taker, mustBeNew: boolean): void {
-    this.#pool.take(taker, mustBeNew);
-  }
-
-  withdraw(taker: Taker): void {
-    this.#pool.withdraw(taker);
-  }
-
-  /** See {@link ConnectionPool.isBeyondShare}. */
-  isBeyondShare(taker: Taker): boolean {
-    return this.#pool.isBeyondShare(taker);
-  }
-
-  /** Records a complete response. */
-  answered(status: number): void {
-    if (isGatewayFailure(status)) this.failed(`status ${status}`);
+  /** Records a complete response. 502 to 504 mean that the upstream cannot serve requests (RFC 9110 §15.6). */
+  responded(status: number): void {
+    if (status >= 502 && status <= 504) this.failed(`status ${status}`);
     else this.#ejection.succeeded();
   }
 
@@ -157,7 +127,7 @@ export class Upstream implements Balanced {
   async close(): Promise<void> {
     this.#checks?.close();
     this.#ejection.close();
-    await this.#pool.close();
+    await this.pool.close();
     this.#addresses?.close();
   }
 

@@ -1,31 +1,12 @@
-import type { LookupFunction } from 'node:net';
-import type { Clock, Scheduler } from '../base/clock.ts';
 import { type Balance, createBalancer } from './balancer.ts';
-import type { HealthCheckConfig } from './health/health-checks.ts';
-import type { Lookup } from './http1/addresses.ts';
-import type { Connect } from './http1/connect.ts';
 import { RetryBudget } from './retry-budget.ts';
-import { Upstream, type UpstreamStatus } from './upstream.ts';
+import { type CommonUpstreamOptions, Upstream, type UpstreamStatus } from './upstream.ts';
 
-export interface UpstreamsOptions {
+export interface UpstreamsOptions extends CommonUpstreamOptions {
   /** Origins with an optional base path: at least one, no duplicates. */
   readonly urls: readonly URL[];
   readonly balance: Balance;
-  readonly healthCheck?: HealthCheckConfig | undefined;
-  /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
-  connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
-  /** Per upstream, as are the next two settings. */
-  readonly maxConnections: number;
-  /** A customer's share of the connections, at most `maxConnections` (see `CustomerShares`). */
-  readonly maxConnectionsPerCustomer: number;
-  /** Most requests of one customer that may wait because its share is used up. */
-  readonly maxWaitingPerCustomer: number;
-  /** Limit for the head of a response, and for its trailer section. */
-  readonly maxHeaderBytes: number;
   readonly observer: UpstreamObserver;
-  readonly lookup: Lookup;
-  readonly clock: Clock;
-  readonly scheduler: Scheduler;
 }
 
 /** Whether a request that could be retried was retried. */

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { TrustedProxies } from '../../src/edge/client-address.ts';
 import { createChallenges } from '../../src/edge/credentials.ts';
-import { createPublicApp, OWN_ANSWER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
+import { createPublicApp, OWN_HEADER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
@@ -62,7 +62,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     maxConnectionsPerCustomer: 8,
     maxWaitingPerCustomer: 100,
     maxHeaderBytes: 16_384,
-    ownAnswerNames: OWN_ANSWER_NAMES,
+    ownHeaderNames: OWN_HEADER_NAMES,
     observer: { changed() {}, retry() {} },
     clock,
   });

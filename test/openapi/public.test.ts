@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { OWN_ANSWER_NAMES } from '../../src/edge/public-app.ts';
+import { OWN_HEADER_NAMES } from '../../src/edge/public-app.ts';
 import { createApiKey } from '../../src/keys/api-key.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 import { startEdge } from '../edge/support.ts';
@@ -14,7 +14,7 @@ import { freePort } from '../support/redis-server.ts';
 import { keyName, startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
 
-const GATEWAY_FIELDS = new Set([...OWN_ANSWER_NAMES, 'allow', 'retry-after', 'www-authenticate']);
+const GATEWAY_FIELDS = new Set([...OWN_HEADER_NAMES, 'allow', 'retry-after', 'www-authenticate']);
 const CONTRACT = readContract('public.yaml', (header) => GATEWAY_FIELDS.has(header));
 const PREFIXES = CONTRACT.servers.map((url) => url.replace('{gateway}', ''));
 const READ = CONTRACT.operations.filter(({ method }) => method === 'GET');

@@ -65,7 +65,7 @@ test('the retry budget is not charged for kept connections that the backend clos
   });
   // The budget holds 100 retries, and gets none back: its clock stands still.
   const clock = { nowMs: () => 0, monotonicMs: () => 0 };
-  const gateway = await startGateway(upstream.port, { clock, request: () => ({ beginBefore: 1 }) });
+  const gateway = await startGateway(upstream.port, { clock, request: () => ({ beginDeadlineMs: 1 }) });
   for (let i = 0; i < 150; i++) expect((await call(gateway.port)).status).toBe(200);
   expect(upstream.heads).toHaveLength(150 + 149);
 });

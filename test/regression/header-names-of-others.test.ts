@@ -4,9 +4,9 @@
  * for every customer, until the gateway was restarted.
  */
 import { expect, test } from 'vitest';
-import { requestHead } from '../../src/upstream/http1/request-head.ts';
-import { buildAnswerHeaders } from '../../src/upstream/http1/response-head.ts';
+import { requestHead } from '../../src/upstream/http1/upstream-connection.ts';
 import { buildRequestHeaders } from '../../src/upstream/request-headers.ts';
+import { buildResponseHeaders } from '../../src/upstream/response-headers.ts';
 
 const OPTIONS = { credentials: 'strip', preserveHost: false, host: 'api.test', httpVersion: '1.1', own: [] } as const;
 const REQUESTS = 1_000;
@@ -21,7 +21,7 @@ function headers(prefix: string): string[] {
 
 function process(rawHeaders: readonly string[]): void {
   requestHead('GET', '/', 'backend.test', buildRequestHeaders(rawHeaders, OPTIONS));
-  buildAnswerHeaders(rawHeaders, 200, new Set(), []);
+  buildResponseHeaders(rawHeaders, 200, new Set(), []);
 }
 
 /** The fastest round counts: other processes only ever make one slower. */

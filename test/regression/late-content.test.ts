@@ -40,7 +40,7 @@ test.each([
     const upstream = await startLateUpstream(first, FORGED);
     const gateway = await startGateway(upstream.port, { maxConnections: 1 });
     await call(gateway.port, '/first', method);
-    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered' });
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed' });
     expect((await call(gateway.port, '/next')).content.toString()).toBe('true');
     // An orderly close would leave the gateway's port in TIME_WAIT, and HEADs could use up all of them.
     expect(await upstream.ends[0]).toBe('reset');

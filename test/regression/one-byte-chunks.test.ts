@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { get } from 'node:http';
 import { expect, test } from 'vitest';
-import { AnswerParser } from '../../src/upstream/http1/response-parser.ts';
+import { ResponseParser } from '../../src/upstream/http1/response-parser.ts';
 import { startGateway } from '../upstream/support/gateway.ts';
 import { startRawUpstream } from '../upstream/support/upstreams.ts';
 
@@ -14,7 +14,7 @@ const HEAD = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 test.each([1, 2, 7])('chunks of %i bytes that come with one read are passed on as one piece', (size) => {
   const pieces: string[] = [];
-  const parser = new AnswerParser(16_384);
+  const parser = new ResponseParser(16_384);
   const sink = {
     onHead() {},
     onContent: (bytes: Buffer, start: number, end: number) => void pieces.push(bytes.toString('latin1', start, end)),

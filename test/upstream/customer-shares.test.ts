@@ -1,26 +1,18 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Claimant, CustomerShares } from '../../src/upstream/http1/customer-shares.ts';
-
-class Member implements Claimant<Member> {
-  place: Claimant<Member>['place'];
-  share: Claimant<Member>['share'];
-  readonly customer: string;
-
-  constructor(customer: string) {
-    this.customer = customer;
-  }
-}
+import { CustomerShares } from '../../src/upstream/http1/customer-shares.ts';
+import type { ConnectionRequest } from '../../src/upstream/http1/request-queue.ts';
+import { TestRequest } from './support/test-request.ts';
 
 function openShares({ maxConnections = 8, maxConnectionsPerCustomer = 2, maxWaitingPerCustomer = 3 } = {}) {
-  const shares = new CustomerShares<Member>({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer });
+  const shares = new CustomerShares({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer });
   return {
     shares,
     claim(customer: string, isForced = false) {
-      const member = new Member(customer);
+      const member = new TestRequest(customer);
       return { member, result: shares.claim(member, isForced) };
     },
-    release(member: Member): Member | undefined {
+    release(member: ConnectionRequest): ConnectionRequest | undefined {
       const { share } = member;
       if (share === undefined) throw new Error('it holds no claim');
       member.share = undefined;
@@ -71,9 +63,10 @@ test('whatever is claimed, released and withdrawn: nobody waits in vain, each cu
   fc.assert(
     fc.property(OPTIONS, fc.array(STEP, { maxLength: 80 }), (options, steps) => {
       const { shares, claim, release } = openShares(options);
-      let holding: Member[] = [];
-      let waiting: Member[] = [];
-      const of = (customer: string, members: Member[]) => members.filter((each) => each.customer === customer);
+      let holding: ConnectionRequest[] = [];
+      let waiting: ConnectionRequest[] = [];
+      const of = (customer: string, members: ConnectionRequest[]) =>
+        members.filter((each) => each.customer === customer);
       for (const { action, customer, at } of steps) {
         if (action === 'claim' || action === 'force') {
           const { member, result } = claim(customer, action === 'force');

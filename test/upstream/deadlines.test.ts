@@ -71,7 +71,7 @@ test('a request that has to wait too long for a connection never begins', async 
   });
   const gateway = await startGateway(upstream, {
     maxConnections: 1,
-    request: (url) => (url === '/second' ? { beginBefore: inMs(60) } : {}),
+    request: (url) => (url === '/second' ? { beginDeadlineMs: inMs(60) } : {}),
   });
   const first = call(gateway.port, '/first');
   const firstOutcome = gateway.nextOutcome();
@@ -82,7 +82,7 @@ test('a request that has to wait too long for a connection never begins', async 
 
   upstreamAnswer.end('done');
   expect((await first).status).toBe(200);
-  expect(await firstOutcome).toMatchObject({ kind: 'answered' });
+  expect(await firstOutcome).toMatchObject({ kind: 'completed' });
   await gateway.forwarder.close();
   expect(seen).toBe(1);
 });
@@ -97,7 +97,7 @@ test('a waiting request takes the connection as soon as it is free', async () =>
 
 test('a request whose time is over as its connection stands is not sent', async () => {
   const upstream = await startRawUpstream(() => {});
-  const gateway = await startGateway(upstream.port, { request: () => ({ beginBefore: inMs(-1) }) });
+  const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineMs: inMs(-1) }) });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
   await gateway.forwarder.close();
@@ -106,7 +106,7 @@ test('a request whose time is over as its connection stands is not sent', async 
 
 test('a request whose time is over by the wall clock alone is not sent', async () => {
   const upstream = await startRawUpstream(() => {});
-  const gateway = await startGateway(upstream.port, { request: () => ({ beginBeforeWallMs: Date.now() - 1 }) });
+  const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineWallMs: Date.now() - 1 }) });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
   await gateway.forwarder.close();
@@ -123,7 +123,7 @@ test('a connection that is not made in time fails the request before it began', 
 test('the time to begin holds while a connection is being made', async () => {
   const gateway = await startGateway(await fillBacklog(), {
     connectTimeoutMs: 500,
-    request: () => ({ beginBefore: inMs(60) }),
+    request: () => ({ beginDeadlineMs: inMs(60) }),
   });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
@@ -139,6 +139,6 @@ test('once the head is there, content may take longer than the head was allowed 
   expect(answer).toMatchObject({ status: 200, end: 'closed' });
   expect(answer.content.toString()).toContain('answer');
   const outcome = await gateway.nextOutcome();
-  expect(outcome.kind).toBe('answered');
+  expect(outcome.kind).toBe('completed');
   expect(outcome.upstreamMs).toBeGreaterThan(700);
 });

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { Ejection } from '../../src/upstream/health/ejection.ts';
 import { HeldTime } from './support/held-time.ts';
 
-function watched({ canBeSpared = true, isCutOff = true } = {}) {
+function watched({ canBeSpared = true, hasNoConnection = true } = {}) {
   const time = new HeldTime();
-  const seen = { probes: 0, changes: 0, canBeSpared, isCutOff };
+  const seen = { probes: 0, changes: 0, canBeSpared, hasNoConnection };
   const ejection = new Ejection({
     scheduler: time,
     canBeSpared: () => seen.canBeSpared,
-    isCutOff: () => seen.isCutOff,
+    hasNoConnection: () => seen.hasNoConnection,
     probe: () => {
       seen.probes++;
     },
@@ -53,10 +53,10 @@ test('three failed connections in a row take even the last one out while none st
 });
 
 test('while a connection stands, failed ones take out only what can be spared', () => {
-  const last = watched({ canBeSpared: false, isCutOff: false });
+  const last = watched({ canBeSpared: false, hasNoConnection: false });
   repeat(10, () => last.ejection.connectFailed());
   expect(last.ejection.reason).toBeUndefined();
-  const spare = watched({ canBeSpared: true, isCutOff: false });
+  const spare = watched({ canBeSpared: true, hasNoConnection: false });
   repeat(3, () => spare.ejection.connectFailed());
   expect(spare.ejection.reason).toBe('failing');
 });

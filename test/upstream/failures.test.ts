@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { classifyError, failureProblem } from '../../src/upstream/failures.ts';
-import {
-  ConnectionEndedError,
-  ConnectTimeoutError,
-  InvalidAnswerError,
-  PoolClosedError,
-} from '../../src/upstream/http1/errors.ts';
+import { classifyError, FAILURE_PROBLEMS } from '../../src/upstream/failures.ts';
+import { ConnectionError } from '../../src/upstream/http1/connect.ts';
+import { SHARE_EXCEEDED } from '../../src/upstream/http1/connection-pool.ts';
+import { InvalidResponseError } from '../../src/upstream/http1/response-parser.ts';
+
+const ended = new ConnectionError('ECONNRESET', 'the other side closed the connection');
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`something ${code}`), { code });
@@ -21,9 +20,10 @@ test.each<[Error, string | undefined]>([
   [systemError('ETIMEDOUT'), 'connect_timeout'],
   [systemError('DEPTH_ZERO_SELF_SIGNED_CERT'), 'refused'],
   [systemError('ERR_SSL_WRONG_VERSION_NUMBER'), 'refused'],
-  [new ConnectTimeoutError('no connection within 5 ms'), 'connect_timeout'],
-  [new ConnectionEndedError(), 'refused'],
-  [new PoolClosedError(), 'refused'],
+  [new ConnectionError('ETIMEDOUT', 'no connection within 5 ms'), 'connect_timeout'],
+  [ended, 'refused'],
+  [new ConnectionError('POOL_CLOSED', 'the gateway is closing'), 'refused'],
+  [SHARE_EXCEEDED, 'share_exceeded'],
   [systemError('ERR_INVALID_ARG_TYPE'), undefined],
   [new TypeError('x is not a function'), undefined],
 ])('before the request began, %s is %s', (error, failure) => {
@@ -35,8 +35,8 @@ test.each<[unknown, string | undefined]>([
   [systemError('EPIPE'), 'reset'],
   [systemError('ETIMEDOUT'), 'reset'],
   [systemError('ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC'), 'reset'],
-  [new ConnectionEndedError(), 'reset'],
-  [new InvalidAnswerError('status 999'), 'invalid_answer'],
+  [ended, 'reset'],
+  [new InvalidResponseError('status 999'), 'invalid_answer'],
   [systemError('ERR_ASSERTION'), undefined],
   [systemError('ERR_HTTP_INVALID_HEADER_VALUE'), undefined],
   [new TypeError('x is not a function'), undefined],
@@ -54,5 +54,5 @@ test.each([
   ['reset', 'bad_gateway'],
   ['invalid_answer', 'bad_gateway'],
 ] as const)('%s is told as %s', (failure, problem) => {
-  expect(failureProblem(failure)).toBe(problem);
+  expect(FAILURE_PROBLEMS[failure]).toBe(problem);
 });

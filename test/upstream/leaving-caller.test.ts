@@ -129,7 +129,7 @@ test('a pipelined answer that breaks is cut after the one before it', async () =
   expect(await outcomes[1]).toMatchObject({ kind: 'failed', failure: 'reset', headSent: true });
   expect(caller.closed).toBe(false);
   upstreamSocket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole');
-  expect(await outcomes[0]).toMatchObject({ kind: 'answered' });
+  expect(await outcomes[0]).toMatchObject({ kind: 'completed' });
   await end;
 });
 
@@ -177,5 +177,5 @@ test('a caller that does not read holds the upstream back, and gets everything i
   });
   await closed(caller.resume());
   expect(received).toBeGreaterThan(total);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered', contentBytes: total });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', contentBytes: total });
 });

@@ -143,6 +143,6 @@ test('after every kind of failure the connection is free for the next request', 
     await call(gateway.port);
     expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed' });
     expect((await call(gateway.port)).status).toBe(200);
-    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered' });
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed' });
   }
 });

@@ -1,26 +1,24 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { ConnectionPool, type Taker } from '../../src/upstream/http1/connection-pool.ts';
+import { ConnectionPool } from '../../src/upstream/http1/connection-pool.ts';
+import type { UpstreamConnection } from '../../src/upstream/http1/upstream-connection.ts';
 import { holdConnections } from './support/held-connections.ts';
 import { HeldTime } from './support/held-time.ts';
+import { TestRequest } from './support/test-request.ts';
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
-function taker(): Taker {
-  return {
-    customer: crypto.randomUUID(),
-    onNoConnection() {},
-    onConnection(connection) {
-      connection.send('GET / HTTP/1.1\r\n\r\n', false, {
-        onLeaving: () => true,
-        onHead() {},
-        onContent() {},
-        onPause() {},
-        onError() {},
-      });
-      return true;
-    },
-  };
+class SendingRequest extends TestRequest {
+  override onConnection(connection: UpstreamConnection): boolean {
+    connection.send('GET / HTTP/1.1\r\n\r\n', false, {
+      onSend: () => true,
+      onHead() {},
+      onContent() {},
+      onPause() {},
+      onError() {},
+    });
+    return true;
+  }
 }
 
 function openPool() {
@@ -40,8 +38,8 @@ function openPool() {
 
 test('the load is what waits and what is under way: not what is free or only being made', async () => {
   const { pool, begun } = openPool();
-  const facts = (): number[] => [pool.load, pool.standing];
-  const [first, second, third] = [taker(), taker(), taker()];
+  const facts = (): number[] => [pool.load, pool.openCount];
+  const [first, second, third] = [new SendingRequest(), new SendingRequest(), new SendingRequest()];
   for (const each of [first, second, third]) pool.take(each);
   expect(facts()).toEqual([3, 0]);
   pool.withdraw(third);
@@ -51,7 +49,7 @@ test('the load is what waits and what is under way: not what is free or only bei
   begun[1]?.stand();
   await begun[0]?.receive(ANSWER);
   expect(facts()).toEqual([1, 2]);
-  pool.take(taker());
+  pool.take(new SendingRequest());
   expect(facts()).toEqual([2, 2]);
   await begun[1]?.receive(ANSWER);
   await begun[0]?.receive(ANSWER);
@@ -73,17 +71,17 @@ test('every connection tells once whether it was made', async () => {
 
 test('a taker that wants a new connection gets one, although others are free or wait before it', async () => {
   const { pool, begun } = openPool();
-  pool.take(taker());
+  pool.take(new SendingRequest());
   begun[0]?.stand();
   await begun[0]?.receive(ANSWER);
-  pool.take(taker(), true);
+  pool.take(new SendingRequest(), true);
   expect([begun.length, pool.load]).toEqual([2, 1]);
   begun[1]?.stand();
   await setImmediate();
   expect(begun[1]?.sent).not.toBe('');
-  pool.take(taker());
-  pool.take(taker());
-  pool.take(taker(), true);
+  pool.take(new SendingRequest());
+  pool.take(new SendingRequest());
+  pool.take(new SendingRequest(), true);
   expect([begun.length, pool.load]).toEqual([2, 4]);
   await begun[0]?.receive(ANSWER);
   expect([begun[0]?.destroyed, begun.length, pool.load]).toEqual([true, 3, 3]);
@@ -94,10 +92,10 @@ test('a taker that wants a new connection gets one, although others are free or 
 
 test('where all connections are free, one of them makes room for a new one', async () => {
   const { pool, begun } = openPool();
-  pool.take(taker());
-  pool.take(taker());
+  pool.take(new SendingRequest());
+  pool.take(new SendingRequest());
   for (const each of begun) each.stand();
   for (const each of begun) await each.receive(ANSWER);
-  pool.take(taker(), true);
+  pool.take(new SendingRequest(), true);
   expect([begun.map((each) => each.destroyed), pool.load]).toEqual([[true, false, false], 1]);
 });

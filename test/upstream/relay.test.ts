@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemScheduler } from '../../src/base/clock.ts';
-import type { CallerWatcher } from '../../src/upstream/client-connection.ts';
+import type { DisconnectListener } from '../../src/upstream/client-disconnect.ts';
 import type { Timed } from '../../src/upstream/deadlines.ts';
 import { type ForwardOutcome, Relay } from '../../src/upstream/relay.ts';
 import { type RetryResult, Upstreams } from '../../src/upstream/upstreams.ts';
@@ -30,7 +30,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     clock,
     scheduler: systemScheduler,
   });
-  const callers = new Set<CallerWatcher>();
+  const disconnects = new Set<DisconnectListener>();
   const deadlines = new Set<Timed>();
   const { promise: outcome, resolve: settled, reject: broken } = Promise.withResolvers<ForwardOutcome>();
   outcome.catch(() => {});
@@ -41,20 +41,20 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       path: '/',
       customer: 'acme',
       headers: [],
-      beginBefore: 1_000_000,
-      beginBeforeWallMs: Number.POSITIVE_INFINITY,
-      answerHeaders: () => [],
+      beginDeadlineMs: 1_000_000,
+      beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+      responseHeaders: () => [],
       settled,
       broken,
     },
     {
       upstreams,
       deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
-      callers: {
-        watch: (_socket, watcher) => void callers.add(watcher),
-        unwatch: (_socket, watcher) => void callers.delete(watcher),
+      disconnects: {
+        watch: (_socket, watcher) => void disconnects.add(watcher),
+        unwatch: (_socket, watcher) => void disconnects.delete(watcher),
       },
-      ownAnswerNames: new Set(),
+      ownHeaderNames: new Set(),
       responseTimeoutMs: 1_000_000,
       totalTimeoutMs: 2_000_000,
       clock,
@@ -70,9 +70,9 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     retries,
     begun,
     connection,
-    watchers: () => callers.size + deadlines.size,
+    watchers: () => disconnects.size + deadlines.size,
     leave() {
-      for (const watcher of callers) watcher.onCallerGone();
+      for (const watcher of disconnects) watcher.onClientGone();
     },
     setTime(ms: number) {
       nowMs = ms;
@@ -124,7 +124,7 @@ test('a request begins up to the last moment', async () => {
 
 test('a bug before the request began rejects and lets the connection go unused', async () => {
   const { relay, outcome, connection } = connecting();
-  relay.giveUp(new TypeError('a bug'));
+  relay.abort(new TypeError('a bug'));
   await expect(outcome).rejects.toThrow('a bug');
   connection.stand();
   expect([connection.sent, connection.destroyed]).toEqual(['', false]);
@@ -154,7 +154,7 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([
     },
   ],
   ['is left by its caller', ({ leave }) => leave()],
-  ['meets a bug', ({ relay }) => relay.giveUp(new TypeError('a bug'))],
+  ['meets a bug', ({ relay }) => relay.abort(new TypeError('a bug'))],
 ])('a caller connection and the deadlines keep nothing of a request that %s', async (_, end) => {
   const connected = connecting();
   expect(connected.watchers()).toBe(2);

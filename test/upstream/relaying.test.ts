@@ -36,7 +36,7 @@ test.each(['with its length', 'chunked'])('5 MB of content arrive byte for byte,
   const gateway = await startGateway(upstream);
   expect(sha256(await download(gateway.port))).toBe(sha256(content));
   expect(await gateway.nextOutcome()).toMatchObject({
-    kind: 'answered',
+    kind: 'completed',
     status: 200,
     begun: true,
     contentBytes: content.length,
@@ -71,7 +71,7 @@ test('the gateway replaces its own fields of the answer and passes nothing of th
     ),
   );
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ answerHeaders: () => ['X-Request-Id', 'ours', 'X-Extra', '1'] }),
+    request: () => ({ responseHeaders: () => ['X-Request-Id', 'ours', 'X-Extra', '1'] }),
   });
   expect((await call(gateway.port)).headers).toEqual([
     ...['Date', 'Sun, 06 Nov 1994 08:49:37 GMT', 'Content-Length', '0', 'X-Request-Id', 'ours', 'X-Extra', '1'],
@@ -238,7 +238,7 @@ test('close waits for what is under way or in the queue, and refuses what comes 
 test('a bug before the transport rejects, and nobody waits for ever', async () => {
   const upstream = await startRawUpstream((socket) => socket.end());
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ beginBefore: Symbol('no number') as unknown as number }),
+    request: () => ({ beginDeadlineMs: Symbol('no number') as unknown as number }),
   });
   const answer = call(gateway.port);
   await expect(gateway.nextOutcome()).rejects.toThrow(TypeError);
@@ -249,7 +249,7 @@ test('a bug in the callback rejects and leaves the answer to the caller of forwa
   const upstream = await startHttpUpstream((_req, res) => res.end('x'));
   const gateway = await startGateway(upstream, {
     request: () => ({
-      answerHeaders() {
+      responseHeaders() {
         throw new TypeError('a bug');
       },
     }),

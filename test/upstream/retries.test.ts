@@ -28,7 +28,7 @@ test.each<[string, (socket: Socket) => void]>([
   await call(gateway.port);
   await gateway.nextOutcome();
   expect((await call(gateway.port)).status).toBe(200);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered', begun: true });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', begun: true });
   expect([upstream.heads.length, upstream.connections(), retries]).toEqual([3, 2, ['sent']]);
 });
 
@@ -95,7 +95,7 @@ test('a connection that is refused is made to another upstream', async () => {
   const gateway = await startGateway([await findClosedPort(), other]);
   for (let i = 0; i < 20; i++) {
     expect((await call(gateway.port)).status).toBe(200);
-    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'answered', begun: true });
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', begun: true });
   }
 });
 
@@ -109,7 +109,7 @@ test('once its time to begin is over, a request is made to no other upstream', a
   const other = await startRawUpstream((socket) => socket.write(OK));
   const gateway = await startGateway([await fillBacklog(), other.port], {
     connectTimeoutMs: 100,
-    request: () => ({ beginBefore: systemClock.monotonicMs() + 50 }),
+    request: () => ({ beginDeadlineMs: systemClock.monotonicMs() + 50 }),
   });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', begun: false });
@@ -119,7 +119,7 @@ test('once its time to begin is over, a request is made to no other upstream', a
 test('a request that was reset too late to begin once more is not sent again', async () => {
   const upstream = await startRawUpstream((socket) => setTimeout(() => socket.resetAndDestroy(), 100));
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ beginBefore: systemClock.monotonicMs() + 60 }),
+    request: () => ({ beginDeadlineMs: systemClock.monotonicMs() + 60 }),
   });
   await call(gateway.port);
   const outcome = await gateway.nextOutcome();
@@ -152,7 +152,7 @@ test('over its budget, a request gets the failure of its first attempt', async (
   const { retries, observer } = noteRetries();
   // No time passes for the budget, so nothing but the requests brings retries.
   const clock = { nowMs: () => 0, monotonicMs: () => 0 };
-  const gateway = await startGateway(upstream.port, { observer, clock, request: () => ({ beginBefore: 1 }) });
+  const gateway = await startGateway(upstream.port, { observer, clock, request: () => ({ beginDeadlineMs: 1 }) });
   for (let i = 0; i < 140; i++) {
     await call(gateway.port);
     expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', begun: true });

@@ -245,7 +245,7 @@ test('a health check that fails three times takes an upstream out, and two good 
 
 test.each<[string, () => Promise<number>, string]>([
   ['that nobody listens for', findClosedPort, 'ECONNREFUSED'],
-  ['without an answer', async () => (await startRawUpstream(() => {})).port, 'no answer within 200 ms'],
+  ['without an answer', async () => (await startRawUpstream(() => {})).port, 'no response within 200 ms'],
   ['with a broken answer', async () => (await startRawUpstream((socket) => socket.write('x\r\n\r\n'))).port, 'not the'],
   ['whose connection ends', async () => (await startRawUpstream((socket) => socket.end())).port, 'closed'],
 ])('a health check %s has failed', async (_, start, fault) => {

@@ -6,22 +6,22 @@ import { Socket } from 'node:net';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { CallerWatch } from '../../src/upstream/client-connection.ts';
+import { ClientDisconnects } from '../../src/upstream/client-disconnect.ts';
 import { Deadlines } from '../../src/upstream/deadlines.ts';
-import { type InLine, WaitingLine } from '../../src/upstream/http1/connection-queue.ts';
+import { RequestQueue } from '../../src/upstream/http1/request-queue.ts';
+import { TestRequest } from './support/test-request.ts';
 
 const EXCHANGES = 50_000;
 const UNDER_WAY = 64;
 const BYTES_EACH = 1024;
 const MOST_PROMOTED_BYTES = (EXCHANGES * BYTES_EACH) / 10;
 
-class TestExchange implements InLine<TestExchange> {
-  place: InLine<TestExchange>['place'];
+class TestExchange extends TestRequest {
   deadlineMs = Infinity;
   watchedAt: number | undefined;
   readonly content = new Array<number>(BYTES_EACH / 8).fill(0.5);
   onDeadline(): void {}
-  onCallerGone(): void {}
+  onClientGone(): void {}
 }
 
 function oldBytes(): number {
@@ -65,7 +65,7 @@ test('deadlines keep no exchange that is over', () => {
 });
 
 test('connections of callers keep no exchange that is over', () => {
-  const callers = new CallerWatch();
+  const callers = new ClientDisconnects();
   const socket = new Socket();
   const promoted = promotedBytes(
     (exchange) => callers.watch(socket, exchange),
@@ -74,11 +74,11 @@ test('connections of callers keep no exchange that is over', () => {
   expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
 });
 
-test('the line of those who wait for a connection keeps no exchange that has got one', () => {
-  const line = new WaitingLine<TestExchange>();
+test('the queue for connections keeps no request that has left it', () => {
+  const queue = new RequestQueue();
   const promoted = promotedBytes(
-    (exchange) => line.join(exchange),
-    () => void line.next(),
+    (exchange) => queue.add(exchange),
+    () => void queue.shift(),
   );
   expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
 });

@@ -20,14 +20,14 @@ const FAILED_REQUESTS = 5;
 const FAILED_CONNECTIONS = 3;
 const SUCCESSES_TO_FORGET = 5;
 const FIRST_MS = { unreachable: 250, failing: 5_000 } as const satisfies Record<EjectionReason, number>;
-const LONGEST_MS = { unreachable: 5_000, failing: 300_000 } as const satisfies Record<EjectionReason, number>;
+const MAX_MS = { unreachable: 5_000, failing: 300_000 } as const satisfies Record<EjectionReason, number>;
 
 export interface EjectionOptions {
   readonly scheduler: Pick<Scheduler, 'after'>;
   /** Returns whether the other upstreams can do without this one. */
   canBeSpared(): boolean;
   /** Returns whether no connection to the upstream is open. */
-  isCutOff(): boolean;
+  hasNoConnection(): boolean;
   /** Starts a connection. Its outcome is passed to {@link Ejection.connected} or {@link Ejection.connectFailed}. */
   probe(): void;
   /** Called when {@link Ejection.reason} has changed. */
@@ -45,7 +45,7 @@ export class Ejection {
   /** Ejections and failed probes since the last probation ended or the reason changed. */
   #times = 0;
   /** No failure is recorded: the only check that most requests make. */
-  #isSpotless = true;
+  #hasNoFailure = true;
   #timer: Scheduled | undefined;
   #isProbed = false;
 
@@ -60,18 +60,18 @@ export class Ejection {
 
   /** Records a complete, usable response. Called for each one. */
   succeeded(): void {
-    if (this.#isSpotless || this.#reason !== undefined) return;
+    if (this.#hasNoFailure || this.#reason !== undefined) return;
     this.#failedRequests = 0;
     this.#failedConnections = 0;
     if (this.#times > 0 && ++this.#successes < SUCCESSES_TO_FORGET) return;
     this.#times = 0;
-    this.#isSpotless = true;
+    this.#hasNoFailure = true;
   }
 
   /** Records that a request got no usable response. */
   failed(): void {
     if (this.#reason !== undefined) return;
-    this.#blemish();
+    this.#recordFailure();
     if (++this.#failedRequests >= FAILED_REQUESTS && this.#options.canBeSpared()) this.#eject('failing');
   }
 
@@ -85,9 +85,9 @@ export class Ejection {
       if (this.#isProbed) this.#wait(this.#reason);
       return;
     }
-    this.#blemish();
+    this.#recordFailure();
     if (++this.#failedConnections < FAILED_CONNECTIONS) return;
-    if (this.#options.isCutOff()) this.#eject('unreachable');
+    if (this.#options.hasNoConnection()) this.#eject('unreachable');
     else if (this.#options.canBeSpared()) this.#eject('failing');
   }
 
@@ -107,8 +107,8 @@ export class Ejection {
     this.#isProbed = false;
   }
 
-  #blemish(): void {
-    this.#isSpotless = false;
+  #recordFailure(): void {
+    this.#hasNoFailure = false;
     this.#successes = 0;
   }
 
@@ -121,7 +121,7 @@ export class Ejection {
   }
 
   #wait(reason: EjectionReason): void {
-    const delayMs = Math.min(FIRST_MS[reason] * 2 ** this.#times++, LONGEST_MS[reason]);
+    const delayMs = Math.min(FIRST_MS[reason] * 2 ** this.#times++, MAX_MS[reason]);
     this.#isProbed = false;
     this.#timer = this.#options.scheduler.after(delayMs, () => {
       this.#isProbed = true;

@@ -1,35 +1,32 @@
 import type { Scheduler } from '../../base/clock.ts';
 import type { Connect } from '../http1/connect.ts';
-import { UpstreamConnection } from '../http1/upstream-connection.ts';
+import { requestHead, UpstreamConnection } from '../http1/upstream-connection.ts';
 
-const LONGEST_TIMEOUT_MS = 2_000;
+const MAX_TIMEOUT_MS = 2_000;
 
-/** Returns how long the response to a health check may take. */
-export function healthCheckTimeoutMs(intervalMs: number): number {
-  return Math.min(intervalMs, LONGEST_TIMEOUT_MS);
-}
-
-export interface HealthCheckRequest {
+/** The setting `upstream.health_check`. */
+export interface HealthCheckConfig {
   /** Complete path in origin form: the upstream's base path is not put in front of it. */
   readonly path: string;
+  readonly intervalMs: number;
+}
+
+export interface HealthCheckOptions extends HealthCheckConfig {
   readonly connect: Connect;
   readonly authority: string;
   readonly maxHeaderBytes: number;
-  /** Timeout for connection and response together. */
-  readonly timeoutMs: number;
-  readonly scheduler: Pick<Scheduler, 'deadline'>;
+  readonly scheduler: Scheduler;
 }
 
 /**
- * Sends one GET on a new connection and calls `done` once. `fault` is undefined if a 2xx response arrives in time.
- * Returns a function that cancels the check; `done` is not called after that.
+ * Sends one GET on a new connection and calls `done` once. `fault` is undefined if a 2xx response arrives in time,
+ * which is at most the interval of the checks. Returns a function that cancels the check; `done` is not called after
+ * that.
  */
-export function sendHealthCheck(request: HealthCheckRequest, done: (fault: string | undefined) => void): () => void {
-  const { path, connect, authority, maxHeaderBytes, timeoutMs, scheduler } = request;
-  const fields = `Host: ${authority}\r\nUser-Agent: tollgate-health-check\r\nConnection: close\r\n`;
-  const head = `GET ${path} HTTP/1.1\r\n${fields}\r\n`;
+export function sendHealthCheck(options: HealthCheckOptions, done: (fault: string | undefined) => void): () => void {
+  const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = options;
+  const head = requestHead('GET', path, authority, ['User-Agent', 'tollgate-health-check', 'Connection', 'close']);
   let isOver = false;
-  let isSent = false;
   const cancel = (): void => {
     isOver = true;
     deadline.cancel();
@@ -40,30 +37,21 @@ export function sendHealthCheck(request: HealthCheckRequest, done: (fault: strin
     cancel();
     done(fault);
   };
-  const deadline = scheduler.deadline(timeoutMs, () => end(`no answer within ${timeoutMs} ms`));
-  const socket = connect({
-    onConnected() {
-      connection.opened();
-      isSent = true;
-      connection.send(head, false, exchange);
+  const timeoutMs = Math.min(intervalMs, MAX_TIMEOUT_MS);
+  const deadline = scheduler.deadline(timeoutMs, () => end(`no response within ${timeoutMs} ms`));
+  const connection = new UpstreamConnection(connect, maxHeaderBytes, {
+    onOpen() {
+      connection.send(head, false, {
+        onSend: () => true,
+        onHead: (status) => end(status >= 200 && status <= 299 ? undefined : `status ${status}`),
+        onContent() {},
+        onPause() {},
+        onError: (error) => end(connectionFault(error)),
+      });
     },
-    onBytes: (bytes, length) => connection.receive(bytes, length),
-  });
-  const exchange = {
-    onLeaving: () => true,
-    onHead: (status: number) => end(status >= 200 && status <= 299 ? undefined : `status ${status}`),
-    onContent() {},
-    onPause() {},
-    onError: (error: unknown) => end(connectionFault(error)),
-  };
-  let reason = 'no connection';
-  socket.once('error', (error) => {
-    reason = connectionFault(error);
-  });
-  const connection = new UpstreamConnection(socket, maxHeaderBytes, {
     onFree() {},
-    onGone() {
-      if (!isSent) end(reason); // once sent, `exchange.onError` is called with the precise error
+    onGone(error) {
+      if (error !== undefined) end(connectionFault(error));
     },
   });
   return cancel;

@@ -1,23 +1,11 @@
-import type { Scheduled, Scheduler } from '../../base/clock.ts';
-import type { Connect } from '../http1/connect.ts';
-import { healthCheckTimeoutMs, sendHealthCheck } from './health-check.ts';
-
-/** The setting `upstream.health_check`. */
-export interface HealthCheckConfig {
-  /** Complete path in origin form: the upstream's base path is not put in front of it. */
-  readonly path: string;
-  readonly intervalMs: number;
-}
+import type { Scheduled } from '../../base/clock.ts';
+import { type HealthCheckOptions, sendHealthCheck } from './health-check.ts';
 
 /** Consecutive checks that take the upstream out of service, and that put it back. */
 const FAILURES = 3;
 const SUCCESSES = 2;
 
-export interface HealthChecksOptions extends HealthCheckConfig {
-  readonly connect: Connect;
-  readonly authority: string;
-  readonly maxHeaderBytes: number;
-  readonly scheduler: Scheduler;
+export interface HealthChecksOptions extends HealthCheckOptions {
   /** Called when {@link HealthChecks.isFailing} has changed. */
   changed(): void;
 }
@@ -55,9 +43,8 @@ export class HealthChecks {
   }
 
   #check(): void {
-    const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = this.#options;
-    const check = { path, connect, authority, maxHeaderBytes, timeoutMs: healthCheckTimeoutMs(intervalMs), scheduler };
-    this.#endCheck = sendHealthCheck(check, (fault) => {
+    const { intervalMs, scheduler } = this.#options;
+    this.#endCheck = sendHealthCheck(this.#options, (fault) => {
       this.#learn(fault);
       this.#timer = scheduler.after(intervalMs, () => this.#check());
     });

@@ -1,7 +1,17 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemScheduler } from '../../base/clock.ts';
-import { ConnectTimeoutError } from './errors.ts';
+
+/** A connection failed, or none is available. Failures that Node.js reports are errors with other codes. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
+  readonly code: 'ECONNRESET' | 'ETIMEDOUT' | 'POOL_CLOSED' | 'SHARE_EXCEEDED';
+
+  constructor(code: ConnectionError['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 export interface ConnectionEvents {
   /** The connection is open; with TLS, the certificate of the other side is verified. */
@@ -67,7 +77,7 @@ export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: Conn
   return (events) => {
     const socket = isTls ? openTls(events) : openTcp(events);
     const deadline = systemScheduler.deadline(timeoutMs, () => {
-      socket.destroy(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`));
+      socket.destroy(new ConnectionError('ETIMEDOUT', `no connection within ${timeoutMs} ms`));
     });
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       deadline.cancel();

@@ -1,17 +1,15 @@
+/**
+ * The main file of the HTTP/1.1 client. What the rest of src/upstream uses of this folder:
+ * - `createConnect` opens connections to one upstream, `Addresses` looks up its name.
+ * - `ConnectionPool` gives each `ConnectionRequest` an `UpstreamConnection`, which sends one request (`requestHead`) at a
+ *   time and reports its response to a `ResponseHandler`.
+ * - Failures are a `ConnectionError`, an `InvalidResponseError` or an error of Node.js.
+ */
 import type { Clock } from '../../base/clock.ts';
-import type { Connect } from './connect.ts';
-import { WaitingLine } from './connection-queue.ts';
-import { type Claimant, CustomerShares, type CustomerSharesOptions, type Share } from './customer-shares.ts';
-import { ConnectionEndedError, PoolClosedError, ShareExceededError } from './errors.ts';
+import { type Connect, ConnectionError } from './connect.ts';
+import { CustomerShares, type CustomerSharesOptions } from './customer-shares.ts';
+import { type ConnectionRequest, RequestQueue, type Share } from './request-queue.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
-
-/** A request that needs a connection for one exchange. */
-export interface Taker extends Claimant<Taker> {
-  /** A connection is open and free. Returns false if it was not used. */
-  onConnection(connection: UpstreamConnection): boolean;
-  /** No connection will become available. */
-  onNoConnection(error: Error): void;
-}
 
 export interface ConnectionPoolOptions extends CustomerSharesOptions {
   readonly connect: Connect;
@@ -26,11 +24,29 @@ export interface ConnectionPoolOptions extends CustomerSharesOptions {
 const DEFAULT_KEEP_MS = 4_000;
 /** Reuse stops this long before the upstream's timeout, so that no request is sent just as the connection is closed. */
 const KEEP_MARGIN_MS = 2_000;
-const LONGEST_KEEP_MS = 600_000;
+const MAX_KEEP_MS = 600_000;
 const SWEEP_MS = 1_000;
 
-/** Created once: a flood of requests beyond a customer's share must cost little. */
-const SHARE_EXCEEDED = new ShareExceededError();
+/**
+ * The customer's share of the connections is used up: its queue is full, or the request waited until its deadline.
+ * Created once: a flood of such requests must cost little.
+ */
+export const SHARE_EXCEEDED = new ConnectionError(
+  'SHARE_EXCEEDED',
+  'the customer uses up its share of the connections (upstream.max_connections_per_customer)',
+);
+
+/** No connection is opened any more. */
+const POOL_CLOSED = new ConnectionError('POOL_CLOSED', 'the gateway is closing');
+
+class PooledConnection extends UpstreamConnection {
+  /** While the connection is free: monotonic ms from which on it must not be used. */
+  usableUntilMs = 0;
+  /** The connection must not be used again. */
+  isRetired = false;
+  /** The claim of the exchange in progress. */
+  share: Share | undefined;
+}
 
 /**
  * The connections to one upstream, and the requests that wait for one. Requests are served in order of arrival, once
@@ -40,12 +56,12 @@ const SHARE_EXCEEDED = new ShareExceededError();
  */
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
-  readonly #free: UpstreamConnection[] = [];
-  readonly #all = new Set<UpstreamConnection>();
-  readonly #waiting = new WaitingLine<Taker>();
+  readonly #free: PooledConnection[] = [];
+  readonly #all = new Set<PooledConnection>();
+  readonly #waiting = new RequestQueue();
   /** Requests that need a new connection; served before all others. */
-  readonly #wantingNew = new WaitingLine<Taker>();
-  readonly #shares: CustomerShares<Taker>;
+  readonly #wantingNew = new RequestQueue();
+  readonly #shares: CustomerShares;
   /** Connections being opened, probes included. */
   #connecting = 0;
   readonly #sweep: NodeJS.Timeout;
@@ -64,52 +80,52 @@ export class ConnectionPool {
   }
 
   /** Number of open connections. */
-  get standing(): number {
+  get openCount(): number {
     return this.#all.size - this.#connecting;
   }
 
   /**
-   * Finds `taker` a connection: at once, or when one is opened or becomes free. `mustBeNew`: the connection must not
-   * have carried a request, because the upstream closed a kept one and may be closing the others. If the pool is full,
-   * a free connection is closed to make room.
+   * Finds a connection for `request`: at once, or when one is opened or becomes free. `mustBeNew`: the connection must
+   * not have carried a request, because the upstream closed a kept one and may be closing the others. If the pool is
+   * full, a free connection is closed to make room.
    */
-  take(taker: Taker, mustBeNew = false): void {
+  take(request: ConnectionRequest, mustBeNew = false): void {
     if (this.#isClosed) {
-      taker.onNoConnection(new PoolClosedError());
+      request.onError(POOL_CLOSED);
       return;
     }
-    const claim = this.#shares.claim(taker, mustBeNew);
-    if (claim === 'refused') taker.onNoConnection(SHARE_EXCEEDED);
+    const claim = this.#shares.claim(request, mustBeNew);
+    if (claim === 'refused') request.onError(SHARE_EXCEEDED);
     if (claim !== 'claimed') return;
     if (mustBeNew) {
-      this.#wantingNew.join(taker);
+      this.#wantingNew.add(request);
       this.#connectIfNeeded();
       while (this.#isShortOfNew && this.#free.length > 0) this.#free[0]?.destroy();
       return;
     }
     const connection = this.#takeFree();
     if (connection === undefined) {
-      this.#waiting.join(taker);
+      this.#waiting.add(request);
       this.#connectIfNeeded();
     } else {
-      this.#offer(connection, taker);
+      this.#offer(connection, request);
     }
   }
 
   /** Returns whether the request waits because its customer's share is used up. */
-  isBeyondShare(taker: Taker): boolean {
-    return this.#shares.isWaiting(taker);
+  isBeyondShare(request: ConnectionRequest): boolean {
+    return this.#shares.isWaiting(request);
   }
 
   /** Removes a request from its queue. Does nothing if it no longer waits. */
-  withdraw(taker: Taker): void {
-    if (this.#shares.isWaiting(taker)) {
-      this.#shares.withdraw(taker);
-    } else if (this.#waiting.leave(taker) || this.#wantingNew.leave(taker)) {
-      this.#release(taker);
+  withdraw(request: ConnectionRequest): void {
+    if (this.#shares.isWaiting(request)) {
+      this.#shares.withdraw(request);
+    } else if (this.#waiting.remove(request) || this.#wantingNew.remove(request)) {
+      this.#release(request);
       this.#serve();
     }
-    this.#tellIfIdle();
+    this.#resolveIfIdle();
   }
 
   /** Opens a connection that no request waits for, to test whether the upstream is reachable. */
@@ -144,7 +160,7 @@ export class ConnectionPool {
     return this.#connecting < this.#wantingNew.length;
   }
 
-  #takeFree(): UpstreamConnection | undefined {
+  #takeFree(): PooledConnection | undefined {
     const nowMs = this.#options.clock.monotonicMs();
     for (;;) {
       const connection = this.#free.pop();
@@ -159,87 +175,73 @@ export class ConnectionPool {
   }
 
   #connect(): void {
-    let isMade = false;
-    const made = (): void => {
-      isMade = true;
-      this.#connecting--;
-    };
     this.#connecting++;
-    const socket = this.#options.connect({
-      onConnected: () => {
-        made();
-        connection.opened();
-        this.#options.onConnect?.(undefined);
+    const { connect, maxHeaderBytes, onConnect } = this.#options;
+    const connection: PooledConnection = new PooledConnection(connect, maxHeaderBytes, {
+      onOpen: () => {
+        this.#connecting--;
+        onConnect?.(undefined);
         this.#keepFor(connection, DEFAULT_KEEP_MS);
-        this.#offer(connection, this.#wantingNew.next() ?? this.#waiting.next());
+        this.#offer(connection, this.#wantingNew.shift() ?? this.#waiting.shift());
       },
-      onBytes: (bytes, length) => connection.receive(bytes, length),
-    });
-    let failure: Error = new ConnectionEndedError();
-    socket.once('error', (error: Error) => {
-      failure = error;
-    });
-    const connection: UpstreamConnection = new UpstreamConnection(socket, this.#options.maxHeaderBytes, {
       onFree: () => this.#freed(connection),
-      onGone: () => {
+      onGone: (error) => {
         this.#all.delete(connection);
         const at = this.#free.indexOf(connection);
         if (at >= 0) this.#free.splice(at, 1);
         this.#release(connection);
-        if (!isMade) {
-          made();
-          if (!this.#isClosed) this.#options.onConnect?.(failure);
-          this.#disappoint(failure);
-        }
+        if (!connection.isOpen) this.#connectFailed(error ?? POOL_CLOSED);
         this.#serve();
-        this.#tellIfIdle();
+        this.#resolveIfIdle();
       },
     });
     this.#all.add(connection);
   }
 
-  /** A connection failed: notifies the first waiting request, unless a connection is being opened for each of them. */
-  #disappoint(error: Error): void {
+  /** Notifies the first waiting request of the failure, unless a connection is being opened for each of them. */
+  #connectFailed(error: Error): void {
+    this.#connecting--;
+    if (!this.#isClosed) this.#options.onConnect?.(error);
     if (this.#connecting >= this.#waitingCount) return;
-    const taker = this.#wantingNew.next() ?? this.#waiting.next();
-    if (taker === undefined) return;
-    this.#release(taker);
-    taker.onNoConnection(error);
+    const request = this.#wantingNew.shift() ?? this.#waiting.shift();
+    if (request === undefined) return;
+    this.#release(request);
+    request.onError(error);
   }
 
-  #freed(connection: UpstreamConnection): void {
+  #freed(connection: PooledConnection): void {
     const { keepAliveSeconds } = connection;
-    const named =
-      keepAliveSeconds === undefined || Number.isNaN(keepAliveSeconds) ? undefined : keepAliveSeconds * 1000;
-    const keepMs = named === undefined ? DEFAULT_KEEP_MS : Math.min(named - KEEP_MARGIN_MS, LONGEST_KEEP_MS);
+    const namedMs = keepAliveSeconds === undefined ? undefined : keepAliveSeconds * 1000;
+    const keepMs = namedMs === undefined ? DEFAULT_KEEP_MS : Math.min(namedMs - KEEP_MARGIN_MS, MAX_KEEP_MS);
     this.#release(connection);
     this.#keepFor(connection, keepMs);
-    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew) this.#offer(connection, this.#waiting.next());
+    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew) this.#offer(connection, this.#waiting.shift());
     else connection.destroy();
   }
 
-  #keepFor(connection: UpstreamConnection, keepMs: number): void {
+  #keepFor(connection: PooledConnection, keepMs: number): void {
     connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
   }
 
   /** Gives the connection to `first`, else to the next waiting request that can use it. */
-  #offer(connection: UpstreamConnection, first: Taker | undefined): void {
-    for (let taker = first; taker !== undefined; taker = this.#waiting.next()) {
-      connection.share = taker.share;
-      taker.share = undefined;
-      if (taker.onConnection(connection)) return;
+  #offer(connection: PooledConnection, first: ConnectionRequest | undefined): void {
+    for (let request = first; request !== undefined; request = this.#waiting.shift()) {
+      connection.share = request.share;
+      request.share = undefined;
+      if (request.onConnection(connection)) return;
       this.#release(connection);
     }
-    this.#put(connection);
+    this.#free.push(connection);
+    this.#resolveIfIdle();
   }
 
   /** Releases the claim of a waiting request or of a connection. The request that gets a claim joins the queue. */
-  #release(holder: { share?: Share<Taker> | undefined }): void {
+  #release(holder: { share: Share | undefined }): void {
     const { share } = holder;
     if (share === undefined) return;
     holder.share = undefined;
     const next = this.#shares.release(share);
-    if (next !== undefined) this.#waiting.join(next);
+    if (next !== undefined) this.#waiting.add(next);
   }
 
   /** Finds connections for waiting requests after a connection was lost or a claim was released. */
@@ -247,14 +249,9 @@ export class ConnectionPool {
     while (this.#waiting.length > 0) {
       const connection = this.#takeFree();
       if (connection === undefined) break;
-      this.#offer(connection, this.#waiting.next());
+      this.#offer(connection, this.#waiting.shift());
     }
     this.#connectIfNeeded();
-  }
-
-  #put(connection: UpstreamConnection): void {
-    this.#free.push(connection);
-    this.#tellIfIdle();
   }
 
   #closeUnused(): void {
@@ -267,7 +264,7 @@ export class ConnectionPool {
     return this.#waitingCount === 0 && this.#free.length === this.#all.size;
   }
 
-  #tellIfIdle(): void {
+  #resolveIfIdle(): void {
     if (this.#onIdle.length > 0 && this.#isIdle()) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 }

@@ -1,24 +1,11 @@
-import { type Linked, LinkedList } from '../../base/linked-list.ts';
-import { type InLine, WaitingLine } from './connection-queue.ts';
-
-/** A request that needs a connection. */
-export interface Claimant<Member extends InLine<Member>> extends InLine<Member> {
-  readonly customer: string;
-  /** Set by {@link CustomerShares} while the request holds a claim. */
-  share?: Share<Member> | undefined;
-}
-
-/** The claims of one customer. Its links are used while requests of the customer wait for a claim. */
-export interface Share<Member extends InLine<Member>> extends Linked<Share<Member>> {
-  claims: number;
-  readonly waiting: WaitingLine<Member>;
-}
+import { LinkedList } from '../../base/linked-list.ts';
+import { type ConnectionRequest, RequestQueue, type Share } from './request-queue.ts';
 
 export interface CustomerSharesOptions {
   readonly maxConnections: number;
   /** A customer's share of the connections, at least 1. No limit if it is `maxConnections` or more. */
   readonly maxConnectionsPerCustomer: number;
-  /** Most requests of one customer that may wait for a claim. */
+  /** Maximum requests of one customer that wait for a claim. */
   readonly maxWaitingPerCustomer: number;
 }
 
@@ -34,13 +21,13 @@ export interface CustomerSharesOptions {
  * Invariant: while a request of a customer waits, the customer has used up its share, and at least half of the
  * connections are claimed. One released claim therefore admits at most one request.
  */
-export class CustomerShares<Member extends Claimant<Member>> {
+export class CustomerShares {
   readonly #maxPerCustomer: number;
   readonly #maxWaiting: number;
   readonly #freeForAll: number;
-  readonly #shares = new Map<string, Share<Member>>();
+  readonly #shares = new Map<string, Share>();
   /** Customers with waiting requests, in the order of their turns. */
-  readonly #turns = new LinkedList<Share<Member>>();
+  readonly #turns = new LinkedList<Share>();
   #claims = 0;
   #waitingCount = 0;
 
@@ -56,47 +43,47 @@ export class CustomerShares<Member extends Claimant<Member>> {
   }
 
   /** Claims a connection, or queues the request for a claim. `isForced`: claims even above the customer's share. */
-  claim(member: Member, isForced: boolean): 'claimed' | 'waiting' | 'refused' {
-    const share = this.#shareOf(member.customer);
+  claim(request: ConnectionRequest, isForced: boolean): 'claimed' | 'waiting' | 'refused' {
+    const share = this.#shareOf(request.customer);
     if (isForced || this.#isWithinShare(share) || this.#claims < this.#freeForAll) {
-      this.#grant(member, share);
+      this.#grant(request, share);
       return 'claimed';
     }
     const { waiting } = share;
     if (waiting.length >= this.#maxWaiting) return 'refused';
     if (waiting.length === 0) this.#turns.append(share);
-    waiting.join(member);
+    waiting.add(request);
     this.#waitingCount++;
     return 'waiting';
   }
 
   /** Releases one claim. Returns the waiting request that gets a claim now, if there is one. */
-  release(share: Share<Member>): Member | undefined {
+  release(share: Share): ConnectionRequest | undefined {
     share.claims--;
     this.#claims--;
     if (this.#waitingCount === 0) return undefined;
-    let next: Share<Member> | undefined;
+    let next: Share | undefined;
     if (share.waiting.length > 0 && this.#isWithinShare(share)) next = share;
     else if (this.#claims < this.#freeForAll) next = this.#turns.first;
     if (next === undefined) return undefined;
-    const member = next.waiting.next();
-    if (member === undefined) return undefined;
+    const request = next.waiting.shift();
+    if (request === undefined) return undefined;
     this.#waitingCount--;
     this.#turns.remove(next);
     if (next.waiting.length > 0) this.#turns.append(next);
-    this.#grant(member, next);
-    return member;
+    this.#grant(request, next);
+    return request;
   }
 
   /** Returns whether the request waits for a claim. */
-  isWaiting(member: Member): boolean {
-    return member.place !== undefined && member.share === undefined;
+  isWaiting(request: ConnectionRequest): boolean {
+    return request.queue !== undefined && request.share === undefined;
   }
 
   /** Removes a waiting request from the queue for claims. */
-  withdraw(member: Member): void {
-    const share = this.#shareOf(member.customer);
-    share.waiting.leave(member);
+  withdraw(request: ConnectionRequest): void {
+    const share = this.#shareOf(request.customer);
+    share.waiting.remove(request);
     this.#waitingCount--;
     if (share.waiting.length === 0) this.#turns.remove(share);
   }
@@ -111,20 +98,20 @@ export class CustomerShares<Member extends Claimant<Member>> {
     }
   }
 
-  #isWithinShare({ claims }: Share<Member>): boolean {
+  #isWithinShare({ claims }: Share): boolean {
     return claims < this.#maxPerCustomer;
   }
 
-  #grant(member: Member, share: Share<Member>): void {
+  #grant(request: ConnectionRequest, share: Share): void {
     share.claims++;
     this.#claims++;
-    member.share = share;
+    request.share = share;
   }
 
-  #shareOf(customer: string): Share<Member> {
+  #shareOf(customer: string): Share {
     let share = this.#shares.get(customer);
     if (share === undefined) {
-      share = { claims: 0, waiting: new WaitingLine(), previous: undefined, next: undefined };
+      share = { claims: 0, waiting: new RequestQueue(), previous: undefined, next: undefined };
       this.#shares.set(customer, share);
     }
     return share;

@@ -4,11 +4,13 @@
  * coding, a second length, any coding but `chunked`.
  */
 
-import { InvalidAnswerError } from './errors.ts';
-import { isInterimStatus } from './response-head.ts';
+/** The upstream's response is invalid. */
+export class InvalidResponseError extends Error {
+  override readonly name = 'InvalidResponseError';
+}
 
 /** Receives one response in order: its head, then its body until `ended`. Its exceptions reach the parser's caller. */
-export interface AnswerSink {
+export interface ResponseSink {
   /**
    * Called with the head of the final response; interim responses are skipped. `fields`: headers as received, flat
    * (name, value, …), decoded as Latin-1. `ended`: there is no body.
@@ -34,15 +36,10 @@ type State =
   | 'length'
   | 'close'
   | 'chunk-size'
-  | 'chunk-extension'
-  | 'chunk-size-lf'
+  | 'chunk-extensions'
   | 'chunk-data'
-  | 'chunk-data-cr'
-  | 'chunk-data-lf'
-  | 'trailer-start'
-  | 'trailer'
-  | 'trailer-lf'
-  | 'last-lf';
+  | 'chunk-end'
+  | 'trailer';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
@@ -59,10 +56,11 @@ const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
 const TRAILER_FIELD = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD}$`, 'i');
 const STATUS_AT = 'HTTP/1.1 '.length;
 const LENGTH = /^[0-9]{1,15}$/;
+const CLOSE_OPTION = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
 /** Up to 256 TiB: far below the largest exact integer, 2^53. */
-const MOST_CHUNK_SIZE_DIGITS = 12;
-const MOST_EXTENSION_BYTES = 4096;
+const MAX_CHUNK_SIZE_DIGITS = 12;
+const MAX_EXTENSION_BYTES = 4096;
 
 const CR = 0x0d;
 const LF = 0x0a;
@@ -70,9 +68,9 @@ const TAB = 0x09;
 const SEMICOLON = 0x3b;
 const SPACE = 0x20;
 
-export class AnswerParser {
-  readonly #mostHeaderBytes: number;
-  #sink: AnswerSink | undefined;
+export class ResponseParser {
+  readonly #maxHeaderBytes: number;
+  #sink: ResponseSink | undefined;
   #state: State = 'idle';
   #isHead = false;
   /** The received part of an incomplete head. */
@@ -85,28 +83,22 @@ export class AnswerParser {
   #digits = 0;
   /** The received part of the chunk's extensions or of a trailer line. */
   #line = '';
+  #lineHasCr = false;
   /** Size of the trailer lines before the current one. */
   #trailerBytes = 0;
-  #mayPersist = true;
-  #isContentWithheld = false;
-  #keepAliveSeconds: number | undefined;
-
-  /** `mostHeaderBytes`: limit for a status line with its headers, and for a trailer section. */
-  constructor(mostHeaderBytes: number) {
-    this.#mostHeaderBytes = mostHeaderBytes;
-  }
-
   /** Whether the connection can carry another exchange after the response that has just ended (RFC 9112 §9.3). */
-  get mayPersist(): boolean {
-    return this.#mayPersist;
-  }
-
+  mayPersist = true;
   /**
    * Whether the head of the response announced a body that its method or status rules out (RFC 9112 §6.3). The
    * connection may not persist: if the upstream sends that body late, it would be taken for the next response.
    */
-  get isContentWithheld(): boolean {
-    return this.#isContentWithheld;
+  isContentWithheld = false;
+  /** Seconds that the upstream keeps the connection open; undefined if it names none. */
+  keepAliveSeconds: number | undefined;
+
+  /** `maxHeaderBytes`: limit for a status line with its headers, and for a trailer section. */
+  constructor(maxHeaderBytes: number) {
+    this.#maxHeaderBytes = maxHeaderBytes;
   }
 
   /** Whether the response has not ended yet. */
@@ -114,33 +106,28 @@ export class AnswerParser {
     return this.#state !== 'idle';
   }
 
-  /** Seconds that the upstream keeps the connection open. Undefined: no Keep-Alive header; NaN: no timeout in it. */
-  get keepAliveSeconds(): number | undefined {
-    return this.#keepAliveSeconds;
-  }
-
   /** Expects one response. `isHead`: to a HEAD request, so it has no body whatever its headers say. */
-  expect(sink: AnswerSink, isHead: boolean): void {
+  expect(sink: ResponseSink, isHead: boolean): void {
     this.#sink = sink;
     this.#isHead = isHead;
     this.#state = 'head';
     this.#gatheredFrom = 0;
     this.#gatheredTo = 0;
-    this.#mayPersist = true;
-    this.#isContentWithheld = false;
-    this.#keepAliveSeconds = undefined;
+    this.mayPersist = true;
+    this.isContentWithheld = false;
+    this.keepAliveSeconds = undefined;
   }
 
   /**
    * Parses the first `length` of `bytes`, and may overwrite them. If bytes follow the end of the response, the
    * connection may not persist.
-   * @throws InvalidAnswerError
+   * @throws InvalidResponseError
    */
   receive(bytes: Buffer, length: number): void {
     try {
       for (let at = 0; at < length; ) {
         if (this.#state === 'idle') {
-          this.#mayPersist = false;
+          this.mayPersist = false;
           return;
         }
         at = this.#step(bytes, at, length);
@@ -153,7 +140,7 @@ export class AnswerParser {
   /** Handles the end of the connection. Returns true if that completes the response. */
   finish(): boolean {
     if (this.#state !== 'close') return false;
-    this.#mayPersist = false;
+    this.mayPersist = false;
     this.#content(NOTHING, 0, 0, true);
     return true;
   }
@@ -175,7 +162,7 @@ export class AnswerParser {
       case 'chunk-data': {
         const end = Math.min(length, at + this.#remaining);
         this.#remaining -= end - at;
-        if (this.#remaining === 0) this.#state = 'chunk-data-cr';
+        if (this.#remaining === 0) this.#state = 'chunk-end';
         this.#gather(bytes, at, end);
         return end;
       }
@@ -220,15 +207,15 @@ export class AnswerParser {
 
   #readHead(bytes: Buffer, at: number, length: number): number {
     const before = this.#partialHead.length;
-    const most = this.#mostHeaderBytes;
-    const text = this.#partialHead + bytes.toString('latin1', at, Math.min(length, at + most + 4 - before));
+    const max = this.#maxHeaderBytes;
+    const text = this.#partialHead + bytes.toString('latin1', at, Math.min(length, at + max + 4 - before));
     const end = text.indexOf('\r\n\r\n', Math.max(0, before - 3));
-    if (end > most || (end < 0 && text.length > most + 3)) {
-      throw new InvalidAnswerError(`a head of more than ${most} bytes`);
+    if (end > max || (end < 0 && text.length > max + 3)) {
+      throw new InvalidResponseError(`a head of more than ${max} bytes`);
     }
     if (end < 0) {
       // Such a head can never end: waiting for the rest would last until the deadline.
-      if (BARE_LF.test(text)) throw new InvalidAnswerError('a bare line feed in a head');
+      if (BARE_LF.test(text)) throw new InvalidResponseError('a bare line feed in a head');
       this.#partialHead = text;
       return length;
     }
@@ -238,12 +225,14 @@ export class AnswerParser {
   }
 
   #takeHead(text: string): void {
-    if (!HEAD.test(text)) throw new InvalidAnswerError('not the head of an HTTP/1.1 answer');
+    if (!HEAD.test(text)) throw new InvalidResponseError('not the head of an HTTP/1.1 response');
     const status = Number(text.slice(STATUS_AT, STATUS_AT + 3));
-    if (isInterimStatus(status)) {
-      if (status === 101) throw new InvalidAnswerError('an upgrade that nobody asked for');
+    if (status < 100 || status > 599) throw new InvalidResponseError(`status ${status}`);
+    if (status < 200) {
+      if (status === 101) throw new InvalidResponseError('an upgrade without a request for it');
       // RFC 9110 §8.6, §15.2 and RFC 9112 §6.1 rule this out, and where the next response begins would be a guess.
-      if (text[7] === '0' || FRAMING_FIELD.test(text)) throw new InvalidAnswerError('an impossible interim answer');
+      if (text[7] === '0' || FRAMING_FIELD.test(text))
+        throw new InvalidResponseError('an interim response with a body');
       return;
     }
     let lineEnd = text.indexOf('\r\n');
@@ -252,7 +241,7 @@ export class AnswerParser {
     const fields: string[] = [];
     let contentLength: string | undefined;
     let coding: string | undefined;
-    this.#mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
+    this.mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
     while (lineEnd < text.length) {
       const start = lineEnd + 2;
       lineEnd = text.indexOf('\r\n', start);
@@ -263,26 +252,29 @@ export class AnswerParser {
       fields.push(name, value);
       switch (name.toLowerCase()) {
         case 'content-length':
-          if (contentLength !== undefined || !LENGTH.test(value))
-            throw new InvalidAnswerError('not one content length');
+          if (contentLength !== undefined || !LENGTH.test(value)) {
+            throw new InvalidResponseError('an invalid or repeated Content-Length');
+          }
           contentLength = value;
           break;
         case 'transfer-encoding':
           if (coding !== undefined || value.toLowerCase() !== 'chunked') {
-            throw new InvalidAnswerError('a transfer coding other than chunked');
+            throw new InvalidResponseError('a transfer coding other than chunked');
           }
           coding = value;
           break;
         case 'connection':
-          if (hasClose(value)) this.#mayPersist = false;
+          if (CLOSE_OPTION.test(value)) this.mayPersist = false;
           break;
-        case 'keep-alive':
-          this.#keepAliveSeconds = Number(KEEP_ALIVE_SECONDS.exec(value)?.[1] ?? Number.NaN);
+        case 'keep-alive': {
+          const [, seconds] = KEEP_ALIVE_SECONDS.exec(value) ?? [];
+          if (seconds !== undefined) this.keepAliveSeconds = Number(seconds);
           break;
+        }
       }
     }
     if (coding !== undefined && (contentLength !== undefined || text[7] === '0')) {
-      throw new InvalidAnswerError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
+      throw new InvalidResponseError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
     }
     this.#beginContent(status, reason, fields, contentLength, coding !== undefined);
   }
@@ -301,8 +293,8 @@ export class AnswerParser {
     const ended = hasNone || announcesNone;
     if (ended) {
       if (hasNone && !announcesNone && (isChunked || contentLength !== undefined)) {
-        this.#isContentWithheld = true;
-        this.#mayPersist = false;
+        this.isContentWithheld = true;
+        this.mayPersist = false;
       }
       this.#end();
     } else if (isChunked) {
@@ -320,7 +312,6 @@ export class AnswerParser {
     this.#state = 'chunk-size';
     this.#remaining = 0;
     this.#digits = 0;
-    this.#line = '';
   }
 
   /** Parses the byte at `at`, which is not chunk data (RFC 9112 §7.1). */
@@ -329,69 +320,56 @@ export class AnswerParser {
     switch (this.#state) {
       case 'chunk-size': {
         const digit = hexValue(byte);
-        if (digit >= 0) {
-          if (++this.#digits > MOST_CHUNK_SIZE_DIGITS) break;
+        if (digit >= 0 && this.#digits < MAX_CHUNK_SIZE_DIGITS) {
+          this.#digits++;
           this.#remaining = this.#remaining * 16 + digit;
           return;
         }
-        if (this.#digits === 0) break;
-        if (byte === CR) {
-          this.#state = 'chunk-size-lf';
-        } else {
-          if (byte !== SEMICOLON) break;
-          this.#state = 'chunk-extension';
-          this.#line = ';';
-        }
+        if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) break;
+        this.#state = 'chunk-extensions';
+        this.#readLine(byte, MAX_EXTENSION_BYTES);
         return;
       }
-      case 'chunk-extension':
-        this.#readLine(byte, MOST_EXTENSION_BYTES, 'chunk-size-lf');
-        return;
-      case 'chunk-size-lf':
-        if (byte !== LF || !EXTENSIONS.test(this.#line)) break;
-        this.#line = '';
+      case 'chunk-extensions': {
+        const extensions = this.#readLine(byte, MAX_EXTENSION_BYTES);
+        if (extensions === undefined) return;
+        if (!EXTENSIONS.test(extensions)) break;
         this.#trailerBytes = 0;
-        this.#state = this.#remaining > 0 ? 'chunk-data' : 'trailer-start';
+        this.#state = this.#remaining > 0 ? 'chunk-data' : 'trailer';
         return;
-      case 'chunk-data-cr':
-        if (byte !== CR) break;
-        this.#state = 'chunk-data-lf';
+      }
+      case 'chunk-end':
+        if (this.#readLine(byte, 0) !== undefined) this.#beginChunk();
         return;
-      case 'chunk-data-lf':
-        if (byte !== LF) break;
-        this.#beginChunk();
-        return;
-      case 'trailer-start':
-        if (byte === CR) {
-          this.#state = 'last-lf';
+      case 'trailer': {
+        const line = this.#readLine(byte, this.#maxHeaderBytes - this.#trailerBytes);
+        if (line === undefined) return;
+        if (line === '') {
+          this.#passGathered(bytes, true);
           return;
         }
-        this.#state = 'trailer';
-        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
+        if (!TRAILER_FIELD.test(line)) break;
+        this.#trailerBytes += line.length + 2;
         return;
-      case 'trailer':
-        this.#readLine(byte, this.#mostHeaderBytes - this.#trailerBytes, 'trailer-lf');
-        return;
-      case 'trailer-lf':
-        if (byte !== LF || !TRAILER_FIELD.test(this.#line)) break;
-        this.#trailerBytes += this.#line.length + 2;
-        this.#line = '';
-        this.#state = 'trailer-start';
-        return;
-      case 'last-lf':
-        if (byte !== LF) break;
-        this.#passGathered(bytes, true);
-        return;
+      }
     }
-    throw new InvalidAnswerError('broken chunks');
+    throw new InvalidResponseError('invalid chunks');
   }
 
-  /** Parses a byte of a line of at most `most` bytes. CR ends the line and leads to the state `next`. */
-  #readLine(byte: number, most: number, next: State): void {
-    if (byte === CR) this.#state = next;
-    else if (byte < SPACE && byte !== TAB) throw new InvalidAnswerError('a control character between chunks');
-    else if (this.#line.length >= most) throw new InvalidAnswerError('too much between chunks');
+  /** Parses a byte of a line of at most `maxBytes`. Returns the line, without its CRLF, once it is complete. */
+  #readLine(byte: number, maxBytes: number): string | undefined {
+    if (this.#lineHasCr) {
+      if (byte !== LF) throw new InvalidResponseError('a bare carriage return between chunks');
+      const line = this.#line;
+      this.#line = '';
+      this.#lineHasCr = false;
+      return line;
+    }
+    if (byte === CR) this.#lineHasCr = true;
+    else if (byte < SPACE && byte !== TAB) throw new InvalidResponseError('a control character between chunks');
+    else if (this.#line.length >= maxBytes) throw new InvalidResponseError('too many bytes between chunks');
     else this.#line += String.fromCharCode(byte);
+    return undefined;
   }
 }
 
@@ -408,13 +386,6 @@ function trimmed(text: string, start: number, end: number): string {
 
 function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
-}
-
-function hasClose(connection: string): boolean {
-  return connection
-    .toLowerCase()
-    .split(',')
-    .some((option) => option.trim() === 'close');
 }
 
 function hexValue(code: number): number {

@@ -1,19 +1,39 @@
 import type { Socket } from 'node:net';
 import { resetSocket } from '../../base/reset-socket.ts';
-import type { Taker } from './connection-pool.ts';
-import type { Share } from './customer-shares.ts';
-import { ConnectionEndedError } from './errors.ts';
-import { AnswerParser, type AnswerSink } from './response-parser.ts';
+import { type Connect, ConnectionError } from './connect.ts';
+import { ResponseParser, type ResponseSink } from './response-parser.ts';
+
+/** A header name: a token (RFC 9110 §5.6.2). */
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** A header value (RFC 9110 §5.5). */
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Returns the head of a request without a body, as sent to the upstream (RFC 9112 §3) in Latin-1. `headers`: flat
+ * (name, value, …). Host is put in front of them unless it is the first. The caller has validated `method` and `path`.
+ * @throws TypeError if a header name or value has a forbidden character: no unchecked header is ever written.
+ */
+export function requestHead(method: string, path: string, authority: string, headers: readonly string[]): string {
+  let head = `${method} ${path} HTTP/1.1\r\n`;
+  if (headers[0] !== 'Host') head += `Host: ${authority}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    const value = headers[i + 1] ?? '';
+    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`invalid ${name} header`);
+    head += `${name}: ${value}\r\n`;
+  }
+  return `${head}\r\n`;
+}
 
 /**
  * One request and its response, as seen by the connection. Ends with either the end of the response or one `onError`,
  * unless {@link UpstreamConnection.destroy} ends it first.
  */
-export interface Exchange extends AnswerSink {
+export interface ResponseHandler extends ResponseSink {
   /**
    * Called before the request is written. Returns false, after closing the connection, if it must not be sent any more.
    */
-  onLeaving(): boolean;
+  onSend(): boolean;
   /** All bytes of one read were passed on, and the response is not complete. */
   onPause(): void;
   /** No more of the response will arrive; the connection is closed. */
@@ -22,10 +42,15 @@ export interface Exchange extends AnswerSink {
 
 /** What a connection reports to its owner, usually a pool. */
 export interface ConnectionOwner {
+  /** The connection is open: requests can be sent. */
+  onOpen(): void;
   /** The connection can carry another exchange. Called at the end of the turn of the event loop. */
-  onFree(connection: UpstreamConnection): void;
-  /** Called once, for whatever reason, before `onError` of an exchange in progress. */
-  onGone(connection: UpstreamConnection): void;
+  onFree(): void;
+  /**
+   * Called once, when the connection is closed or could not be opened; before `onError` of an exchange in progress.
+   * `error`: undefined if the gateway closed the connection.
+   */
+  onGone(error: Error | undefined): void;
 }
 
 /**
@@ -43,36 +68,35 @@ export interface ConnectionOwner {
 export class UpstreamConnection {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
-  readonly #parser: AnswerParser;
-  #exchange: Exchange | undefined;
+  readonly #parser: ResponseParser;
+  #handler: ResponseHandler | undefined;
   /** The head of a request that is not written yet. */
-  #held: string | undefined;
+  #unsent: string | undefined;
   #isPaused = false;
   #isGone = false;
-  #isReused = false;
-  #hasAnswered = false;
   #error: Error | undefined;
-  /** While the connection is free: monotonic ms from which on it must not be used. Set by the pool. */
-  usableUntilMs = 0;
-  /** The connection must not be used again. Set by the pool. */
-  isRetired = false;
-  /** The claim of the exchange in progress. Set by the pool. */
-  share: Share<Taker> | undefined;
+  /** Whether the connection was ever open. */
+  isOpen = false;
+  /** Whether the exchange is not the first one. The upstream may then close the connection just as it is used. */
+  isReused = false;
+  /** Whether any byte has arrived since the last request was sent. */
+  hasResponded = false;
 
-  /** `socket`: connecting or connected. Its bytes must be passed to {@link receive}. */
-  constructor(socket: Socket, mostHeaderBytes: number, owner: ConnectionOwner) {
-    this.#socket = socket;
+  constructor(connect: Connect, maxHeaderBytes: number, owner: ConnectionOwner) {
     this.#owner = owner;
-    this.#parser = new AnswerParser(mostHeaderBytes);
-    socket.on('error', (error: Error) => {
+    this.#parser = new ResponseParser(maxHeaderBytes);
+    this.#socket = connect({
+      onConnected: () => {
+        this.#socket.on('end', () => this.#ended());
+        this.isOpen = true;
+        owner.onOpen();
+      },
+      onBytes: (bytes, length) => this.#receive(bytes, length),
+    });
+    this.#socket.on('error', (error: Error) => {
       this.#error = error;
     });
-    socket.on('close', () => this.#gone(this.#error ?? new ConnectionEndedError()));
-  }
-
-  /** Call it once connected. Earlier failures arrive as `error` events. */
-  opened(): void {
-    this.#socket.on('end', () => this.#ended());
+    this.#socket.on('close', () => this.#gone(this.#error ?? endedError()));
   }
 
   /** Address of the upstream; undefined unless connected. */
@@ -80,61 +104,51 @@ export class UpstreamConnection {
     return this.#socket.remoteAddress;
   }
 
-  /** Whether the exchange is not the first one. The upstream may then close the connection just as it is used. */
-  get isReused(): boolean {
-    return this.#isReused;
-  }
-
-  /** Whether any byte has arrived since the last request was sent. */
-  get hasAnswered(): boolean {
-    return this.#hasAnswered;
-  }
-
-  /** Keep-alive timeout of the last response, in seconds. Undefined: no Keep-Alive header; NaN: no timeout in it. */
+  /** Keep-alive timeout of the last response, in seconds; undefined if it named none. */
   get keepAliveSeconds(): number | undefined {
     return this.#parser.keepAliveSeconds;
   }
 
   /** Sends a request without a body. `head`: the whole request, as Latin-1. `isHead`: its method is HEAD. */
-  send(head: string, isHead: boolean, exchange: Exchange): void {
-    this.#exchange = exchange;
-    this.#isReused = this.#hasAnswered;
-    this.#hasAnswered = false;
-    this.#parser.expect(exchange, isHead);
-    this.#held = head;
-    setImmediate(UpstreamConnection.#leave, this);
+  send(head: string, isHead: boolean, handler: ResponseHandler): void {
+    this.#handler = handler;
+    this.isReused = this.hasResponded;
+    this.hasResponded = false;
+    this.#parser.expect(handler, isHead);
+    this.#unsent = head;
+    setImmediate(UpstreamConnection.#write, this);
   }
 
-  static #leave(connection: UpstreamConnection): void {
-    const head = connection.#held;
+  static #write(connection: UpstreamConnection): void {
+    const head = connection.#unsent;
     if (head === undefined) return;
-    connection.#held = undefined;
-    if (connection.#exchange?.onLeaving()) connection.#socket.write(head, 'latin1');
+    connection.#unsent = undefined;
+    if (connection.#handler?.onSend()) connection.#socket.write(head, 'latin1');
   }
 
   /**
    * Takes the first `length` of `bytes`, which may be overwritten during the call and after it. Bytes that arrive
    * before the request is written are not its response, and fail the exchange.
    */
-  receive(bytes: Buffer, length: number): void {
-    const exchange = this.#exchange;
-    if (exchange === undefined) {
+  #receive(bytes: Buffer, length: number): void {
+    const handler = this.#handler;
+    if (handler === undefined) {
       this.destroy();
       return;
     }
-    if (this.#held !== undefined) {
-      this.#fail(new ConnectionEndedError());
+    if (this.#unsent !== undefined) {
+      this.#fail(endedError());
       return;
     }
-    this.#hasAnswered = true;
+    this.hasResponded = true;
     try {
       this.#parser.receive(bytes, length);
     } catch (error) {
       this.#fail(error);
       return;
     }
-    if (this.#exchange !== exchange) return;
-    if (this.#parser.isReading) exchange.onPause();
+    if (this.#handler !== handler) return;
+    if (this.#parser.isReading) handler.onPause();
     else this.#over();
   }
 
@@ -152,54 +166,55 @@ export class UpstreamConnection {
 
   /** Closes the connection at once. An exchange in progress is not notified. */
   destroy(): void {
-    this.#exchange = undefined;
+    this.#handler = undefined;
     this.#socket.destroy();
     this.#gone(undefined);
   }
 
   #ended(): void {
-    if (this.#exchange === undefined) {
+    if (this.#handler === undefined) {
       this.destroy();
       return;
     }
     try {
       if (this.#parser.finish()) this.#over();
-      else this.#fail(new ConnectionEndedError());
+      else this.#fail(endedError());
     } catch (error) {
       this.#fail(error);
     }
   }
 
   #over(): void {
-    this.#exchange = undefined;
+    this.#handler = undefined;
     this.resume();
     if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
-    else if (this.#parser.isContentWithheld) this.#reset();
-    else this.destroy();
+    else {
+      // Not an orderly close: the gateway's side would stay in TIME_WAIT, and a flood of HEADs would use up its ports.
+      if (this.#parser.isContentWithheld) resetSocket(this.#socket);
+      this.destroy();
+    }
   }
 
   static #free(connection: UpstreamConnection): void {
-    if (!connection.#isGone) connection.#owner.onFree(connection);
-  }
-
-  /** Not an orderly close: the gateway's side would stay in TIME_WAIT, and a flood of HEADs would use up its ports. */
-  #reset(): void {
-    resetSocket(this.#socket);
-    this.#gone(undefined);
+    if (!connection.#isGone) connection.#owner.onFree();
   }
 
   #fail(error: unknown): void {
-    const exchange = this.#exchange;
+    const handler = this.#handler;
     this.destroy();
-    exchange?.onError(error);
+    handler?.onError(error);
   }
 
   #gone(error: Error | undefined): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    const exchange = this.#exchange;
-    this.#exchange = undefined;
-    this.#owner.onGone(this);
-    if (error !== undefined) exchange?.onError(error);
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#owner.onGone(error);
+    if (error !== undefined) handler?.onError(error);
   }
+}
+
+function endedError(): ConnectionError {
+  return new ConnectionError('ECONNRESET', 'the other side closed the connection');
 }

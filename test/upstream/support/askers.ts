@@ -1,10 +1,10 @@
 import { request } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { createConnect } from '../../../src/upstream/http1/connect.ts';
+import { ConnectionError, createConnect } from '../../../src/upstream/http1/connect.ts';
 import { ConnectionPool } from '../../../src/upstream/http1/connection-pool.ts';
-import { ConnectionEndedError, InvalidAnswerError } from '../../../src/upstream/http1/errors.ts';
-import { NotingSink, type Reading } from './answer-reading.ts';
+import { InvalidResponseError } from '../../../src/upstream/http1/response-parser.ts';
+import { NotingSink, type Reading } from './response-reading.ts';
 
 /** Sends one request and tells what was made of the answer, or of that there was none. */
 export type Asker = (isHead: boolean) => Promise<Reading>;
@@ -25,10 +25,14 @@ export function ourAsker(port: number): Asker {
       const sink = new NotingSink();
       pool.take({
         customer: 'acme',
+        previous: undefined,
+        next: undefined,
+        queue: undefined,
+        share: undefined,
         onConnection(connection) {
           const head = `${isHead ? 'HEAD' : 'GET'} / HTTP/1.1\r\nHost: upstream.test\r\n\r\n`;
           connection.send(head, isHead, {
-            onLeaving: () => true,
+            onSend: () => true,
             onHead(...told) {
               sink.onHead(...told);
               if (sink.hasEnded) resolve(sink.reading('whole'));
@@ -40,14 +44,14 @@ export function ourAsker(port: number): Asker {
             onPause() {},
             onError(error) {
               if (sink.hasEnded) reject(new Error('told of an error after the end', { cause: error }));
-              else if (error instanceof InvalidAnswerError) resolve(sink.reading('refused'));
-              else if (error instanceof ConnectionEndedError) resolve(sink.reading('unfinished'));
+              else if (error instanceof InvalidResponseError) resolve(sink.reading('refused'));
+              else if (error instanceof ConnectionError) resolve(sink.reading('unfinished'));
               else reject(error);
             },
           });
           return true;
         },
-        onNoConnection: reject,
+        onError: reject,
       });
     });
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { resetSocket } from '../../../src/base/reset-socket.ts';
-import { failureProblem } from '../../../src/upstream/failures.ts';
+import { FAILURE_PROBLEMS } from '../../../src/upstream/failures.ts';
 import {
   createForwarder,
   type Forwarder,
@@ -52,7 +52,7 @@ export async function startGateway(
     maxConnectionsPerCustomer: forwarderOptions.maxConnections ?? 8,
     maxWaitingPerCustomer: 1_000,
     maxHeaderBytes: 16_384,
-    ownAnswerNames: new Set(['x-request-id']),
+    ownHeaderNames: new Set(['x-request-id']),
     observer: { changed() {}, retry() {} },
     clock: systemClock,
     ...forwarderOptions,
@@ -68,9 +68,9 @@ export async function startGateway(
         path: target,
         customer: 'acme',
         headers: [],
-        beginBefore: systemClock.monotonicMs() + 10_000,
-        beginBeforeWallMs: Number.POSITIVE_INFINITY,
-        answerHeaders: () => [],
+        beginDeadlineMs: systemClock.monotonicMs() + 10_000,
+        beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+        responseHeaders: () => [],
         settled,
         broken,
         ...request(target),
@@ -83,7 +83,7 @@ export async function startGateway(
       (outcome) => {
         if (outcome.kind !== 'failed') return;
         if (outcome.headSent) breakOff(res);
-        else res.writeHead(599).end(`${failureProblem(outcome.failure)} ${outcome.failure}`);
+        else res.writeHead(599).end(`${FAILURE_PROBLEMS[outcome.failure]} ${outcome.failure}`);
       },
       () => {
         if (res.headersSent) breakOff(res);

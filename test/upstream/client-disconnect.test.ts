@@ -1,12 +1,12 @@
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { CallerWatch } from '../../src/upstream/client-connection.ts';
+import { ClientDisconnects } from '../../src/upstream/client-disconnect.ts';
 
 test('all requests of a connection learn of its end, through one listener, except those that are over', () => {
   const socket = new Socket();
-  const watch = new CallerWatch();
+  const watch = new ClientDisconnects();
   const told: number[] = [];
-  const watchers = Array.from({ length: 20 }, (_, i) => ({ onCallerGone: () => void told.push(i) }));
+  const watchers = Array.from({ length: 20 }, (_, i) => ({ onClientGone: () => void told.push(i) }));
   for (const watcher of watchers) watch.watch(socket, watcher);
   for (const watcher of watchers.slice(2)) watch.unwatch(socket, watcher);
   expect(socket.listenerCount('close')).toBe(1);

@@ -1,9 +1,12 @@
-import { InvalidAnswerError } from '../../../src/upstream/http1/errors.ts';
-import { AnswerParser, type AnswerSink } from '../../../src/upstream/http1/response-parser.ts';
+import {
+  InvalidResponseError,
+  ResponseParser,
+  type ResponseSink,
+} from '../../../src/upstream/http1/response-parser.ts';
 
 /** What a parser told of one answer, all bytes as Latin-1. */
 export interface Reading {
-  /** `refused`: for good reason, which is an InvalidAnswerError; `unfinished`: more would have to come. */
+  /** `refused`: for good reason, which is an InvalidResponseError; `unfinished`: more would have to come. */
   readonly outcome: 'whole' | 'unfinished' | 'refused';
   /** 0 when there was no head. */
   readonly status: number;
@@ -14,7 +17,7 @@ export interface Reading {
 }
 
 /** Notes what it is told, and throws when it is told out of order: one head, then content, one end, nothing after it. */
-export class NotingSink implements AnswerSink {
+export class NotingSink implements ResponseSink {
   status = 0;
   reason = '';
   fields: readonly string[] = [];
@@ -49,18 +52,18 @@ export interface ReadOptions {
   readonly isHead?: boolean;
   /** The connection ends after the last piece. */
   readonly closes?: boolean;
-  readonly mostHeaderBytes?: number;
+  readonly maxHeaderBytes?: number;
 }
 
 /**
  * Reads an answer that comes in `pieces` (Latin-1), each in the same memory as the one before, as a connection does.
- * Throws what is not an InvalidAnswerError.
+ * Throws what is not an InvalidResponseError.
  */
 export function readPieces(
   pieces: readonly string[],
-  { isHead = false, closes = false, mostHeaderBytes = 16_384 }: ReadOptions = {},
+  { isHead = false, closes = false, maxHeaderBytes = 16_384 }: ReadOptions = {},
 ): Reading & { readonly mayPersist: boolean; readonly keepAliveSeconds: number | undefined } {
-  const parser = new AnswerParser(mostHeaderBytes);
+  const parser = new ResponseParser(maxHeaderBytes);
   const sink = new NotingSink();
   const memory = Buffer.alloc(Math.max(1, ...pieces.map((piece) => piece.length)));
   let outcome: Reading['outcome'] = 'unfinished';
@@ -73,7 +76,7 @@ export function readPieces(
     if (closes && parser.isReading) parser.finish();
     if (!parser.isReading) outcome = 'whole';
   } catch (error) {
-    if (!(error instanceof InvalidAnswerError)) throw error;
+    if (!(error instanceof InvalidResponseError)) throw error;
     outcome = 'refused';
   }
   if (sink.hasEnded !== (outcome === 'whole')) throw new Error(`the sink was not told the end of what is ${outcome}`);

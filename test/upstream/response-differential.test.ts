@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Reading } from './support/answer-reading.ts';
 import { DAMAGED_ANSWERS, GOOD_ANSWERS } from './support/answers.ts';
 import { nodeAsker, ourAsker } from './support/askers.ts';
+import type { Reading } from './support/response-reading.ts';
 import { startRawUpstream } from './support/upstreams.ts';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
@@ -11,6 +11,7 @@ const QUOTED = '"[^"\\r\\n]*"';
 /** What Node.js reads and we refuse on purpose, since another reader might take it for something else. */
 const STRICTER: readonly (readonly [reason: string, RegExp])[] = [
   ['line ends before a status line', /(?:^|\r\n\r\n)[\r\n]+HTTP\//],
+  ['a status outside of 100 to 599', /HTTP\/1\.[01] (?:0|[6-9])/],
   ['a version that is neither 1.0 nor 1.1', /HTTP\/(?!1\.[01] )/],
   ['101, or another interim answer of HTTP/1.0', /HTTP\/(?:1\.1 101|1\.0 1\d\d)/],
   ['framing of an interim answer', /HTTP\/1\.1 1\d\d[^\r\n]*\r\n(?:.+\r\n)*(?:content-length|transfer-encoding):/i],

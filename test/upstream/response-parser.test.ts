@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InvalidAnswerError } from '../../src/upstream/http1/errors.ts';
-import { AnswerParser } from '../../src/upstream/http1/response-parser.ts';
-import { cutAt, NotingSink, type ReadOptions, readAnswer, readPieces } from './support/answer-reading.ts';
+import { InvalidResponseError, ResponseParser } from '../../src/upstream/http1/response-parser.ts';
 import { ANY_BYTES, DAMAGED_ANSWERS, GOOD_ANSWERS } from './support/answers.ts';
+import { cutAt, NotingSink, type ReadOptions, readAnswer, readPieces } from './support/response-reading.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 const EMPTY = 'Content-Length: 0\r\n\r\n';
@@ -19,7 +18,6 @@ describe('heads', () => {
     ['no reason phrase', `HTTP/1.1 200\r\n${EMPTY}`, 200, '', ['Content-Length', '0']],
     ['a reason phrase of any bytes', `HTTP/1.1 200 \x07\xe9\r\n${EMPTY}`, 200, '\x07\xe9', ['Content-Length', '0']],
     ['HTTP/1.0', `HTTP/1.0 200 OK\r\n${EMPTY}`, 200, 'OK', ['Content-Length', '0']],
-    ['a status that is none', `HTTP/1.1 999 No\r\n${EMPTY}`, 999, 'No', ['Content-Length', '0']],
     ['no field', 'HTTP/1.1 204 No Content\r\n\r\n', 204, 'No Content', []],
   ])('%s', (_, bytes, status, reason, fields) => {
     expect(readAnswer(bytes)).toMatchObject({ outcome: 'whole', status, reason, fields, content: '' });
@@ -275,7 +273,7 @@ test.each([
 
 describe('limits', () => {
   const LIMIT = 200;
-  const LIMITED: ReadOptions = { mostHeaderBytes: LIMIT };
+  const LIMITED: ReadOptions = { maxHeaderBytes: LIMIT };
 
   /** A head of so many bytes, without the empty line after it. */
   function headOf(length: number): string {
@@ -360,7 +358,7 @@ describe('the connection after an answer', () => {
   });
 
   test('nothing of an answer is left for the next', () => {
-    const parser = new AnswerParser(16_384);
+    const parser = new ResponseParser(16_384);
     const read = (text: string, isHead = false): NotingSink => {
       const sink = new NotingSink();
       const bytes = Buffer.from(text, 'latin1');
@@ -377,10 +375,23 @@ describe('the connection after an answer', () => {
   });
 });
 
+test.each([
+  ['000', 'refused'],
+  ['099', 'refused'],
+  ['100', 'unfinished'],
+  ['199', 'unfinished'],
+  ['200', 'whole'],
+  ['599', 'whole'],
+  ['600', 'refused'],
+])('a response with status %s is %s', (status, outcome) => {
+  const content = status < '200' ? '' : 'Content-Length: 0\r\n';
+  expect(readAnswer(`HTTP/1.1 ${status} X\r\n${content}\r\n`).outcome).toBe(outcome);
+});
+
 test('what the sink throws reaches the caller', () => {
-  const parser = new AnswerParser(16_384);
+  const parser = new ResponseParser(16_384);
   const onHead = (): never => {
-    throw new InvalidAnswerError('not for us');
+    throw new InvalidResponseError('not for us');
   };
   parser.expect({ onHead, onContent() {} }, false);
   const bytes = Buffer.from(`${OK}${EMPTY}`);
@@ -440,7 +451,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('nothing fails but by an InvalidAnswerError', () => {
+  test('nothing fails but by an InvalidResponseError', () => {
     fc.assert(
       fc.property(ANY_BYTES, fc.boolean(), fc.boolean(), (bytes, isHead, closes) => {
         const { outcome } = readAnswer(bytes, { isHead, closes });

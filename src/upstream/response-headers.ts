@@ -1,21 +1,7 @@
 import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** A reason phrase (RFC 9112 §4) without obs-text. Any other is replaced by Node.js's default. */
-const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
-
-/** Returns whether the upstream's reason phrase can be passed on. */
-export function isCleanReason(reason: string): boolean {
-  return CLEAN_REASON.test(reason);
-}
-
-/** Returns whether the status is that of a final response (RFC 9110 §15). */
-export function isFinalStatus(status: number): boolean {
-  return status >= 200 && status <= 599;
-}
-
-export function isInterimStatus(status: number): boolean {
-  return status >= 100 && status <= 199;
-}
+export const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
 
 /**
  * Returns the headers of the response to the client, flat (name, value, …): the upstream's as received (names, order,
@@ -25,7 +11,7 @@ export function isInterimStatus(status: number): boolean {
  * @param ownNames - lower-case names of headers that only the gateway sets
  * @param own - the gateway's headers, flat
  */
-export function buildAnswerHeaders(
+export function buildResponseHeaders(
   received: readonly string[],
   status: number,
   ownNames: ReadonlySet<string>,
