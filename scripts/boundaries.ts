@@ -36,16 +36,17 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   listener: 'base type:observability problems npm:express',
   edge: 'base keys listener type:observability problems quota store tls upstream type:npm:express',
   reload: 'type:base config type:observability quota store',
+  'admin-api': 'keys store npm:zod',
   admin:
-    'base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
+    'admin-api base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
   ops: 'type:base listener type:observability problems type:npm:express',
   'sample-backend': '',
   process:
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',
   'process/workers': 'base config observability process npm:prom-client',
-  'admin-client': 'npm:zod',
+  'admin-client': 'admin-api npm:zod',
   'cli/completion': 'type:npm:commander',
-  cli: 'admin admin-client base cli/completion config keys process process/workers quota store npm:commander npm:yaml npm:zod',
+  cli: 'admin-api admin-client base cli/completion config keys process process/workers quota store npm:commander npm:yaml npm:zod',
 };
 
 export interface ImportStatement {

@@ -1,8 +1,8 @@
 /**
-/**
- * Keeps reference tables and printed output in the pages, and the JSON Schema of the configuration, in step with the code:
- * `--write` rewrites them, `--check` fails when one is stale. What is generated in a page stands between
- * `<!-- generated: NAME -->` and `<!-- end generated -->`; the prose around it is free.
+ * Keeps reference tables and printed output in the pages, the JSON Schema of the configuration, and the schemas of the
+ * admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one is stale. What is generated in a page stands between
+ * `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML: `# generated: NAME` and `# end generated`); the
+ * prose around it is free.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { editorSchema } from '../src/config/json-schema.ts';
@@ -11,6 +11,7 @@ import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
+import { adminSchemas } from './admin-schemas.ts';
 import { BOUNDARIES, boundaryFaults } from './boundaries.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -83,6 +84,7 @@ const GENERATED: Readonly<Record<string, { file: string; make: () => string | Pr
   configuration: { file: 'docs/configuration.md', make: configTable },
   metrics: { file: 'docs/metrics.md', make: metricTable },
   'check-config': { file: 'README.md', make: checkConfigSample },
+  schemas: { file: 'docs/openapi/admin.yaml', make: adminSchemas },
   imports: { file: 'docs/architecture.md', make: importsTable },
 };
 
@@ -101,10 +103,13 @@ function keep(file: string, fresh: string): void {
 
 for (const [name, { file, make }] of Object.entries(GENERATED)) {
   const text = readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
-  const [before, rest] = text.split(`<!-- generated: ${name} -->\n`);
-  const after = rest?.split('<!-- end generated -->')[1];
+  const isYaml = file.endsWith('.yaml');
+  const begin = isYaml ? `    # generated: ${name}\n` : `<!-- generated: ${name} -->\n`;
+  const end = isYaml ? '    # end generated' : '<!-- end generated -->';
+  const [before, rest] = text.split(begin);
+  const after = rest?.split(end)[1];
   if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
-  keep(file, `${before}<!-- generated: ${name} -->\n${await make()}\n<!-- end generated -->${after}`);
+  keep(file, `${before}${begin}${await make()}\n${end}${after}`);
 }
 keep('config/gateway.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n`);
 const faults = boundaryFaults();

@@ -1,6 +1,6 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
-import { z } from 'zod';
-import { PROBLEM } from './documents.ts';
+import type { z } from 'zod';
+import { PROBLEM, pageOf } from '../admin-api/responses.ts';
 import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './failures.ts';
 
 export interface AdminClientSettings {
@@ -92,7 +92,7 @@ export class AdminClient {
     path: string,
     { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
   ): AsyncGenerator<z.output<Schema>[]> {
-    const page = z.looseObject({ items: z.array(schema), next_cursor: z.string().nullable() });
+    const page = pageOf(schema);
     let left = most;
     let cursor: string | null = null;
     do {

@@ -1,6 +1,6 @@
 /** Errors of calls to the admin API. Messages tell the user of a command what failed, where, and what to do. */
 
-import type { ProblemDocument } from './documents.ts';
+import type { ProblemDocument } from '../admin-api/responses.ts';
 import { printable } from './printable.ts';
 
 /** The admin API refused the call and said why. */

@@ -3,6 +3,7 @@
  * which is kept even if recording it fails.
  */
 import type { Response } from 'express';
+import type { AuditAction } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Logger, loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry, AuditStore } from '../store/store.ts';
@@ -10,8 +11,8 @@ import { actorOf } from './actor.ts';
 import { auditDocument } from './documents.ts';
 import { peerAddressOf } from './peer-address.ts';
 
-/** Actions, each with its log message. */
-const ACTIONS = {
+/** The log message of each action. */
+const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>> = {
   'customer.create': 'customer created',
   'customer.update': 'customer updated',
   'customer.delete': 'customer deleted',
@@ -23,10 +24,10 @@ const ACTIONS = {
   'key.rotate': 'key rotated',
   'config.reload': 'configuration reloaded by a call',
   'config.preview': 'configuration file previewed',
-} as const;
+};
 
 export interface Change {
-  readonly action: keyof typeof ACTIONS;
+  readonly action: keyof typeof MESSAGES;
   readonly customer?: string;
   readonly keyId?: string;
   /** As named in the admin API; undefined members are omitted. */
@@ -57,7 +58,7 @@ export function createChangeRecorder({
       ...(Object.keys(given).length > 0 && { details: given }),
     };
     const { at: _loggedAnyway, ...facts } = auditDocument(entry);
-    loggerForAllLevels(logger).info(facts, ACTIONS[action]);
+    loggerForAllLevels(logger).info(facts, MESSAGES[action]);
     try {
       await audit.append(entry);
     } catch (error) {

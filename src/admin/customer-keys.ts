@@ -1,10 +1,9 @@
 import { Router } from 'express';
-import { z } from 'zod';
+import { keyCreation } from '../admin-api/requests.ts';
 import type { RecordChange } from './changes.ts';
 import { keyDocument, newKeyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchCustomer, requireCustomer } from './lookups.ts';
-import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { type ExistingKey, importKey, issueKey } from './new-keys.ts';
 import { PAGE_QUERY, pageDocument } from './paging.ts';
@@ -16,14 +15,7 @@ export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange)
   const { records, keyUses, clock } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
-  const newKey = z
-    .strictObject({
-      name: DISPLAY_NAME.optional(),
-      expires_at: expiry(() => clock.nowMs()).optional(),
-      value: KEY_VALUE.optional(),
-      sha256: KEY_SHA256.optional(),
-    })
-    .refine(({ value, sha256 }) => value === undefined || sha256 === undefined, 'must have value or sha256, not both');
+  const creationSchema = keyCreation(() => clock.nowMs());
 
   router
     .route('/admin/v1/customers/:id/keys')
@@ -36,7 +28,7 @@ export function customerKeyRoutes(parts: AdminParts, recordChange: RecordChange)
       res.json(pageDocument(items, page));
     })
     .post(async (req, res) => {
-      const { value, sha256, ...details } = parseBody(newKey, req.body);
+      const { value, sha256, ...details } = parseBody(creationSchema, req.body);
       const customer = await requireCustomer(records, req.params.id);
       const facts = { customer: customer.id, name: details.name, expiresAt: details.expires_at };
       const existing = existingKey(value, sha256);

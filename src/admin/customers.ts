@@ -1,12 +1,12 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { customerChange, newCustomer } from '../admin-api/requests.ts';
 import { isCustomerId } from '../store/record-ids.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
 import { changesNothing, type RecordChange } from './changes.ts';
 import { customerDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';
-import { CUSTOMER_ID, DISPLAY_NAME, planName, REQUESTS_PER_HOUR } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
@@ -25,19 +25,8 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
   const { records, currentPlan, effectiveLimit, planNames } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
-  const plan = planName(planNames);
-  const newCustomer = z.strictObject({
-    id: CUSTOMER_ID,
-    name: DISPLAY_NAME.optional(),
-    plan,
-    requests_per_hour: REQUESTS_PER_HOUR.optional(),
-  });
-  const customerChange = z.strictObject({
-    plan: plan.optional(),
-    name: DISPLAY_NAME.nullable().optional(),
-    requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
-    suspended: z.boolean().optional(),
-  });
+  const creationSchema = newCustomer(planNames);
+  const changeSchema = customerChange(planNames);
 
   router
     .route('/admin/v1/customers')
@@ -47,7 +36,7 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
       res.json(pageDocument(page.items.filter(filterBy(filter)).map(describe), page));
     })
     .post(async (req, res) => {
-      const given = parseBody(newCustomer, req.body);
+      const given = parseBody(creationSchema, req.body);
       const { id, name, plan, requests_per_hour: requestsPerHour } = given;
       const customer: CustomerRecord = {
         id,
@@ -73,7 +62,7 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
       res.json(describe(await requireCustomer(records, req.params.id)));
     })
     .patch(async (req, res) => {
-      const given = parseBody(customerChange, req.body);
+      const given = parseBody(changeSchema, req.body);
       const customer = await requireCustomer(records, req.params.id);
       const change = changeFrom(given);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
@@ -109,7 +98,7 @@ export function customerRoutes(parts: AdminParts, recordChange: RecordChange): R
     return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
 
-  function changeFrom(given: z.output<typeof customerChange>): CustomerChange {
+  function changeFrom(given: z.output<typeof changeSchema>): CustomerChange {
     const { plan, name, requests_per_hour: requestsPerHour, suspended } = given;
     return {
       ...(plan !== undefined && { plan }),

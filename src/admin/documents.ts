@@ -3,12 +3,23 @@
  * its hash.
  */
 
+import type {
+  AuditDocument,
+  CustomerDocument,
+  CustomerUsageDocument,
+  ImportedKeyDocument,
+  KeyDocument,
+} from '../admin-api/responses.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */
-export function customerDocument(customer: CustomerRecord, currentPlan: string | undefined, limit: EffectiveLimit) {
+export function customerDocument(
+  customer: CustomerRecord,
+  currentPlan: string | undefined,
+  limit: EffectiveLimit,
+): CustomerDocument {
   const { requestsPerHour } = customer;
   return {
     id: customer.id,
@@ -22,7 +33,9 @@ export function customerDocument(customer: CustomerRecord, currentPlan: string |
   };
 }
 
-export function limitDocument(limit: EffectiveLimit) {
+export function limitDocument(
+  limit: EffectiveLimit,
+): Pick<CustomerDocument, `limit${string}` & keyof CustomerDocument> {
   return {
     limit: limit.found ? limit.requestsPerHour : null,
     limit_source: limit.found ? limit.source : null,
@@ -31,14 +44,18 @@ export function limitDocument(limit: EffectiveLimit) {
 }
 
 /** `percent` is rounded down, so 100 means that the limit is used up. */
-export function customerUsageDocument({ id, plan }: CustomerRecord, limit: EffectiveLimit, used: number) {
+export function customerUsageDocument(
+  { id, plan }: CustomerRecord,
+  limit: EffectiveLimit,
+  used: number,
+): CustomerUsageDocument {
   const requestsPerHour = limit.found ? limit.requestsPerHour : null;
   const percent = requestsPerHour === null ? null : Math.floor((100 * used) / requestsPerHour);
   return { customer: id, plan, limit: requestsPerHour, used, percent };
 }
 
 /** Document of a key just created: without the members for revocation, replacement and last use. */
-export function newKeyDocument(record: KeyRecord) {
+export function newKeyDocument(record: KeyRecord): ImportedKeyDocument {
   return {
     id: record.id,
     prefix: record.prefix ?? null,
@@ -50,7 +67,7 @@ export function newKeyDocument(record: KeyRecord) {
 }
 
 /** `lastUsedMs`: wall time in ms. */
-export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined) {
+export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined): KeyDocument {
   return {
     ...newKeyDocument(record),
     revoked_at: inUtc(record.revokedAt),
@@ -59,7 +76,7 @@ export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined) {
   };
 }
 
-export function auditDocument(entry: AuditEntry) {
+export function auditDocument(entry: AuditEntry): Omit<AuditDocument, 'id'> {
   return {
     at: entry.at,
     actor: entry.actor,

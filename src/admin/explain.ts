@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import type { ExplanationDocument } from '../admin-api/responses.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
 import { StoreUnavailableError } from '../store/store.ts';
@@ -29,7 +30,7 @@ export function explainRoute(parts: AdminParts): Router {
       const limit = effectiveLimit(customer);
       const used = limit.found ? await usageOf(customer.id, limit.requestsPerHour) : undefined;
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
-      res.json({
+      const explanation: ExplanationDocument = {
         customer: customer.id,
         plan: customer.plan,
         current_plan: currentPlan(customer.plan) ?? null,
@@ -42,7 +43,8 @@ export function explainRoute(parts: AdminParts): Router {
           refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
           refusals: refused.map(refusalDocument),
         },
-      });
+      };
+      res.json(explanation);
     })
     .all(allowOnly('GET', 'HEAD'));
   return router;

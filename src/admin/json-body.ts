@@ -1,6 +1,6 @@
 import express, { type RequestHandler } from 'express';
 import type { z } from 'zod';
-import { describeIssue, type Terms } from './member-faults.ts';
+import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
 import { Refusal } from './refusal.ts';
 
 export const MOST_BODY_BYTES = 64 * 1024;
@@ -29,8 +29,12 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknow
 }
 
 /** Parses the input with a schema. @throws Refusal naming every invalid member. */
-export function parseMembers<Schema extends z.ZodType>(schema: Schema, input: unknown, terms: Terms): z.output<Schema> {
+export function parseMembers<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  nouns: InputNouns,
+): z.output<Schema> {
   const result = schema.safeParse(input, { reportInput: true });
   if (result.success) return result.data;
-  throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, terms)).join('; '));
+  throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, nouns)).join('; '));
 }

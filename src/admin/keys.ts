@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { KEY_SHA256, keyChange } from '../admin-api/requests.ts';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
 import { isUnusedSince, keyState } from '../keys/key-state.ts';
 import type { EnforcedKey, KeyChange, KeyRecord, Page } from '../store/store.ts';
@@ -7,7 +8,6 @@ import { changesNothing, type RecordChange } from './changes.ts';
 import { keyDocument } from './documents.ts';
 import { parseBody } from './json-body.ts';
 import { noSuchKey, possibleKeyId, requireKey } from './lookups.ts';
-import { DISPLAY_NAME, expiry, KEY_SHA256 } from './members.ts';
 import { allowOnly } from './method-not-allowed.ts';
 import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
 import type { AdminParts } from './parts.ts';
@@ -37,12 +37,7 @@ const KEYS_QUERY = z.strictObject({
 export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange: RecordChange): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
-  const keyChange = z.strictObject({
-    name: DISPLAY_NAME.nullable().optional(),
-    expires_at: expiry(() => clock.nowMs())
-      .nullable()
-      .optional(),
-  });
+  const changeSchema = keyChange(() => clock.nowMs());
 
   router
     .route('/admin/v1/keys')
@@ -64,7 +59,7 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
       res.json(await describe(await requireKey(records, req.params.keyId)));
     })
     .patch(async (req, res) => {
-      const given = parseBody(keyChange, req.body);
+      const given = parseBody(changeSchema, req.body);
       const key = await requireKey(records, req.params.keyId);
       const change = changeFrom(given);
       if (changesNothing(key, change)) return void res.json(await describe(key));
@@ -116,7 +111,7 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must end. Set a time for its end.`);
   }
 
-  function changeFrom({ name, expires_at: expiresAt }: z.output<typeof keyChange>): KeyChange {
+  function changeFrom({ name, expires_at: expiresAt }: z.output<typeof changeSchema>): KeyChange {
     return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expiresAt }) };
   }
 

@@ -4,7 +4,7 @@
  * belong to the customer and share its quota.
  */
 import { Router } from 'express';
-import { z } from 'zod';
+import { ROTATION } from '../admin-api/requests.ts';
 import { expiryMsOf, keyState } from '../keys/key-state.ts';
 import type { KeyRecord, KeyReplacement, Retirement } from '../store/store.ts';
 import type { RecordChange } from './changes.ts';
@@ -15,16 +15,6 @@ import { allowOnly } from './method-not-allowed.ts';
 import { issueKey } from './new-keys.ts';
 import type { AdminParts } from './parts.ts';
 import { Refusal } from './refusal.ts';
-
-const LONGEST_GRACE_SECONDS = 365 * 24 * 3600;
-
-const ROTATION = z.strictObject({
-  grace_seconds: z
-    .int('must be an integer')
-    .min(0, 'must be at least 0')
-    .max(LONGEST_GRACE_SECONDS, `must be at most ${LONGEST_GRACE_SECONDS}`)
-    .default(24 * 3600),
-});
 
 export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Router {
   const { records, clock, logger } = parts;

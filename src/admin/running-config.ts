@@ -1,5 +1,6 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
 import express, { type RequestHandler, type Response, Router } from 'express';
+import type { PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
@@ -56,11 +57,17 @@ export function runningConfigRoutes({ runningConfig, reload }: AdminParts, recor
     .route('/admin/v1/config/reload')
     .post(async (_req, res) => {
       const outcome = await reload();
-      const { result, hash, changes, warnings } = outcome;
-      refuseUnlessGood(outcome);
+      const { hash, changes } = outcome;
+      const result = acceptedResult(outcome);
       if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
-      const listed = changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument);
-      res.json({ result, hash, changes: listed, changes_total: changes.length, warnings });
+      const document: ReloadDocument = {
+        result,
+        hash,
+        changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
+        changes_total: changes.length,
+        warnings: [...outcome.warnings],
+      };
+      res.json(document);
     })
     .all(allowOnly('POST'));
   return router;
@@ -71,12 +78,13 @@ const requireYaml: RequestHandler = (req, _res, next) => {
   next(new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.'));
 };
 
-function refuseUnlessGood({ result, problems }: ReloadOutcome): void {
+/** @throws Refusal, or StoreUnavailableError, if the file was not applied. */
+function acceptedResult({ result, problems }: ReloadOutcome): ReloadDocument['result'] {
   const detail = problems.join('\n');
   switch (result) {
     case 'applied':
     case 'unchanged':
-      return;
+      return result;
     case 'invalid':
       throw new Refusal('unprocessable', detail);
     case 'restart_required':
@@ -94,7 +102,7 @@ function changeDocument(change: ConfigChange) {
   return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text };
 }
 
-function previewDocument(preview: Preview) {
+function previewDocument(preview: Preview): PreviewDocument {
   const { runningHash, hash, reload, changes, changesTotal, uncompared, droppedPlans, impact } = preview;
   return {
     running_hash: runningHash,
@@ -102,7 +110,7 @@ function previewDocument(preview: Preview) {
     reload,
     changes: changes.map(changeDocument),
     changes_total: changesTotal,
-    uncompared_secrets: uncompared,
+    uncompared_secrets: [...uncompared],
     dropped_plans: [...droppedPlans].map(([plan, customers]) => ({ plan, customers })),
     ...impactDocument(impact),
   };

@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import type { StatusDocument } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { StoreStatus } from '../store/store.ts';
@@ -65,7 +66,7 @@ export function statusRoute(status: () => GatewayStatus): Router {
     .route('/status')
     .get((_req, res) => {
       const { version, startedAtMs, uptimeSeconds, config, store, instances, upstreams, workers } = status();
-      res.json({
+      const document: StatusDocument = {
         version,
         started_at: new Date(startedAtMs).toISOString(),
         uptime_seconds: Math.floor(uptimeSeconds),
@@ -94,7 +95,8 @@ export function statusRoute(status: () => GatewayStatus): Router {
           fault: fault ?? null,
         })),
         workers: workers.map(workerDocument),
-      });
+      };
+      res.json(document);
     })
     .all(allowOnly('GET', 'HEAD'));
   return router;

@@ -1,4 +1,4 @@
-import { AUDIT_ENTRY, type AuditDocument } from '../admin-client/documents.ts';
+import { AUDIT_ENTRY, type AuditDocument } from '../admin-api/responses.ts';
 import { printableJson } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';

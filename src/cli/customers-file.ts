@@ -1,7 +1,7 @@
 /** Reads the file of a customer import, and finds its faults, also those against the running configuration. */
 import { z } from 'zod';
-import { CUSTOMER_ID, DISPLAY_NAME, REQUESTS_PER_HOUR } from '../admin/members.ts';
-import type { ConfigDocument } from '../admin-client/documents.ts';
+import { DISPLAY_NAME, NEW_CUSTOMER_ID, REQUESTS_PER_HOUR } from '../admin-api/requests.ts';
+import type { ConfigDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
 import {
   type ImportFile,
@@ -15,7 +15,7 @@ import {
 
 /** The admin API's rules for each member. */
 const LINE = z.strictObject({
-  id: CUSTOMER_ID,
+  id: NEW_CUSTOMER_ID,
   plan: z.string().min(1, 'must not be empty'),
   name: DISPLAY_NAME.optional(),
   // CSV fields are text.

@@ -2,8 +2,9 @@
  * Imports customers from a file. The whole file is checked first, also against the gateway's plans; only then are
  * customers created. An existing customer is not changed, so the same file can be imported again.
  */
+
+import { CONFIGURATION, CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
-import { CONFIG, CUSTOMER, type CustomerDocument } from '../admin-client/documents.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { findCustomer } from './customers.ts';
 import { type CustomerLine, planFaults, readCustomersFile } from './customers-file.ts';
@@ -43,7 +44,7 @@ export async function importCustomers(options: ImportOptions): Promise<void> {
   const { file, dryRun } = options;
   const read = readCustomersFile(await readContent(file));
   const client = await checkFile(options, read, async (client, lines) =>
-    planFaults(lines, await client.get(CONFIG, '/admin/v1/config')),
+    planFaults(lines, await client.get(CONFIGURATION, '/admin/v1/config')),
   );
   const report = await importAll(read.items, (line) => (dryRun ? tryOne : importOne)(client, line));
   await printList('customers in the file', COLUMNS, rows(read.items, report.results), options);

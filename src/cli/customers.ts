@@ -1,5 +1,5 @@
+import { CUSTOMER, type CustomerDocument, KEY } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
-import { CUSTOMER, type CustomerDocument, KEY } from '../admin-client/documents.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions, EndingOptions } from './admin-options.ts';

@@ -1,5 +1,5 @@
+import { EXPLANATION } from '../admin-api/responses.ts';
 import { pathOf } from '../admin-client/admin-client.ts';
-import { EXPLANATION } from '../admin-client/documents.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';

@@ -1,8 +1,8 @@
 /** Shared code of imports: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
+import type { ProblemDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
-import type { ProblemDocument } from '../admin-client/documents.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
 import type { DocumentOptions } from './admin-options.ts';

@@ -1,6 +1,6 @@
 /** Reads the file of a key import, and finds all faults that can be found before it is sent. */
 import { z } from 'zod';
-import { CUSTOMER_ID, DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE } from '../admin/members.ts';
+import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { type ImportFile, inOrder, type Line, readImportFile, repetitions } from './import-file.ts';
 import { readTime } from './times.ts';
@@ -31,7 +31,7 @@ function missingColumn(header: readonly string[]): string | undefined {
 function lineSchema(nowMs: number) {
   return z
     .strictObject({
-      customer: CUSTOMER_ID,
+      customer: NEW_CUSTOMER_ID,
       value: KEY_VALUE.optional(),
       sha256: KEY_SHA256.optional(),
       name: DISPLAY_NAME.optional(),

@@ -2,9 +2,9 @@
  * Imports keys that were created elsewhere. The whole file is checked first, also against the admin API; only then are
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
-import { CUSTOMER_ID } from '../admin/members.ts';
+import { NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
+import { KEY, NEW_KEY } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
-import { IMPORTED_KEY, KEY } from '../admin-client/documents.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { findCustomer } from './customers.ts';
@@ -59,7 +59,7 @@ function rows(keys: readonly KeyLine[], results: readonly Imported[]): Row[] {
 
 async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): Promise<LineFault[]> {
   const named = lines.flatMap(({ line, members }) => {
-    const { data: customer } = CUSTOMER_ID.safeParse(members.customer);
+    const { data: customer } = NEW_CUSTOMER_ID.safeParse(members.customer);
     return customer === undefined ? [] : [{ line, customer }];
   });
   const missing = new Set<string>();
@@ -74,7 +74,7 @@ async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): 
 
 async function importOne(client: AdminClient, { line: _, customer, ...body }: KeyLine): Promise<Imported> {
   try {
-    const { id } = await client.post(IMPORTED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+    const { id } = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
     return { outcome: 'imported', keyId: id };
   } catch (error) {
     if (error instanceof AdminRefusal && error.problem.key_owner === 'this_customer')

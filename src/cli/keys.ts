@@ -1,6 +1,12 @@
 import { text } from 'node:stream/consumers';
+import {
+  GENERATED_KEY,
+  type GeneratedKeyDocument,
+  KEY,
+  type KeyDocument,
+  ROTATED_KEY,
+} from '../admin-api/responses.ts';
 import { pathOf } from '../admin-client/admin-client.ts';
-import { KEY, type KeyDocument, NEW_KEY, type NewKeyDocument, ROTATED_KEY } from '../admin-client/documents.ts';
 import { printable } from '../admin-client/printable.ts';
 import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
 import { expiryMsOf } from '../keys/key-state.ts';
@@ -110,7 +116,7 @@ export async function createKey(customer: string, options: NewKeyOptions): Promi
   const { name, expiresAt } = options;
   const client = await connect(options);
   const body = { name, expires_at: expiresAt };
-  const created = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+  const created = await client.post(GENERATED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
   remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
   await printNewKey(created, options);
 }
@@ -134,7 +140,7 @@ export async function rotateKey(keyId: string, options: RotateOptions): Promise<
 }
 
 /** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */
-async function printNewKey(created: NewKeyDocument, options: JsonOption): Promise<void> {
+async function printNewKey(created: GeneratedKeyDocument, options: JsonOption): Promise<void> {
   remark('Its value is shown this once. Only a hash of it is kept, so nobody can show it again:');
   await (options.json ? printJson(created) : print(`${created.key}\n`));
 }

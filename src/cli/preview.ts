@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { PREVIEW, type PreviewDocument } from '../admin-client/documents.ts';
+import { PREVIEW, type PreviewDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import { systemReason } from '../config/problems.ts';

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { CONFIG, RELOAD, type ReloadDocument } from '../admin-client/documents.ts';
+import { CONFIGURATION, RELOAD, type ReloadDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
@@ -10,7 +10,7 @@ import { formatDocument, formatTable } from './table.ts';
 
 export async function showConfig(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
-  const config = await client.get(CONFIG, '/admin/v1/config');
+  const config = await client.get(CONFIGURATION, '/admin/v1/config');
   if (options.json) return printJson(config);
   await print(stringify(config).split('\n').map(printable).join('\n'));
 }

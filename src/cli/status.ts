@@ -1,4 +1,4 @@
-import { STATUS, type StatusDocument } from '../admin-client/documents.ts';
+import { STATUS, type StatusDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';

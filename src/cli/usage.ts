@@ -1,5 +1,5 @@
+import { CUSTOMER_USAGE, type CustomerUsageDocument, USAGE } from '../admin-api/responses.ts';
 import { pathOf } from '../admin-client/admin-client.ts';
-import { CUSTOMER_USAGE, type CustomerUsageDocument, USAGE } from '../admin-client/documents.ts';
 import type { DocumentOptions, EndingOptions } from './admin-options.ts';
 import { confirm, requireSomebodyToAsk } from './confirm.ts';
 import { connect } from './connect.ts';

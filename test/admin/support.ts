@@ -107,7 +107,7 @@ export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: St
     currentPlan: (plan) => planNameOf(plan, POLICY),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
-    runningConfig: () => ({ listen: { port: 8080 } }),
+    runningConfig: () => ({ listen: { port: 8080 }, plans: {} }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),
     preview: createPreviewer({
       running: () => RUNNING,

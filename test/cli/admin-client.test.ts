@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { AdminClient, pathOf } from '../../src/admin-client/admin-client.ts';
 import { AdminRefusal } from '../../src/admin-client/failures.ts';
-import { startServer } from './support.ts';
+import { problemDocument, startServer } from './support.ts';
 
 const TOKEN = 'marked-token';
 const ITEM = z.looseObject({ id: z.string() });
@@ -88,7 +88,7 @@ it('asks for no more than is wanted', async () => {
 });
 
 it('tells a refusal by its problem document, whose text can do nothing to a terminal', async () => {
-  const problem = { title: 'No', status: 422, detail: 'plan: \u001b[2Jbad', code: 'unprocessable', request_id: 'r1' };
+  const problem = problemDocument({ status: 422, title: 'No', detail: 'plan: \u001b[2Jbad', code: 'unprocessable' });
   const url = await startServer((_req, res) => res.writeHead(422).end(JSON.stringify(problem)));
   const failure = await failureOf(clientOf(url).get(ITEM, '/'));
   expect(failure).toBeInstanceOf(AdminRefusal);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { callAdmin } from '../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { startServer, temporaryFile, tollgateHereFor } from './support.ts';
+import { CUSTOMER_DOCUMENT, startServer, temporaryFile, tollgateHereFor } from './support.ts';
 
 let store: TestStore;
 let gateway: TestGateway;
@@ -132,10 +132,9 @@ it('keeps a bounded number of calls under way', async () => {
     if (req.method === 'GET') return res.end(JSON.stringify({ plans: { starter: { requests_per_hour: 1 } } }));
     most = Math.max(most, ++underWay);
     posts++;
-    const customer = { id: 'any', name: null, plan: 'starter', requests_per_hour: null, suspended: false };
     return setTimeout(() => {
       underWay--;
-      res.writeHead(201).end(JSON.stringify({ ...customer, limit: 1, limit_source: 'plan' }));
+      res.writeHead(201).end(JSON.stringify(CUSTOMER_DOCUMENT));
     }, 5);
   });
   const lines = Array.from({ length: 100 }, (_, index) => `c-${index},starter\n`);

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { StatusDocument } from '../../src/admin-client/documents.ts';
+import type { StatusDocument } from '../../src/admin-api/responses.ts';
 import { faultsOf } from '../../src/cli/status.ts';
 import { callAdmin } from '../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
@@ -58,7 +58,7 @@ describe('status', () => {
     expect(faultsOf(good)).toEqual([]);
     const worker = { id: 1, pid: 7, started_at: null, ready: false, config_hash: null, restarts: 0 };
     const store = { ...good.store, wiped: true, empty: true, evicted: true, refusing: true };
-    const upstreams = [{ url: 'http://a', up: false, reason: 'failing', fault: null }];
+    const upstreams = [{ url: 'http://a', up: false, reason: 'failing' as const, fault: null }];
     const bad = { ...good, store, upstreams, workers: [worker], invalidation: { connected: false } };
     expect(faultsOf(bad)).toHaveLength(7);
     const away = { ...good, store: { ...good.store, up: false, last_error: 'connect ECONNREFUSED' } };
@@ -74,7 +74,10 @@ describe('reload', () => {
 
   it('shows what changed', async () => {
     // A gateway watches its file and may be first: so another server answers as it would.
-    const changes = [{ text: 'plans.starter.requests_per_hour: 1000 → 800' }];
+    const text = 'plans.starter.requests_per_hour: 1000 → 800';
+    const changes = [
+      { key: 'plans.starter.requests_per_hour', before: 1000, after: 800, takes_effect: 'reload', text },
+    ];
     const answer = JSON.stringify({
       result: 'applied',
       hash: 'abc123',

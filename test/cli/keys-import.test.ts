@@ -4,7 +4,14 @@ import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { STORES, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { startServer, temporaryFile, tollgateFor, tollgateHereFor } from './support.ts';
+import {
+  CUSTOMER_DOCUMENT,
+  problemDocument,
+  startServer,
+  temporaryFile,
+  tollgateFor,
+  tollgateHereFor,
+} from './support.ts';
 
 const HEADER = 'customer,value,sha256,name,expires_at';
 
@@ -159,27 +166,19 @@ describe.each(STORES)('over $name', (kind) => {
 });
 
 it('stops at a failure that the next line would meet too, and says how far it came', async () => {
-  const problem = {
-    title: 'Store away',
+  const problem = problemDocument({
     status: 503,
+    title: 'Store away',
     detail: 'Try later.',
     code: 'store_unavailable',
-    request_id: 'r1',
-  };
+  });
+  const imported = { id: 'key_1', prefix: null, customer: 'acme', name: null, created_at: null, expires_at: null };
   let posts = 0;
   const admin = await startServer((req, res) => {
     res.setHeader('content-type', 'application/json');
     if (req.method === 'GET') {
-      const record = {
-        name: null,
-        plan: 'starter',
-        requests_per_hour: null,
-        suspended: false,
-        limit: 1,
-        limit_source: 'plan',
-      };
-      res.end(JSON.stringify({ id: 'acme', ...record }));
-    } else if (posts++ === 0) res.writeHead(201).end('{"id":"key_1"}');
+      res.end(JSON.stringify(CUSTOMER_DOCUMENT));
+    } else if (posts++ === 0) res.writeHead(201).end(JSON.stringify(imported));
     else res.writeHead(503).end(JSON.stringify(problem));
   });
   const lines = Array.from({ length: 40 }, (_, index) => `acme,key-number-${index}\n`);

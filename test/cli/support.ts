@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, vi } from 'vitest';
+import type { CustomerDocument, ProblemDocument } from '../../src/admin-api/responses.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
@@ -103,4 +104,24 @@ export async function startServer(listener: RequestListener): Promise<string> {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A customer as the admin API shows it, for a server that stands in for a gateway. */
+export const CUSTOMER_DOCUMENT: CustomerDocument = {
+  id: 'acme',
+  name: null,
+  plan: 'starter',
+  current_plan: 'starter',
+  requests_per_hour: null,
+  suspended: false,
+  usage_reset_at: null,
+  limit: 1,
+  limit_source: 'plan',
+  limit_problem: null,
+};
+
+export function problemDocument(
+  members: Pick<ProblemDocument, 'status' | 'title' | 'detail' | 'code'>,
+): ProblemDocument {
+  return { ...members, type: 'about:blank', instance: 'urn:uuid:r1', request_id: 'r1' };
 }

@@ -1,0 +1,137 @@
+/**
+ * The request bodies of the admin API: its handlers and the CLI's imports check them, and the OpenAPI file shows them.
+ * No message repeats a value, because it may be a misplaced API key.
+ */
+import { z } from 'zod';
+import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import { isCustomerId } from '../store/record-ids.ts';
+import { CUSTOMER_ID } from './responses.ts';
+
+/** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
+const NO_TEXT = /[\p{Cc}\p{Cs}]/u;
+const NO_KEY = 'must not contain an API key';
+
+export const NEW_CUSTOMER_ID = CUSTOMER_ID.refine(
+  isCustomerId,
+  'must be 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit',
+).refine((id) => !containsGeneratedKey(id), NO_KEY);
+
+export const DISPLAY_NAME = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(200, 'must have at most 200 characters')
+  .refine((name) => !NO_TEXT.test(name), 'must not have control characters or halves of surrogate pairs')
+  .refine((name) => !containsGeneratedKey(name), NO_KEY)
+  .describe('For people. Without control characters, and without an API key in it.');
+
+export const REQUESTS_PER_HOUR = z.int('must be an integer').min(1, 'must be at least 1');
+
+export const PLAN_NAME = z
+  .string()
+  .min(1, 'must not be empty')
+  .meta({ description: 'A configured plan.', examples: ['starter'] });
+
+/** An API key that was created outside the gateway. */
+export const KEY_VALUE = z
+  .string()
+  .refine(isPossibleKey, 'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only')
+  .refine((value) => !failsChecksum(value), 'has the form of a generated key but not its checksum: it was mistyped')
+  .meta({
+    description: 'An existing key to import. If it has the form of a generated key, its checksum must be correct.',
+    minLength: 8,
+    maxLength: 512,
+    pattern: '^[A-Za-z0-9._~+/-]+=*$',
+  });
+
+/** The SHA-256 of such a key, converted to lower case. */
+export const KEY_SHA256 = z
+  .string()
+  .regex(/^[0-9A-Fa-f]{64}$/, 'must be the SHA-256 of the whole key in 64 hex digits')
+  .describe('The SHA-256 of an existing key to import, computed over the whole key.')
+  .transform((digest) => digest.toLowerCase());
+
+export const FUTURE_TIME = z.iso
+  .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2030-01-31T00:00:00Z', abort: true })
+  .meta({ description: 'In UTC, and in the future.', examples: ['2030-01-31T00:00:00Z'] });
+
+/** The expiry of a key, converted to ISO 8601 with milliseconds. */
+export function expiry(nowMs: () => number) {
+  return FUTURE_TIME.refine((time) => Date.parse(time) > nowMs(), 'must be in the future').transform((time) =>
+    new Date(time).toISOString(),
+  );
+}
+
+export function newCustomer(plans: ReadonlySet<string>) {
+  return z.strictObject({
+    id: NEW_CUSTOMER_ID,
+    name: DISPLAY_NAME.optional(),
+    plan: configuredPlan(plans),
+    requests_per_hour: REQUESTS_PER_HOUR.optional().describe('Allowed for any plan; required for a custom one.'),
+  });
+}
+
+export function customerChange(plans: ReadonlySet<string>) {
+  return z
+    .strictObject({
+      plan: configuredPlan(plans).optional(),
+      name: DISPLAY_NAME.nullable().optional(),
+      requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
+      suspended: z.boolean().optional().describe('Requests of a suspended customer get 403.'),
+    })
+    .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
+}
+
+export function keyCreation(nowMs: () => number) {
+  return z
+    .strictObject({
+      name: DISPLAY_NAME.optional(),
+      expires_at: expiry(nowMs).optional(),
+      value: KEY_VALUE.optional(),
+      sha256: KEY_SHA256.optional(),
+    })
+    .refine(({ value, sha256 }) => value === undefined || sha256 === undefined, 'must have value or sha256, not both')
+    .meta({ not: { required: ['value', 'sha256'] } });
+}
+
+export function keyChange(nowMs: () => number) {
+  return z
+    .strictObject({ name: DISPLAY_NAME.nullable().optional(), expires_at: expiry(nowMs).nullable().optional() })
+    .describe('Null unsets a member.');
+}
+
+/** Also for the CLI's option. */
+export const MAX_GRACE_SECONDS = 365 * 24 * 3600;
+
+export const ROTATION = z.strictObject({
+  grace_seconds: z
+    .int('must be an integer')
+    .min(0, 'must be at least 0')
+    .max(MAX_GRACE_SECONDS, `must be at most ${MAX_GRACE_SECONDS}`)
+    .default(24 * 3600),
+});
+
+function configuredPlan(plans: ReadonlySet<string>) {
+  return PLAN_NAME.refine((plan) => plans.has(plan), `must be one of the configured plans: ${[...plans].join(', ')}`);
+}
+
+/** The nouns of a message: `the body` and `member`, or `the query` and `parameter`. */
+export interface InputNouns {
+  readonly whole: string;
+  readonly member: string;
+}
+
+const PLAIN_NAME = /^[A-Za-z_]{1,24}$/;
+
+/** Returns the message for an issue: the member's name, and what is wrong. `issue`: from a parse with `reportInput`. */
+export function describeIssue(issue: z.core.$ZodIssue, { whole, member }: InputNouns): string {
+  if (issue.code === 'unrecognized_keys') {
+    // A client may send an API key by mistake where a member's name belongs.
+    const names = issue.keys.map((key) => (PLAIN_NAME.test(key) ? `"${key}"` : 'a name that is not shown'));
+    return names.map((name) => `${name}: unknown ${member}`).join('; ');
+  }
+  const path = issue.path.length > 0 ? issue.path.join('.') : whole;
+  if (issue.code !== 'invalid_type') return `${path}: ${issue.message}`;
+  if (issue.input === undefined) return `${path}: missing`;
+  const type = issue.expected === 'int' ? 'integer' : issue.expected;
+  return `${path}: must be ${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
+}

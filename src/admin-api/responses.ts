@@ -1,0 +1,327 @@
+/**
+ * The response documents of the admin API: the types of its handlers' responses, the checks of its client, and the
+ * schemas of the OpenAPI file. Every member is always present unless it is optional here; null means not set.
+ *
+ * Checks that other programs' records could fail are in `.meta` only: the client must still list such records.
+ */
+import { z } from 'zod';
+
+const TEXT = z.string().nullable();
+const COUNT = z.int().min(0);
+const RECORD_PLAN = z.string().describe("As in the customer's record; possibly a former name of a plan.");
+const USED = COUNT.describe('Includes the units of open leases.');
+const HASH = z.string();
+
+export const CUSTOMER_ID = z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$', examples: ['acme'] });
+export const TIME = z.iso.datetime();
+export const RECORD_TIME = TEXT.meta({
+  description: 'ISO 8601 in UTC, or null. A value written by another program that is not a time is shown unchanged.',
+  examples: ['2026-03-01T12:00:00.000Z'],
+});
+export const NEXT_CURSOR = TEXT.describe('The `cursor` of the next page; null on the last page.');
+
+/** Returns the schema of a page of a list. */
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({ items: z.array(item), next_cursor: NEXT_CURSOR });
+}
+
+/** RFC 9457. */
+export const PROBLEM = z
+  .object({
+    type: z.string().meta({ format: 'uri', description: 'One for each code.' }),
+    title: z.string().describe('One for each code.'),
+    status: z.int(),
+    detail: z.string().describe('What happened in this case. The text may change between versions.'),
+    instance: z.string().meta({ pattern: '^urn:uuid:' }),
+    request_id: z.string().meta({ format: 'uuid', description: 'The same id as in the log.' }),
+    code: z.string().describe('Stable: programs should branch on this member.'),
+    key_owner: z.enum(['this_customer', 'another_customer']).optional(),
+  })
+  .describe('RFC 9457.');
+export type ProblemDocument = z.output<typeof PROBLEM>;
+
+export const CURRENT_PLAN = TEXT.describe(
+  "The plan's current name, which differs from `plan` after a rename. Null: the plan is not configured.",
+);
+export const EFFECTIVE_LIMIT = z.int().min(1).nullable().describe('Requests per hour; null if there is no limit.');
+export const LIMIT_SOURCE = z
+  .enum(['override', 'customer', 'plan'])
+  .nullable()
+  .describe("What set the limit: an override in the configuration, else the customer's own number, else its plan.");
+export const LIMIT_PROBLEM = TEXT.describe('Why there is no limit. Requests of such customers get 403.');
+
+const LIMIT = { limit: EFFECTIVE_LIMIT, limit_source: LIMIT_SOURCE, limit_problem: LIMIT_PROBLEM };
+
+export const CUSTOMER = z.object({
+  id: CUSTOMER_ID,
+  name: TEXT,
+  plan: RECORD_PLAN,
+  current_plan: CURRENT_PLAN,
+  requests_per_hour: z.int().nullable().describe("The customer's own limit."),
+  suspended: z.boolean(),
+  usage_reset_at: RECORD_TIME,
+  ...LIMIT,
+});
+export type CustomerDocument = z.output<typeof CUSTOMER>;
+
+export const USAGE = z.object({
+  limit: z.int().min(1),
+  used: COUNT.describe('Above the limit if the limit was lowered.'),
+  remaining: COUNT,
+  reset_seconds: COUNT.describe('Time until more requests are available; 0 if nothing is used.'),
+  window_seconds: z.int().meta({ const: 3600 }),
+});
+
+export const CUSTOMER_USAGE = z.object({
+  customer: CUSTOMER_ID,
+  plan: RECORD_PLAN,
+  limit: EFFECTIVE_LIMIT,
+  used: USED,
+  percent: COUNT.nullable().describe('Used share of the limit, rounded down.'),
+});
+export type CustomerUsageDocument = z.output<typeof CUSTOMER_USAGE>;
+
+export const EXPLANATION = z.object({
+  customer: CUSTOMER_ID,
+  plan: RECORD_PLAN,
+  current_plan: CURRENT_PLAN,
+  suspended: z.boolean(),
+  ...LIMIT,
+  origin: z.string().meta({
+    description: "The line of the configuration file that set the limit, or the member of the customer's record.",
+    examples: ['config/gateway.yaml:41', 'customer record: requests_per_hour'],
+  }),
+  usage: USAGE.nullable().describe('Null if there is no limit, or the store is unavailable.'),
+  instance: z
+    .object({
+      leases: z
+        .array(z.object({ units: z.int().min(1), ends_in_seconds: z.number().min(0) }))
+        .describe('Units that were granted to it and are not used yet.'),
+      refuses_for_seconds: z
+        .number()
+        .nullable()
+        .describe('For how long it refuses requests without asking the store; null if it does not.'),
+      refusals: z
+        .array(
+          z.object({
+            code: z.string().describe('See docs/errors.md.'),
+            count: z.int().min(1),
+            first_at: TIME,
+            last_at: TIME,
+            key_id: TEXT.describe('The key of the most recent one.'),
+          }),
+        )
+        .describe('Refused requests of the last hour, by code, most recent first.'),
+    })
+    .describe('State in the memory of the instance that served this request.'),
+});
+export type ExplanationDocument = z.output<typeof EXPLANATION>;
+
+/** The response to an import: the key itself is not repeated. */
+const IMPORTED_KEY = z.object({
+  id: z.string(),
+  prefix: TEXT.describe('For people to recognise the key. Null: the key is too short to show a part, or unknown.'),
+  customer: CUSTOMER_ID,
+  name: TEXT,
+  created_at: RECORD_TIME,
+  expires_at: RECORD_TIME,
+});
+export type ImportedKeyDocument = z.output<typeof IMPORTED_KEY>;
+
+/** `key` is the API key itself: no other response ever contains it. */
+export const GENERATED_KEY = z.object({ key: z.string().describe('The key itself.'), ...IMPORTED_KEY.shape });
+export type GeneratedKeyDocument = z.output<typeof GENERATED_KEY>;
+export const ROTATED_KEY = GENERATED_KEY.extend({ replaces: z.string().describe('The id of the old key.') });
+export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `key` if the key was imported.');
+
+export const KEY = z.object({
+  ...IMPORTED_KEY.shape,
+  customer: z.string().describe('Possibly a customer without a record.'),
+  revoked_at: RECORD_TIME,
+  replaced_by: TEXT.describe('The id of its successor.'),
+  last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),
+});
+export type KeyDocument = z.output<typeof KEY>;
+
+export const AUDIT_ACTIONS = [
+  'customer.create',
+  'customer.update',
+  'customer.delete',
+  'usage.reset',
+  'key.create',
+  'key.import',
+  'key.update',
+  'key.revoke',
+  'key.rotate',
+  'config.reload',
+  'config.preview',
+  'access.refused',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export const AUDIT_ENTRY = z.object({
+  id: z.string(),
+  at: TIME,
+  actor: z.string().meta({
+    pattern: '^(token$|unknown$|jwt:)',
+    description: '`token`, or `jwt:` and the subject; `unknown` for refused access.',
+  }),
+  from: z.string().describe('The address of the client.'),
+  action: z.string().meta({ enum: AUDIT_ACTIONS }),
+  customer: TEXT,
+  key_id: TEXT,
+  details: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+    .nullable()
+    .describe('The changed members and their new values, named as in this API. Never a key.'),
+});
+export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
+
+export const CONFIGURATION = z
+  .looseObject({
+    plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
+    overrides: z.record(z.string(), z.unknown()).nullish(),
+  })
+  .describe(
+    'Named as in the configuration file (docs/configuration.md). Every key is present, defaults included; null means not set. Secrets are hidden.',
+  );
+export type ConfigDocument = z.output<typeof CONFIGURATION>;
+
+export const CONFIGURATION_CHANGE = z.object({
+  key: z.string().meta({ description: 'As in docs/configuration.md.', examples: ['plans.starter.requests_per_hour'] }),
+  before: z.unknown().describe('Null: not set. Secrets are hidden.'),
+  after: z.unknown().describe('Null: not set. Secrets are hidden.'),
+  takes_effect: z.enum(['reload', 'restart']),
+  text: z.string().meta({ examples: ['plans.starter.requests_per_hour: 1000 → 800', 'plan business is now premium'] }),
+});
+
+const CHANGES = {
+  changes: z.array(CONFIGURATION_CHANGE).meta({ maxItems: 100 }),
+  changes_total: COUNT.describe('Number of all changes; `changes` lists at most 100.'),
+};
+
+export const RELOAD = z.object({
+  result: z.enum(['applied', 'unchanged']),
+  hash: HASH.describe('Of the configuration that now runs.'),
+  ...CHANGES,
+  warnings: z.array(z.string()).meta({
+    description: 'Settings of the running file that may not work or are dangerous.',
+    examples: [
+      ['gateway.yaml:3: warning: limits.header_bytes: is below 1024 bytes: common clients send more and get 431'],
+    ],
+  }),
+});
+export type ReloadDocument = z.output<typeof RELOAD>;
+
+export const PREVIEW = z.object({
+  running_hash: HASH,
+  hash: HASH,
+  reload: z
+    .enum(['applied', 'unchanged', 'restart_required', 'plan_in_use'])
+    .describe('The result of a reload of this file now, ignoring secrets and the content of named files.'),
+  changes: CHANGES.changes.describe(
+    'A value that contains a variable is shown as written, with the name of the variable.',
+  ),
+  changes_total: CHANGES.changes_total,
+  uncompared_secrets: z
+    .array(z.string().meta({ examples: ['admin.token'] }))
+    .describe('Secret settings that are set in both files and may differ.'),
+  dropped_plans: z
+    .array(z.object({ plan: z.string(), customers: z.int().min(1) }))
+    .describe('Plans that the file lacks although customers are on them.'),
+  customers: z
+    .object({
+      total: COUNT,
+      raised: COUNT.describe('Customers whose limit rises.'),
+      lowered: COUNT.describe('Customers whose limit falls.'),
+      gained: COUNT.describe('Customers that have a limit only with the new file.'),
+      lost: COUNT.describe('Customers that have a limit only with the running file.'),
+      refused: COUNT.describe('Customers whose next request the new file would refuse.'),
+      newly_refused: COUNT.describe('Those of `refused` that the running file does not refuse.'),
+      near: COUNT.describe('Customers that have used at least 80 % of the new limit, but not all of it.'),
+    })
+    .describe('Numbers of customers.'),
+  limits: z
+    .array(
+      z.object({
+        change: z.string().meta({ examples: ['starter 1000 → 800', 'overrides'] }),
+        customers: z.int().min(1),
+        refused: COUNT,
+      }),
+    )
+    .describe('Limits that change, with the number of customers that each concerns.'),
+  closest: z
+    .array(
+      z.object({
+        customer: CUSTOMER_ID,
+        plan: z.string(),
+        limit_before: EFFECTIVE_LIMIT,
+        limit_after: EFFECTIVE_LIMIT,
+        used: USED,
+        ratio: z.number().nullable().describe('Used requests divided by the new limit.'),
+        state: z.enum(['refused', 'near']),
+      }),
+    )
+    .meta({
+      maxItems: 100,
+      description:
+        'The 100 refused and near customers that have used most of their limits; those without a limit first.',
+    }),
+});
+export type PreviewDocument = z.output<typeof PREVIEW>;
+
+export const STATUS = z.object({
+  version: z.string(),
+  started_at: TIME,
+  uptime_seconds: COUNT,
+  config: z.object({
+    file: z.string(),
+    hash: HASH,
+    loaded_at: TIME.describe('When the file was last found to match the running configuration.'),
+    last_reload: z
+      .object({
+        at: TIME,
+        result: z.enum(['applied', 'unchanged', 'invalid', 'restart_required', 'plan_in_use', 'unverified', 'failed']),
+        changes: z.array(z.string()).describe('As text, the first 100.'),
+        error: TEXT.describe('Why the file was not applied; null if it was.'),
+      })
+      .nullable()
+      .describe('Null: the file has not changed since the start.'),
+  }),
+  store: z.object({
+    kind: z.enum(['redis', 'embedded']),
+    up: z.boolean(),
+    reached: z.boolean().describe('Whether it has responded since the start.'),
+    wiped: z.boolean().describe('It lost its data; see docs/redis.md.'),
+    empty: z.boolean().describe('It has no record, so unknown keys get 503; see docs/redis.md.'),
+    evicted: z.boolean().describe('Redis evicted keys, so unknown keys get 503; see docs/redis.md.'),
+    refusing: z.boolean().describe('It is reachable but refuses the writes of quotas.'),
+    last_error: TEXT,
+  }),
+  invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
+  instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
+  upstreams: z.array(
+    z.object({
+      url: z.string().meta({ format: 'uri', description: 'Origin and base path, as in `upstream.urls`.' }),
+      up: z.boolean().describe('Whether it gets requests.'),
+      reason: z
+        .enum(['unreachable', 'failing', 'health_check'])
+        .nullable()
+        .describe('Why it gets no requests; see docs/upstreams.md.'),
+      fault: TEXT.describe('The last failure of the kind that `reason` names.'),
+    }),
+  ),
+  workers: z
+    .array(
+      z.object({
+        id: z.int().min(1).describe('Of the worker slot; a replacement process has the same id.'),
+        pid: z.int().nullable().describe('Null while the process is being replaced.'),
+        started_at: TIME.nullable(),
+        ready: z.boolean().describe('Whether it serves requests and reaches the store.'),
+        config_hash: TEXT.describe('Hash of the configuration that it runs; null before it runs one.'),
+        restarts: COUNT.describe('How often the process was replaced.'),
+      }),
+    )
+    .describe('Empty if a single process does everything.'),
+});
+export type StatusDocument = z.output<typeof STATUS>;
