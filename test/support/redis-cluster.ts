@@ -49,11 +49,13 @@ export interface ClusterSettings {
 
 export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<RedisClusterServers> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)];
+  // A replica is not listed before something was replicated: the first ping of its master, by default after ten seconds.
+  settings.push('--repl-ping-replica-period', '1', '--repl-diskless-sync-delay', '0');
   if (tls !== undefined) settings.push('--tls-cluster', 'yes');
   const start = (more: readonly string[] = []) =>
     startRedis({
       highestPort: HIGHEST_PORT,
-      args: [...settings, '--repl-diskless-sync-delay', '0', ...more],
+      args: [...settings, ...more],
       ...(tls !== undefined && { tls }),
     });
   const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, () => start()));
