@@ -123,6 +123,8 @@ describe('the shipped files', () => {
     const content = await readFile(join(SHIPPED, name));
     let refused = 0;
     for (let length = 0; length < content.length; length++) {
+      // A cut within a comment is a cut before it.
+      if (/(^|\s)#.[^\n]*$/.test(content.toString('utf8', 0, length))) continue;
       try {
         await parseConfig(name, content.subarray(0, length), REQUIRED);
       } catch (error) {

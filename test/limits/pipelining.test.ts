@@ -8,12 +8,12 @@ const CHUNKS = 320;
 /** More than Node.js keeps for a connection before it pauses on its own, and resumes. */
 const LONG = 'x'.repeat(50_000);
 
-/** Resolves when the number has stayed the same for a second; a process that is busy makes that later, never sooner. */
+/** Resolves when the number has stayed the same for 20 timers; a process that is busy makes that later, never sooner. */
 async function quiet(read: () => number): Promise<void> {
   let before: number;
   do {
     before = read();
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 10));
   } while (read() !== before);
 }
 

@@ -38,14 +38,17 @@ function keepAsking(origin: string, key: string, askers = 4) {
   };
 }
 
-test('a file cut off at every byte disturbs no request, and each cut is reported', async () => {
+// What each single byte makes of a cut file: test/config/load.test.ts.
+test('a file that is cut off anywhere disturbs no request, and each cut is reported', async () => {
   const { gateway, key } = await startSystem({
     config: { plans: { starter: { requests_per_hour: 9_000_000 } }, ...QUIET },
   });
   const whole = await readFile(gateway.file, 'utf8');
   const asked = keepAsking(gateway.public, key, 2);
   const outcomes = new Map<string, number>();
-  for (let end = 0; end < whole.length; end++) {
+  let cuts = 0;
+  for (let end = 0; end < whole.length; end += 5) {
+    cuts++;
     await writeFile(gateway.file, whole.slice(0, end));
     const lines = gateway.logs.length;
     const { result, problems } = await gateway.reload('signal');
@@ -58,7 +61,7 @@ test('a file cut off at every byte disturbs no request, and each cut is reported
   await gateway.reload('signal');
   const answers = await asked.stop();
   expect([...answers.keys()].map((said) => said.split(' ')[0])).toEqual([...answers.keys()].map(() => '200'));
-  expect(outcomes.get('invalid')).toBeGreaterThan(whole.length / 2);
+  expect(outcomes.get('invalid')).toBeGreaterThan(cuts / 2);
   expect((await callAdmin(gateway, '/status')).body.config.last_reload.result).toMatch(/applied|unchanged/);
 });
 
