@@ -29,6 +29,7 @@ import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
 import { type DataPlaneStatus, openListener } from './data-plane.ts';
+import type { ProcessParts } from './observed-store.ts';
 
 const CONFIG_POLL_MS = 5000;
 
@@ -41,17 +42,13 @@ export interface DataPlaneView extends Pick<AdminParts, 'leaseState' | 'refusals
   applyConfig(config: Config): Promise<void>;
 }
 
-export interface ControlPlaneParts {
+export interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly version: string;
-  readonly startedAtMs: number;
   /** The environment variables for reloads of the config file. */
   readonly environment: Environment;
 }
@@ -76,7 +73,8 @@ export interface ControlPlane {
  * @throws Error when an address is in use.
  */
 export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
-  const { dataPlane, store, quota, metrics, exposition, logger, clock, version, startedAtMs, environment } = parts;
+  const { dataPlane, store, quota, metrics, exposition, log, clock, version, startedAtMs, environment } = parts;
+  const { logger } = log;
   await using opened = new AsyncDisposableStack();
   let draining = false;
 

@@ -26,12 +26,11 @@ import { createConnections } from '../listener/connections.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { listen } from '../listener/listen.ts';
 import { createAccessLog } from '../observability/access-log.ts';
-import type { LogDestination, Logger } from '../observability/logger.ts';
+import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type RecentRefusal, RecentRefusals } from '../observability/recent-refusals.ts';
 import { BurstLimiter } from '../quota/burst.ts';
 import { CustomerQuota } from '../quota/customer-quota.ts';
-import type { CustomerUsage } from '../quota/highest-usage.ts';
 import type { LeaseState } from '../quota/hourly-quota.ts';
 import { Instances } from '../quota/instances.ts';
 import { LeasedQuota } from '../quota/leased-quota.ts';
@@ -44,6 +43,7 @@ import { type CertificateFiles, type UsableCertificate, watchCertificate } from 
 import { createForwarder } from '../upstream/forwarder.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { UpstreamObserver } from '../upstream/upstreams.ts';
+import { openObservedStore, type ProcessParts } from './observed-store.ts';
 
 /** The status of a data plane. Plain data, so that a worker can send it to the primary. */
 export interface DataPlaneStatus {
@@ -57,11 +57,12 @@ export interface DataPlaneStatus {
 }
 
 export interface DataPlane {
+  readonly store: Store;
+  readonly metrics: Metrics;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   status(): DataPlaneStatus;
   leaseState(customer: string): LeaseState;
   refusals(customer: string): readonly RecentRefusal[];
-  highestUsage(count: number): readonly CustomerUsage[];
   /** Returns the public keys that verify assertions. */
   publicKeys(): { readonly keys: readonly object[] };
   /** Adds failed keys of an address block that other workers counted. */
@@ -76,39 +77,31 @@ export interface DataPlane {
   /** `beginDrain` and `drain` are the two steps of {@link createDrain}. */
   beginDrain(): void;
   drain(deadlineMs: number): Promise<void>;
-  /** Refunds unused quota units, and writes the recorded uses of keys. Leaves the store open. */
+  /** Refunds unused quota units, and writes the recorded uses of keys. Then closes the store. */
   close(): Promise<void>;
 }
 
-export interface DataPlaneParts {
-  readonly store: Store;
-  readonly metrics: Metrics;
-  readonly logger: Logger;
-  /** Receives the access log. */
-  readonly destination: LogDestination;
-  readonly clock: Clock;
+export interface DataPlaneParts extends ProcessParts {
   /** Receives the address blocks of failed keys: see `told` of {@link FailedAttempts}. Omitted without workers. */
   readonly keyFailed?: (block: string) => void;
 }
 
 /**
  * Opens everything except the listener.
- * @throws Error when the certificate cannot be used.
+ * @throws Error when the certificate cannot be used, or the embedded store's file is in use.
  */
 export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
-  const { store, metrics, logger, destination, clock, keyFailed } = parts;
+  const { log, clock, keyFailed } = parts;
+  const { logger, destination } = log;
   await using opened = new AsyncDisposableStack();
+  const upstreams = () => forwarder.status();
+  const highestUsage = (count: number) => quota.hourly.highestUsage(count);
+  const { store, metrics } = await openObservedStore(config, { ...parts, upstreams, highestUsage }, opened);
   let current = config;
   const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
   opened.defer(() => accessLog.close());
   const refusals = new RecentRefusals(clock);
-  const recorder = createRecorder({
-    metrics,
-    accessLog,
-    refusals,
-    logger,
-    clock,
-  });
+  const recorder = createRecorder({ metrics, accessLog, refusals, logger, clock });
 
   const upstreamUrls = await openUpstreams(config, opened);
   const forwarder = createForwarder({
@@ -179,6 +172,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
 
   const running = opened.move();
   return {
+    store,
+    metrics,
     quota,
     status: () => ({
       configHash: current.hash,
@@ -189,7 +184,6 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     }),
     leaseState: (customer) => quota.hourly.leaseState(customer),
     refusals: (customer) => refusals.of(customer),
-    highestUsage: (count) => quota.hourly.highestUsage(count),
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
     learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
 

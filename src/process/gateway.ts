@@ -12,7 +12,7 @@ import type { RecordStore } from '../store/store.ts';
 import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
 import { type Gateway, startServing } from './lifecycle.ts';
-import { openLog, openObservedStore } from './observed-store.ts';
+import { openLog } from './observed-store.ts';
 import { readVersion } from './version.ts';
 
 /** Replacements for tests. */
@@ -32,34 +32,28 @@ export interface GatewayOverrides {
 export async function startGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
   const { clock = systemClock, logDestination, environment = processEnvironment() } = overrides;
   await using opened = new AsyncDisposableStack();
-  const startedAtMs = clock.nowMs();
-  const version = readVersion();
-
-  const { destination, droppedLines } = logDestination
-    ? { destination: logDestination, droppedLines: () => 0 }
-    : openLog(opened, { shared: false, format: config.logging.format });
-  const logger = createLogger({ level: config.logging.level, destination });
-  const upstreams = () => dataPlane.status().upstreams;
-  const highestUsage = (count: number) => dataPlane.highestUsage(count);
-  const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
-  const { store, metrics } = await openObservedStore(config, observed, opened);
-  if (config.seed) await seed(config.seed.customers, store.records, new Date(startedAtMs).toISOString());
-
-  const dataPlane = await openDataPlane(config, { store, metrics, logger, destination, clock });
+  const log = logDestination
+    ? {
+        logger: createLogger({ level: config.logging.level, destination: logDestination }),
+        destination: logDestination,
+        droppedLines: () => 0,
+      }
+    : openLog(config.logging, false, opened);
+  const parts = { log, clock, version: readVersion(), startedAtMs: clock.nowMs() };
+  const dataPlane = await openDataPlane(config, parts);
   opened.defer(() => dataPlane.close());
+  const { store, quota, metrics } = dataPlane;
+  if (config.seed) await seed(config.seed.customers, store.records, new Date(parts.startedAtMs).toISOString());
   const controlPlane = await openControlPlane(config, {
+    ...parts,
     dataPlane: { ...dataPlane, workers: () => [] },
     store,
-    quota: dataPlane.quota,
+    quota,
     metrics,
     exposition: metrics,
-    logger,
-    clock,
-    version,
-    startedAtMs,
     environment,
   });
-  return await startServing(config, { listener: dataPlane, controlPlane, logger, version }, opened);
+  return await startServing(config, { ...parts, listener: dataPlane, controlPlane }, opened);
 }
 
 /** Creates the customers and keys of the quick start that do not exist yet. Existing ones are not changed. */

@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { ReloadOutcome, ReloadTrigger } from '../reload/reloader.ts';
 import type { ControlPlane } from './control-plane.ts';
+import type { ProcessParts } from './observed-store.ts';
 
 /** The URLs of the listeners, without a path. */
 export interface GatewayAddresses {
@@ -31,11 +31,9 @@ export interface PublicListener {
   drain(deadlineMs: number): Promise<void>;
 }
 
-interface GatewayParts {
+interface GatewayParts extends Pick<ProcessParts, 'log' | 'version'> {
   readonly listener: PublicListener;
   readonly controlPlane: ControlPlane;
-  readonly logger: Logger;
-  readonly version: string;
   /** Additional fields of the log line about the start. */
   readonly logFields?: object;
 }
@@ -45,9 +43,10 @@ interface GatewayParts {
  */
 export async function startServing(
   config: Config,
-  { listener, controlPlane, logger, version, logFields }: GatewayParts,
+  { listener, controlPlane, log, version, logFields }: GatewayParts,
   opened: AsyncDisposableStack,
 ): Promise<Gateway> {
+  const { logger } = log;
   opened.defer(() => controlPlane.close());
   for (const warning of config.warnings) logger.warn(warning);
   const publicUrl = await listener.listen();

@@ -3,7 +3,7 @@ import { fstatSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { openLogStream } from '../observability/log-stream.ts';
-import type { LogDestination, Logger } from '../observability/logger.ts';
+import { createLogger, type LogDestination, type Logger } from '../observability/logger.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../observability/metrics.ts';
 import { prettyLines } from '../observability/pretty-lines.ts';
 import { wholeLines } from '../observability/whole-lines.ts';
@@ -11,38 +11,40 @@ import { openStore } from '../store/open/open-store.ts';
 import type { Store, StoreObserver } from '../store/store.ts';
 
 export interface Log {
+  readonly logger: Logger;
   readonly destination: LogDestination;
   /** Returns the number of lines dropped since the start. */
   droppedLines(): number;
 }
 
-interface LogOptions {
-  /** Other processes write to standard output, too. */
-  readonly shared: boolean;
-  readonly format: Config['logging']['format'];
-}
-
-/** Opens the log on standard output. The pretty format uses colors on a terminal, unless NO_COLOR is set. */
-export function openLog(opened: AsyncDisposableStack, { shared, format }: LogOptions): Log {
+/**
+ * Opens the log on standard output. The pretty format uses colors on a terminal, unless NO_COLOR is set. `isShared`:
+ * other processes write to standard output, too.
+ */
+export function openLog({ level, format }: Config['logging'], isShared: boolean, opened: AsyncDisposableStack): Log {
   // A write to a file is never split, so only other outputs need wholeLines.
   const isPipe = !fstatSync(process.stdout.fd).isFile();
-  const stream = openLogStream(shared && isPipe ? wholeLines(process.stdout) : process.stdout);
+  const stream = openLogStream(isShared && isPipe ? wholeLines(process.stdout) : process.stdout);
   opened.defer(() => stream.close());
   const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);
   const destination = isPretty ? prettyLines(stream, { colors: process.stdout.hasColors?.() ?? false }) : stream;
-  return { destination, droppedLines: stream.droppedLines };
+  return { logger: createLogger({ level, destination }), destination, droppedLines: stream.droppedLines };
 }
 
-interface ObservedStoreParts extends Pick<MetricsOptions, 'version' | 'upstreams' | 'highestUsage'> {
-  readonly logger: Logger;
+/** What the parts of a gateway process share. */
+export interface ProcessParts {
+  readonly log: Log;
   readonly clock: Clock;
+  readonly version: string;
   readonly startedAtMs: number;
-  readonly droppedLines: Log['droppedLines'];
 }
+
+interface ObservedStoreParts extends ProcessParts, Pick<MetricsOptions, 'upstreams' | 'highestUsage'> {}
 
 /** Opens the store, and creates the metrics for it and for the process. @throws Error as {@link openStore}. */
 export async function openObservedStore(config: Config, parts: ObservedStoreParts, opened: AsyncDisposableStack) {
-  const { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage } = parts;
+  const { log, clock, version, startedAtMs, upstreams, highestUsage } = parts;
+  const { logger } = log;
   const metrics = createMetrics({
     version,
     configHash: config.hash,
@@ -53,7 +55,7 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
     },
     upstreams,
     highestUsage,
-    droppedLogLines: droppedLines,
+    droppedLogLines: log.droppedLines,
     defaultMetrics: true,
   });
   const store: Store = await openStore(config.store, {

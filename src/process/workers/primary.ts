@@ -5,7 +5,6 @@
 import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
-import { createLogger } from '../../observability/logger.ts';
 import { type DataPlaneView, openControlPlane } from '../control-plane.ts';
 import { type DataPlaneStatus, openIdentity, openQuota } from '../data-plane.ts';
 import { type Gateway, startServing, workerCount } from '../lifecycle.ts';
@@ -22,16 +21,13 @@ const REPLY_TIMEOUT_MS = 500;
 export async function startPrimary(config: Config): Promise<Gateway> {
   const clock = systemClock;
   await using opened = new AsyncDisposableStack();
-  const startedAtMs = clock.nowMs();
-  const version = readVersion();
   const environment = processEnvironment();
-
-  const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
-  const logger = createLogger({ level: config.logging.level, destination });
+  const log = openLog(config.logging, true, opened);
+  const { logger } = log;
+  const parts = { log, clock, version: readVersion(), startedAtMs: clock.nowMs() };
   // Workers report their upstreams and usage themselves.
-  const none = { upstreams: () => [], highestUsage: () => [] };
-  const observed = { logger, clock, version, startedAtMs, droppedLines, ...none };
-  const { store, metrics } = await openObservedStore(config, observed, opened);
+  const own = { ...parts, upstreams: () => [], highestUsage: () => [] };
+  const { store, metrics } = await openObservedStore(config, own, opened);
   // The primary admits no request, so it is not an instance. It only reads limits and usage, for the admin API.
   const quota = openQuota(config, { store, instances: { countForShare: () => 1 }, clock }, opened);
 
@@ -51,6 +47,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   opened.defer(() => pool.kill());
   let { publicKeys } = await publishedKeys(config);
   const controlPlane = await openControlPlane(config, {
+    ...parts,
     dataPlane: {
       ...combinedDataPlane(pool, () => store.status()),
       publicKeys: () => publicKeys,
@@ -71,10 +68,6 @@ export async function startPrimary(config: Config): Promise<Gateway> {
         return await sums.text(await metrics.snapshot());
       },
     },
-    logger,
-    clock,
-    version,
-    startedAtMs,
     environment,
   });
   const listener = {
@@ -82,7 +75,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     beginDrain: () => pool.beginDrain(),
     drain: (deadlineMs: number) => pool.finishDrain(deadlineMs),
   };
-  return await startServing(config, { listener, controlPlane, logger, version, logFields: { workers: size } }, opened);
+  return await startServing(config, { ...parts, listener, controlPlane, logFields: { workers: size } }, opened);
 }
 
 /** Presents the worker pool to the control plane like a single data plane. */

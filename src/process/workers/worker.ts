@@ -6,9 +6,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { restoreClone } from '../../config/freeze.ts';
-import { createLogger, type Logger } from '../../observability/logger.ts';
+import type { Logger } from '../../observability/logger.ts';
 import { type DataPlane, type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
-import { openLog, openObservedStore } from '../observed-store.ts';
+import { openLog } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
 import type { ToPrimary, ToWorker, WorkerReplies, WorkerRequest } from './messages.ts';
 import { SharedFailures } from './shared-failures.ts';
@@ -65,22 +65,15 @@ function runWorker(): Promise<number> {
 }
 
 async function start(workerId: number, config: Config): Promise<Running> {
-  const clock = systemClock;
   await using opened = new AsyncDisposableStack();
-  const { destination, droppedLines } = openLog(opened, { shared: true, format: config.logging.format });
-  const logger = createLogger({ level: config.logging.level, destination }).child({ worker: workerId });
-  const upstreams = () => dataPlane.status().upstreams;
-  const highestUsage = (count: number) => dataPlane.highestUsage(count);
-  const [version, startedAtMs] = [readVersion(), clock.nowMs()];
-  const observed = { logger, clock, version, startedAtMs, droppedLines, upstreams, highestUsage };
-  const { store, metrics } = await openObservedStore(config, observed, opened);
+  const log = openLog(config.logging, true, opened);
+  const logger = log.logger.child({ worker: workerId });
   const shared = new SharedFailures((failures) => send({ kind: 'failures', failures }), systemScheduler);
   const dataPlane = await openDataPlane(config, {
-    store,
-    metrics,
-    logger,
-    destination,
-    clock,
+    log: { ...log, logger },
+    clock: systemClock,
+    version: readVersion(),
+    startedAtMs: systemClock.nowMs(),
     keyFailed: (block) => shared.count(block),
   });
   opened.defer(() => dataPlane.close());
@@ -99,7 +92,7 @@ async function start(workerId: number, config: Config): Promise<Running> {
   opened.defer(() => clearInterval(statusTimer));
   let lastReport: Promise<void> = Promise.resolve();
   const reportMetrics = () => {
-    lastReport = lastReport.then(async () => sent({ kind: 'metrics', snapshot: await metrics.snapshot() }));
+    lastReport = lastReport.then(async () => sent({ kind: 'metrics', snapshot: await dataPlane.metrics.snapshot() }));
     return lastReport;
   };
   const metricsTimer = setInterval(() => void reportMetrics(), METRICS_INTERVAL_MS);
