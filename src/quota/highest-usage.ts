@@ -7,6 +7,10 @@ export interface CustomerUsage {
   readonly ratio: number;
 }
 
+type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'> & {
+  readonly leases: Pick<CustomerState['leases'], 'unusedUnits'>;
+};
+
 /** Older store replies are ignored: other instances use units, and units expire from the window. */
 const MAX_REPLY_AGE_MS = 300_000;
 
@@ -15,7 +19,7 @@ const MAX_REPLY_AGE_MS = 300_000;
  * store replied to this instance within the last five minutes are included. Each ratio is an upper bound: it includes
  * units that were refunded since that reply. Takes one pass, without sorting. `nowMs`: monotonic.
  */
-export function highestUsage(customers: Iterable<CustomerState>, count: number, nowMs: number): CustomerUsage[] {
+export function highestUsage(customers: Iterable<UsageState>, count: number, nowMs: number): CustomerUsage[] {
   const highest: CustomerUsage[] = [];
   for (const state of customers) {
     const { lastReply, settings } = state;
@@ -23,7 +27,7 @@ export function highestUsage(customers: Iterable<CustomerState>, count: number, 
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
     // Skips most customers before the costlier sum of their unused units.
     if (lastReply.used / settings.limit <= toBeat) continue;
-    const ratio = (lastReply.used - state.unitsInHand) / settings.limit;
+    const ratio = (lastReply.used - state.leases.unusedUnits) / settings.limit;
     if (ratio <= toBeat) continue;
     const place = highest.findIndex((other) => other.ratio < ratio);
     highest.splice(place < 0 ? highest.length : place, 0, { customer: state.customer, ratio });

@@ -25,31 +25,31 @@ export class Lease {
   readonly grant: Grant;
   /** Ends the lease. Set while units are left. */
   timer: Scheduled | undefined;
-  readonly #asked: Instant;
+  /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
+  readonly sentAt: Instant;
 
-  /** `asked`: read before the reservation is sent, so that the lease ends before the store's hold does. */
-  constructor(grant: Grant, asked: Instant) {
+  constructor(grant: Grant, sentAt: Instant) {
     this.units = grant.granted;
     this.grant = grant;
-    this.#asked = asked;
+    this.sentAt = sentAt;
   }
 
   /** Monotonic ms. */
   get endsAt(): number {
-    return this.#asked.monotonicMs + USABLE_LEASE_MS;
+    return this.sentAt.monotonicMs + USABLE_LEASE_MS;
   }
 
   /** Monotonic ms. */
   get beginDeadlineMs(): number {
-    return this.#asked.monotonicMs + USABLE_HOLD_MS;
+    return this.sentAt.monotonicMs + USABLE_HOLD_MS;
   }
 
   get beginDeadlineWallMs(): number {
-    return this.#asked.wallMs + USABLE_HOLD_MS;
+    return this.sentAt.wallMs + USABLE_HOLD_MS;
   }
 
   /** Returns whether the lease admits requests now, by both clocks. */
   runsAt({ monotonicMs, wallMs }: Instant): boolean {
-    return monotonicMs - this.#asked.monotonicMs < USABLE_LEASE_MS && wallMs - this.#asked.wallMs < USABLE_LEASE_MS;
+    return monotonicMs - this.sentAt.monotonicMs < USABLE_LEASE_MS && wallMs - this.sentAt.wallMs < USABLE_LEASE_MS;
   }
 }

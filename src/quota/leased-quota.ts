@@ -8,11 +8,8 @@
  *
  * Why no more requests than the limit reach the upstream: a unit is counted at the last instant at which its request
  * may begin there. That is LEASE_MS (to be admitted) plus DISPATCH_MS (to begin) after the reservation. A request that
- * has not begun by then must not begin. A unit belongs to its lease and never moves to a newer one. Unused units are
- * refunded once, to the bucket in which they were counted, on the connection that granted them.
- *
- * A usage reset or a lower limit ends open leases at once. Units of an ended lease are never handed out again, even if
- * a request returns its unit later.
+ * has not begun by then must not begin. Unused units are refunded once, to the bucket in which they were counted, on the
+ * connection that granted them. A usage reset or a lower limit ends open leases at once.
  *
  * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls.
  *
@@ -21,7 +18,8 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { type Grant, type Refund, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { CustomerLeases, REFUND_GRACE_MS } from './customer-leases.ts';
 import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import {
@@ -37,10 +35,6 @@ import {
 import { HOLD_MS, type Instant, Lease } from './lease.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
-/** How long unused units wait for others, to be refunded in one call. */
-const REFUND_DELAY_MS = 250;
-/** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
-const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
 const MAX_REFUSAL_MS = 30_000;
 /** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;
@@ -76,8 +70,8 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
-    const state = this.#stateOf(customer, settings);
     const now = this.#now();
+    const state = this.#stateOf(customer, settings, now);
     state.rate.note(now.monotonicMs);
     const fromLease = this.#admitFromLease(state, now, 'lease');
     if (fromLease) return fromLease;
@@ -92,14 +86,18 @@ export class LeasedQuota implements HourlyQuota {
 
   async usage(customer: string, limit: number): Promise<Usage> {
     if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
-    const refunds = this.#customers.get(customer)?.takeRefunds() ?? [];
-    const request = { customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, refunds };
-    const reading = this.#options.windows.reserve(request);
-    const grant = await this.#withinTimeout(reading, () => this.#noteOverdue(reading));
+    const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
+    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, refunds });
+    const grant = await this.#withinTimeout(reading, () => {
+      // The store counts as unavailable until the call settles.
+      this.#overdueCalls++;
+      const settled = () => void this.#overdueCalls--;
+      reading.then(settled, settled);
+    });
     const now = this.#options.clock.monotonicMs();
     // Read after the reply, to include units of leases that ended during the call.
-    const inHand = this.#customers.get(customer)?.unitsInHand ?? 0;
-    const used = Math.max(0, grant.used - inHand);
+    const unused = this.#customers.get(customer)?.leases.unusedUnits ?? 0;
+    const used = Math.max(0, grant.used - unused);
     return {
       limit,
       used,
@@ -116,7 +114,7 @@ export class LeasedQuota implements HourlyQuota {
   leaseState(customer: string): LeaseState {
     const state = this.#customers.get(customer);
     const nowMs = this.#options.clock.monotonicMs();
-    const leases = state?.leases.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
+    const leases = state?.leases.open.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
     const until = state?.refusal?.until ?? nowMs;
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
@@ -128,35 +126,33 @@ export class LeasedQuota implements HourlyQuota {
   async close(): Promise<void> {
     const calls = [...this.#customers.values()].map(({ call }) => call?.answered);
     await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
-    const sent: Promise<unknown>[] = [];
-    for (const state of this.#customers.values()) {
-      for (const lease of [...state.leases]) this.#endLease(state, lease);
-      const refunds = state.takeRefunds();
-      if (refunds.length > 0) sent.push(this.#refund(state.customer, refunds));
-    }
+    const now = this.#now();
+    const sent = [...this.#customers.values()].map((state) => {
+      state.leases.end(now);
+      return this.#sendRefunds(state);
+    });
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
   }
 
   /** Returns the customer's state, updated to these settings. */
-  #stateOf(customer: string, settings: QuotaSettings): CustomerState {
+  #stateOf(customer: string, settings: QuotaSettings, now: Instant): CustomerState {
     const state = this.#customers.get(customer);
-    if (state === undefined) return this.#openState(customer, settings);
+    if (state === undefined) {
+      const leases = new CustomerLeases(this.#options.scheduler, () => void this.#sendRefunds(added));
+      const added = new CustomerState(customer, settings, leases);
+      this.#customers.set(customer, added);
+      return added;
+    }
     const before = state.settings;
     if (areSameSettings(before, settings)) return state;
     state.settings = settings;
     state.refusal = undefined;
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
-    if (endsLeases(before, settings)) for (const lease of [...state.leases]) this.#endLease(state, lease);
+    if (endsLeases(before, settings)) state.leases.end(now);
     if (before.usageResetAt === settings.usageResetAt && state.lastReply) {
       state.lastReply.free = Math.max(0, state.lastReply.free + settings.limit - before.limit);
     }
-    return state;
-  }
-
-  #openState(customer: string, settings: QuotaSettings): CustomerState {
-    const state = new CustomerState(customer, settings);
-    this.#customers.set(customer, state);
     return state;
   }
 
@@ -171,26 +167,18 @@ export class LeasedQuota implements HourlyQuota {
 
   /** Checks for a unit and takes it in one turn of the event loop, so that no other request can take it in between. */
   #admitFromLease(state: CustomerState, now: Instant, mode: QuotaMode): Admission | undefined {
-    for (;;) {
-      const lease = state.leases[0];
-      if (lease === undefined) return undefined;
-      if (!lease.runsAt(now)) {
-        this.#endLease(state, lease);
-        continue;
-      }
-      lease.units--;
-      const unitsLeft = state.unitsInLeases;
-      if (lease.units === 0) this.#dropLease(state, lease);
-      // Not while waiting requests are being admitted: the reservation would ask for their units again.
-      const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
-      if (mode === 'lease' && isDue) this.#refill(state);
-      return this.#admitted(state, lease, unitsLeft, mode);
-    }
+    const lease = state.leases.take(now);
+    if (lease === undefined) return undefined;
+    const { unitsLeft } = state.leases;
+    // Not while waiting requests are being admitted: the reservation would ask for their units again.
+    const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
+    if (mode === 'lease' && isDue) this.#refill(state);
+    return this.#admitted(state, lease, unitsLeft, mode);
   }
 
   #admitted(state: CustomerState, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const { lastReply: reply, settings } = state;
+    const { lastReply: reply } = state;
     state.admitted++;
     return {
       outcome: 'admitted',
@@ -198,7 +186,10 @@ export class LeasedQuota implements HourlyQuota {
       remaining: (reply?.free ?? 0) + unitsLeft,
       beginDeadlineMs: lease.beginDeadlineMs,
       beginDeadlineWallMs: lease.beginDeadlineWallMs,
-      refund: () => this.#returnUnit(state, lease, settings),
+      refund: () => {
+        state.admitted--;
+        state.leases.return(lease, this.#now());
+      },
       resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
     };
   }
@@ -210,11 +201,11 @@ export class LeasedQuota implements HourlyQuota {
 
   #reserve(state: CustomerState): void {
     if (state.call) return;
-    const asked = this.#now();
+    const sentAt = this.#now();
     const need = state.waiters.length;
-    const expected = Math.floor((state.rate.perSecond(asked.monotonicMs) * AHEAD_MS) / 1000);
+    const expected = Math.floor((state.rate.perSecond(sentAt.monotonicMs) * AHEAD_MS) / 1000);
     const call: Call = {
-      asked,
+      sentAt,
       need,
       settings: state.settings,
       answered: undefined,
@@ -230,11 +221,14 @@ export class LeasedQuota implements HourlyQuota {
         ahead: Math.max(0, expected - need),
         limit: state.settings.limit,
         holdMs: HOLD_MS,
-        refunds: state.takeRefunds(),
+        refunds: state.leases.takeRefunds(),
       })
       .then(
         (grant) => this.#received(state, call, grant),
-        () => this.#failed(state, call),
+        () => {
+          this.#endCall(state, call);
+          this.#settleWithoutStore(state, state.waiters.splice(0));
+        },
       );
   }
 
@@ -248,7 +242,7 @@ export class LeasedQuota implements HourlyQuota {
     this.#endCall(state, call);
     if (!call.overdue) this.#forgiveStandstill(state, call);
     if (call.overdue || endsLeases(call.settings, state.settings)) {
-      this.#refundLater(state, grant, grant.granted);
+      state.leases.refund(grant, grant.granted);
     } else {
       this.#use(state, call, grant);
     }
@@ -259,12 +253,12 @@ export class LeasedQuota implements HourlyQuota {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
     state.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
-    const lease = new Lease(grant, call.asked);
+    const lease = new Lease(grant, call.sentAt);
     if (!lease.runsAt(now)) {
-      this.#refundLater(state, grant, grant.granted);
+      state.leases.refund(grant, grant.granted);
       return;
     }
-    this.#openLease(state, lease);
+    state.leases.add(lease, now);
     this.#planRefill(state, lease, now);
     this.#serve(state, now);
     if (grant.granted >= call.need) return;
@@ -274,8 +268,8 @@ export class LeasedQuota implements HourlyQuota {
     const refusal = rememberRefusal(call, grant, receivedAt);
     state.refusal = refusal;
     // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
-    const { monotonicMs: askedAt } = call.asked;
-    const undecided = state.waiters.findIndex(({ since }) => since > askedAt && since >= refusal.until);
+    const { monotonicMs: sentAtMs } = call.sentAt;
+    const undecided = state.waiters.findIndex(({ since }) => since > sentAtMs && since >= refusal.until);
     const refused = state.waiters.splice(0, undecided < 0 ? state.waiters.length : undecided);
     for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
   }
@@ -284,10 +278,10 @@ export class LeasedQuota implements HourlyQuota {
    * A reply that is read after the call's timeout, but before the call is marked overdue, arrived in time: the process
    * was blocked. Waiting requests that need another call get a full timeout for it.
    */
-  #forgiveStandstill(state: CustomerState, { asked }: Call): void {
+  #forgiveStandstill(state: CustomerState, { sentAt }: Call): void {
     const { clock, timeoutMs } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (nowMs < asked.monotonicMs + timeoutMs) return;
+    if (nowMs < sentAt.monotonicMs + timeoutMs) return;
     for (const waiter of state.waiters) waiter.until = nowMs + timeoutMs;
   }
 
@@ -308,15 +302,10 @@ export class LeasedQuota implements HourlyQuota {
     state.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
   }
 
-  #failed(state: CustomerState, call: Call): void {
-    this.#endCall(state, call);
-    this.#settleWithoutStore(state, state.waiters.splice(0));
-  }
-
   /** Times out the call and waiting requests. These are in order of arrival, so the first has the earliest deadline. */
   #watch(state: CustomerState, call: Call): void {
     const { clock, scheduler, timeoutMs } = this.#options;
-    const callUntil = call.asked.monotonicMs + timeoutMs;
+    const callUntil = call.sentAt.monotonicMs + timeoutMs;
     const until = Math.min(callUntil, state.waiters[0]?.until ?? callUntil);
     call.timer = scheduler.deadline(until - clock.monotonicMs(), () => {
       const nowMs = clock.monotonicMs();
@@ -343,63 +332,16 @@ export class LeasedQuota implements HourlyQuota {
     }
   }
 
-  /** Treats the store as unavailable until the call settles. */
-  #noteOverdue(call: Promise<unknown>): void {
-    this.#overdueCalls++;
-    const settled = () => {
-      this.#overdueCalls--;
-    };
-    call.then(settled, settled);
-  }
-
   #endCall(state: CustomerState, call: Call): void {
     call.timer?.cancel();
     if (call.overdue) this.#overdueCalls--;
     state.call = undefined;
   }
 
-  #openLease(state: CustomerState, lease: Lease): void {
-    if (lease.units === 0) return;
-    state.leases.push(lease);
-    const delayMs = lease.endsAt - this.#options.clock.monotonicMs();
-    lease.timer = this.#options.scheduler.after(delayMs, () => this.#endLease(state, lease));
-  }
-
-  #dropLease(state: CustomerState, lease: Lease): void {
-    lease.timer?.cancel();
-    const at = state.leases.indexOf(lease);
-    if (at >= 0) state.leases.splice(at, 1);
-  }
-
-  #endLease(state: CustomerState, lease: Lease): void {
-    this.#dropLease(state, lease);
-    const { units } = lease;
-    lease.units = 0;
-    this.#refundLater(state, lease.grant, units);
-  }
-
-  /** Gives back the unit of a request that did not begin upstream: to its lease if that is open, else to the store. */
-  #returnUnit(state: CustomerState, lease: Lease, settings: QuotaSettings): void {
-    state.admitted--;
-    if (!lease.runsAt(this.#now()) || endsLeases(settings, state.settings)) {
-      this.#refundLater(state, lease.grant, 1);
-      return;
-    }
-    lease.units++;
-    if (lease.units === 1) this.#openLease(state, lease);
-  }
-
-  #refundLater(state: CustomerState, grant: Grant, units: number): void {
-    if (units === 0) return;
-    state.addRefund(grant, units);
-    state.refundTimer ??= this.#options.scheduler.after(REFUND_DELAY_MS, () => {
-      void this.#refund(state.customer, state.takeRefunds());
-    });
-  }
-
-  /** Sends a refund once. It is not repeated if its outcome is unknown: running twice, it would admit too many. */
-  async #refund(customer: string, refunds: readonly Refund[]): Promise<void> {
-    await this.#options.windows.refund(customer, refunds).catch(() => undefined);
+  /** Sends each refund once. It is not repeated if its outcome is unknown: running twice, it would admit too many. */
+  async #sendRefunds({ customer, leases }: CustomerState): Promise<void> {
+    const refunds = leases.takeRefunds();
+    if (refunds.length > 0) await this.#options.windows.refund(customer, refunds).catch(() => undefined);
   }
 
   #withinTimeout<T>(call: Promise<T>, onOverdue = () => {}): Promise<T> {
@@ -428,10 +370,10 @@ function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal({ asked }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal({ sentAt }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
-  const until = asked.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
+  const until = sentAt.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
   return { until, moreAt: moreAt(grant, receivedAt) };
 }

@@ -30,8 +30,10 @@ const FORGET_INTERVAL_MS = 60_000;
 /** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
 
+type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'>;
+
 interface LocalWindow {
-  state: CustomerState;
+  state: LimitedCustomer;
   readonly hash: MemoryHash;
   /** Units admitted and not yet reported, by bucket. */
   unreported: Map<number, number>;
@@ -60,7 +62,7 @@ export class LocalWindows {
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
   }
 
-  admit(state: CustomerState): Admission {
+  admit(state: LimitedCustomer): Admission {
     const window = this.#windowOf(state);
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, state, nowMs);
@@ -101,7 +103,7 @@ export class LocalWindows {
     return () => secondsUntil(until, clock.monotonicMs());
   }
 
-  #windowOf(state: CustomerState): LocalWindow {
+  #windowOf(state: LimitedCustomer): LocalWindow {
     const known = this.#windows.get(state.customer);
     if (known) {
       known.state = state;
@@ -125,7 +127,7 @@ export class LocalWindows {
     return Math.floor(this.#originMs + monotonicMs / CLOCK_DRIFT);
   }
 
-  #chargeInAdvance(window: LocalWindow, { lastReply }: CustomerState, nowMs: number): void {
+  #chargeInAdvance(window: LocalWindow, { lastReply }: LimitedCustomer, nowMs: number): void {
     const { advance } = window;
     if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
     if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);

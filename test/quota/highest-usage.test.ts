@@ -1,29 +1,16 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { CustomerState } from '../../src/quota/customer-state.ts';
 import { highestUsage } from '../../src/quota/highest-usage.ts';
-import { Lease } from '../../src/quota/lease.ts';
 
 const NOW_MS = 1_000_000;
 
-function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}): CustomerState {
-  const opened = new CustomerState(customer, { limit, usageResetAt: '' });
-  opened.lastReply = { free: limit - used, used, receivedAt: NOW_MS - saidAgoMs, moreAt: NOW_MS };
-  if (leased > 0) {
-    const grant = {
-      granted: leased,
-      free: 0,
-      used,
-      waitMs: 0,
-      storeTimeMs: 0,
-      holdEndMs: 0,
-      epoch: 'e',
-      bucket: 1,
-      session: 1,
-    };
-    opened.leases.push(new Lease(grant, { monotonicMs: NOW_MS, wallMs: 0 }));
-  }
-  return opened;
+function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}) {
+  return {
+    customer,
+    settings: { limit, usageResetAt: '' },
+    lastReply: { free: limit - used, used, receivedAt: NOW_MS - saidAgoMs, moreAt: NOW_MS },
+    leases: { unusedUnits: leased },
+  };
 }
 
 it('the highest by share of the limit are chosen, as sorting all would', () => {
@@ -55,7 +42,7 @@ it('a customer of whom the store has said nothing within five minutes is left ou
   const states = [
     stateOf('old', 100, 100, { saidAgoMs: 300_001 }),
     stateOf('recent', 10, 100, { saidAgoMs: 300_000 }),
-    new CustomerState('unheard', { limit: 1, usageResetAt: '' }),
+    { ...stateOf('unheard', 1, 1), lastReply: undefined },
   ];
   expect(highestUsage(states, 10, NOW_MS)).toEqual([{ customer: 'recent', ratio: 0.1 }]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CustomerState } from '../../src/quota/customer-state.ts';
+import type { LastReply } from '../../src/quota/customer-state.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
 import { type AdmittedUnits, StoreUnavailableError } from '../../src/store/store.ts';
@@ -24,7 +24,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   });
   const world = {
     time,
-    state: new CustomerState('acme', { limit, usageResetAt: '' }),
+    state: { customer: 'acme', settings: { limit, usageResetAt: '' }, lastReply: undefined as LastReply | undefined },
     storeIsUp: false,
     instances,
     outcome: 'counted' as Outcome,
@@ -211,7 +211,7 @@ describe('an outage', () => {
     expect(useUp()).toBe(2);
     await time.run(100);
     // Also for a gateway that has forgotten the customer meanwhile.
-    world.state = new CustomerState('acme', world.state.settings);
+    world.state = { ...world.state, lastReply: undefined };
     expect(useUp()).toBe(0);
   });
 
