@@ -16,7 +16,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   tls: 'base',
   store: 'base',
   'store/embedded': 'type:base store',
-  'store/redis/protocol': 'type:store',
+  'store/redis/protocol': 'type:store npm:ioredis',
   'store/redis/connection': 'base store store/redis/protocol npm:ioredis',
   'store/redis/cluster': 'base store store/redis/connection store/redis/protocol npm:ioredis',
   'store/redis/installation': 'store store/redis/connection store/redis/protocol npm:ioredis',

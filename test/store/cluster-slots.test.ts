@@ -8,7 +8,7 @@ import {
   slotMapFrom,
   slotOf,
 } from '../../src/store/redis/protocol/hash-slots.ts';
-import { UnexpectedReplyError } from '../../src/store/redis/protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../../src/store/redis/protocol/redis-errors.ts';
 
 // As CLUSTER KEYSLOT gives them.
 test.each([

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import type { RedisClient } from './connection/client.ts';
-import { describe } from './connection/connection.ts';
 import { permissionCheckName } from './protocol/key-names.ts';
+import { describe } from './protocol/redis-errors.ts';
 
 const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
 /** The flag of a read-only script, from Redis 7 on. */

@@ -29,13 +29,14 @@ import type {
 import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../store-address.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
-import { RedisConnection, withoutArguments } from './connection/connection.ts';
+import { RedisConnection } from './connection/connection.ts';
 import { InvalidationPush } from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { Installed } from './installation/installed.ts';
 import { checkPermissions } from './permission-check.ts';
 import { windowName } from './protocol/key-names.ts';
+import { withoutArguments } from './protocol/redis-errors.ts';
 import { redisAudit } from './records/audit.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
 import { redisKeyUses } from './records/key-uses.ts';
@@ -277,11 +278,9 @@ interface LinkEvents {
 function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
   const address = redisAddress(options.url);
   const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
-  let sessions = 0;
   const common = {
     clock,
     observer,
-    newSession: () => ++sessions,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     onChange: events.onChange,
   };
@@ -316,9 +315,7 @@ function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
     const { seeds } = address;
     const timeoutsMs = { records: timeoutMs, walks: walksTimeoutMs };
     const { onChange } = events;
-    const cluster = new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
-    // No reconnect is needed: a member that is no longer a master names the new one.
-    return Object.assign(cluster, { reconnect: () => undefined });
+    return new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
   }
 
   const server = serverOptions(address, options);

@@ -3,12 +3,12 @@ import type { Clock } from '../../base/clock.ts';
 import type { StoreFinding } from '../store.ts';
 import type { HostAndPort, RedisAddress } from '../store-address.ts';
 import type { ClientOptions, RedisClient } from './connection/client.ts';
-import { describe, RedisConnection } from './connection/connection.ts';
+import { RedisConnection } from './connection/connection.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { checkPermissions } from './permission-check.ts';
 import { slotMapFrom } from './protocol/hash-slots.ts';
-import { UnexpectedReplyError } from './protocol/unexpected-reply.ts';
+import { describe, UnexpectedReplyError } from './protocol/redis-errors.ts';
 
 const REPLY_TIMEOUT_MS = 2000;
 /** Above the difference that NTP leaves, and below what an operator would notice in expiry times. */

@@ -1,26 +1,16 @@
 /** A channel over one connection to every master of a cluster, all with the same role. */
-import { type Clock, systemScheduler } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { describe, type RedisConnection, withoutArguments } from '../connection/connection.ts';
+import { type RedisConnection, withTimeout } from '../connection/connection.ts';
 import { digestOf, ownSlotsFrom, slotOf } from '../protocol/hash-slots.ts';
-import { RoutedClient, type Router } from './routed-client.ts';
-
-/** The cluster as it is known now, and its connections of one role. */
-export interface ClusterConnections extends Router {
-  /** Every slot has a master. */
-  readonly isComplete: boolean;
-  /** A digest of which master holds which slots. */
-  readonly layout: string;
-  /** Sorted by address. */
-  readonly masters: readonly RedisConnection[];
-  /** Why the slots could not be read, for operators. */
-  readonly lossReason: string | undefined;
-}
+import { describe, withoutArguments } from '../protocol/redis-errors.ts';
+import { type ChannelRole, type ClusterView, RoutedClient } from './routed-client.ts';
 
 export interface ClusterChannelOptions {
-  readonly connections: ClusterConnections;
+  readonly cluster: ClusterView;
+  readonly role: ChannelRole;
   /** Operations that take longer reject. Without it, they reject only when a connection closes. */
   readonly commandTimeoutMs?: number;
   readonly clock: Clock;
@@ -34,11 +24,11 @@ export class ClusterChannel implements RedisChannel {
 
   constructor(options: ClusterChannelOptions) {
     this.#options = options;
-    this.client = new RoutedClient(options.connections);
+    this.client = new RoutedClient(options.cluster, options.role);
   }
 
   get servers(): readonly RedisChannel[] {
-    return this.#options.connections.masters;
+    return this.#connections;
   }
 
   /**
@@ -47,8 +37,7 @@ export class ClusterChannel implements RedisChannel {
    * two masters that send each other slots at the same time.
    */
   async planWalk(op: StoreOp): Promise<WalkPlan> {
-    const { masters } = this.#options.connections;
-    const asking = masters.map(async (server) => {
+    const asking = this.#connections.map(async (server) => {
       const nodes = await server.run(op, (redis) => redis.cluster('NODES'));
       return { server, ...ownSlotsFrom(nodes) };
     });
@@ -61,30 +50,29 @@ export class ClusterChannel implements RedisChannel {
   }
 
   get sessions(): string | undefined {
-    const { isComplete, masters, layout } = this.#options.connections;
-    if (!isComplete || !masters.every(({ connected }) => connected)) return undefined;
-    return [layout, ...masters.map(({ session }) => session)].join();
+    const { isComplete, layout } = this.#options.cluster;
+    const sessions = this.#connections.map((connection) => connection.sessions);
+    return isComplete && !sessions.includes(undefined) ? [layout, ...sessions].join() : undefined;
   }
 
   isUsable(name?: string): boolean {
-    const { isComplete, masters } = this.#options.connections;
-    if (name !== undefined) return this.#connectionFor(name)?.usable === true;
-    return isComplete && masters.every(({ usable }) => usable);
+    if (name !== undefined) return this.#connectionFor(name)?.isUsable() === true;
+    return this.#options.cluster.isComplete && this.#connections.every((connection) => connection.isUsable());
   }
 
   sessionOf(name: string): number {
-    return this.#connectionFor(name)?.session ?? Number.NaN;
+    return this.#connectionFor(name)?.sessionOf() ?? Number.NaN;
   }
 
   async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
-    const { connections, clock, observer } = this.#options;
-    if (connections.masters.length === 0) {
-      throw new StoreUnavailableError(`not connected to Redis: ${connections.lossReason ?? 'no slots were read yet'}`);
+    const { cluster, clock, observer } = this.#options;
+    if (this.#connections.length === 0) {
+      throw new StoreUnavailableError(`not connected to Redis: ${cluster.lossReason ?? 'no slots were read yet'}`);
     }
     const startedMs = clock.monotonicMs();
     const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
     try {
-      const result = await this.#inTime(operation(this.client));
+      const result = await this.attempt(operation);
       observer.called(op, seconds(), false);
       return result;
     } catch (error) {
@@ -96,23 +84,18 @@ export class ClusterChannel implements RedisChannel {
     }
   }
 
+  /** One deadline for the whole operation: each of its commands has its own deadline, and redirections add commands. */
   attempt<T>(operation: (redis: RedisClient) => Promise<T>): Promise<T> {
-    return this.#inTime(operation(this.client));
+    return withTimeout(operation(this.client), this.#options.commandTimeoutMs);
   }
 
-  /** One deadline for the whole operation: each of its commands has its own deadline, and redirections add commands. */
-  #inTime<T>(result: Promise<T>): Promise<T> {
-    const { commandTimeoutMs } = this.#options;
-    if (commandTimeoutMs === undefined) return result;
-    return new Promise((resolve, reject) => {
-      const late = systemScheduler.deadline(commandTimeoutMs, () => reject(new Error('Command timed out')));
-      result.then(resolve, reject).finally(() => late.cancel());
-    });
+  get #connections(): readonly RedisConnection[] {
+    return this.#options.cluster.connections(this.#options.role);
   }
 
   #connectionFor(name: string): RedisConnection | undefined {
     try {
-      return this.#options.connections.connectionFor(slotOf(name));
+      return this.#options.cluster.connectionFor(this.#options.role, slotOf(name));
     } catch {
       return undefined;
     }

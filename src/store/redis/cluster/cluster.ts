@@ -11,16 +11,18 @@ import type { Clock } from '../../../base/clock.ts';
 import { InvalidationListeners } from '../../invalidation-listeners.ts';
 import { type Invalidations, type StoreObserver, StoreUnavailableError } from '../../store.ts';
 import type { HostAndPort } from '../../store-address.ts';
-import { describe, type RedisConnection } from '../connection/connection.ts';
+import type { RedisConnection } from '../connection/connection.ts';
 import type { InvalidationPush } from '../connection/invalidation-push.ts';
 import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';
+import { describe } from '../protocol/redis-errors.ts';
 import { ClusterChannel } from './cluster-channel.ts';
+import type { ChannelRole, ClusterView } from './routed-client.ts';
 
 const REFRESH_MS = 1000;
 const UNHEALTHY_REFRESH_MS = 200;
 
 /** What a connection is for. `members`: short-lived, to read the slots while no master is connected. */
-export type Role = 'records' | 'windows' | 'push' | 'walks' | 'members';
+export type Role = ChannelRole | 'push' | 'members';
 
 export interface RedisClusterOptions {
   readonly seeds: readonly HostAndPort[];
@@ -35,6 +37,7 @@ export interface RedisClusterOptions {
 }
 
 interface Master {
+  readonly address: string;
   readonly host: string;
   readonly records: RedisConnection;
   readonly windows: RedisConnection;
@@ -45,7 +48,7 @@ interface Master {
   readonly opened: Promise<unknown>;
 }
 
-export class RedisCluster {
+export class RedisCluster implements ClusterView {
   readonly records: ClusterChannel;
   readonly windows: ClusterChannel;
   readonly walks: ClusterChannel;
@@ -55,12 +58,11 @@ export class RedisCluster {
   /** By address, sorted by address. */
   #masters: ReadonlyMap<string, Master> = new Map();
   #slots: (string | undefined)[] = [];
-  /** Every slot has a master. */
-  #isComplete = false;
+  isComplete = false;
+  layout = '';
+  lossReason: string | undefined;
   /** Seeds, masters and replicas. */
   #nodes: readonly HostAndPort[];
-  #layout = '';
-  #lossReason: string | undefined;
   #refreshes = 0;
   #refreshing: Promise<void> | undefined;
   #nextRefresh: NodeJS.Timeout | undefined;
@@ -69,10 +71,11 @@ export class RedisCluster {
   constructor(options: RedisClusterOptions) {
     this.#options = options;
     this.#nodes = options.seeds;
-    const { timeoutsMs } = options;
-    this.records = this.#channel('records', timeoutsMs.records);
-    this.windows = this.#channel('windows');
-    this.walks = this.#channel('walks', timeoutsMs.walks);
+    const { clock, observer, timeoutsMs } = options;
+    const common = { cluster: this, clock, observer };
+    this.records = new ClusterChannel({ ...common, role: 'records', commandTimeoutMs: timeoutsMs.records });
+    this.windows = new ClusterChannel({ ...common, role: 'windows' });
+    this.walks = new ClusterChannel({ ...common, role: 'walks', commandTimeoutMs: timeoutsMs.walks });
     this.push = this.#pushOfAll();
   }
 
@@ -93,39 +96,34 @@ export class RedisCluster {
     return this.records.isUsable() && this.windows.isUsable() && this.walks.isUsable() && this.push.connected;
   }
 
-  #channel(role: 'records' | 'windows' | 'walks', commandTimeoutMs?: number): ClusterChannel {
-    const cluster = this;
-    const { clock, observer } = this.#options;
-    return new ClusterChannel({
-      clock,
-      observer,
-      ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
-      connections: {
-        get isComplete() {
-          return cluster.#isComplete;
-        },
-        get layout() {
-          return cluster.#layout;
-        },
-        get lossReason() {
-          return cluster.#lossReason;
-        },
-        get masters() {
-          return [...cluster.#masters.values()].map((master) => master[role]);
-        },
-        connectionFor: (slot) => this.#masterOf(slot)[role],
-        connectionToImporter: async (slot, host, port) => (await this.#masterAt(slot, host, port))[role],
-        slotMoved: (slot, host, port) => this.#moved(slot, host, port),
-      },
-    });
+  connections(role: ChannelRole): readonly RedisConnection[] {
+    return [...this.#masters.values()].map((master) => master[role]);
   }
+
+  connectionFor(role: ChannelRole, slot: number): RedisConnection {
+    return this.#masterOf(slot)[role];
+  }
+
+  async connectionToImporter(role: ChannelRole, slot: number, host: string, port: number): Promise<RedisConnection> {
+    return (await this.#masterAt(slot, host, port))[role];
+  }
+
+  /** Does not wait for the refresh: other nodes may not know about the move yet. */
+  async slotMoved(slot: number, host: string, port: number): Promise<void> {
+    const { address } = await this.#masterAt(slot, host, port);
+    this.#slots[slot] = address;
+    void this.#refresh();
+  }
+
+  /** Does nothing: a member that is no longer a master names the new one. */
+  reconnect(): void {}
 
   #pushOfAll(): RedisCluster['push'] {
     const cluster = this;
     const pushes = () => [...this.#masters.values()].map(({ push }) => push);
     return {
       get connected() {
-        return cluster.#isComplete && pushes().every(({ connected }) => connected);
+        return cluster.isComplete && pushes().every(({ connected }) => connected);
       },
       subscribe: this.#listeners.subscribe,
       tend: () => {
@@ -151,19 +149,11 @@ export class RedisCluster {
 
   async #masterAt(slot: number, host: string, port: number): Promise<Master> {
     const node = { host: host || this.#masterOf(slot).host, port };
-    if (!this.#masters.has(addressOf(node))) this.#addMasters([node]);
+    this.#addMasters([node]);
     const master = this.#masters.get(addressOf(node));
     if (master === undefined) throw new StoreUnavailableError('not connected to Redis: the store is being closed');
     await master.opened;
     return master;
-  }
-
-  /** Assigns the slot without waiting for the refresh: other nodes may not know about the move yet. */
-  async #moved(slot: number, host: string, port: number): Promise<void> {
-    const node = { host: host || this.#masterOf(slot).host, port };
-    await this.#masterAt(slot, node.host, port);
-    this.#slots[slot] = addressOf(node);
-    void this.#refresh();
   }
 
   /** Reads the slots and plans the next refresh; one at a time. Never rejects. */
@@ -184,7 +174,7 @@ export class RedisCluster {
   async #readSlots(): Promise<void> {
     this.#refreshes += 1;
     const masters = rotated([...this.#masters.values()], this.#refreshes);
-    for (const { host, walks } of masters.filter(({ walks: connection }) => connection.usable)) {
+    for (const { host, walks } of masters.filter((master) => master.walks.isUsable())) {
       if (await this.#readSlotsFrom(walks, host)) return;
     }
     for (const node of rotated(this.#nodes, this.#refreshes)) {
@@ -195,16 +185,16 @@ export class RedisCluster {
       await connection.close();
       if (wasRead) return;
     }
-    this.#options.onChange(this.#lossReason);
+    this.#options.onChange(this.lossReason);
   }
 
   async #readSlotsFrom(connection: RedisConnection, host: string): Promise<boolean> {
     try {
       this.#apply(slotMapFrom(await connection.attempt((redis) => redis.cluster('SLOTS')), host));
-      this.#lossReason = undefined;
+      this.lossReason = undefined;
       return true;
     } catch (error) {
-      this.#lossReason = describe(error);
+      this.lossReason = describe(error);
       return false;
     }
   }
@@ -213,10 +203,10 @@ export class RedisCluster {
     if (this.#closed) return;
     const layout = layoutOf(map);
     this.#slots = [...map.masters];
-    this.#isComplete = !map.masters.includes(undefined);
-    if (layout === this.#layout) return;
-    const isFirst = this.#layout === '';
-    this.#layout = layout;
+    this.isComplete = !map.masters.includes(undefined);
+    if (layout === this.layout) return;
+    const isFirst = this.layout === '';
+    this.layout = layout;
     const holding = new Set(map.masters);
     const { seeds } = this.#options;
     this.#nodes = [...new Map([...map.nodes, ...seeds.map((seed) => [addressOf(seed), seed] as const)]).values()];
@@ -251,7 +241,7 @@ export class RedisCluster {
     const push = newPush(records, subscriber);
     push.subscribe((invalidation) => this.#listeners.emit(invalidation));
     const opened = Promise.all([records, windows, subscriber, walks].map((each) => each.open()));
-    return { host: node.host, records, windows, walks, subscriber, push, opened };
+    return { address: addressOf(node), host: node.host, records, windows, walks, subscriber, push, opened };
   }
 }
 

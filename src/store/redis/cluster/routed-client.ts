@@ -15,14 +15,26 @@ const MAX_REDIRECTIONS = 5;
 /** Wait after TRYAGAIN: the names of a command are on two masters while their slot migrates. */
 const TRY_AGAIN_MS = 20;
 
-export interface Router {
+/** What the connections to each master are for. */
+export type ChannelRole = 'records' | 'windows' | 'walks';
+
+/** A cluster's slots as known now, and the connections to its masters. */
+export interface ClusterView {
+  /** Every slot has a master. */
+  readonly isComplete: boolean;
+  /** A digest of which master holds which slots. */
+  readonly layout: string;
+  /** Why the slots could not be read, for operators. */
+  readonly lossReason: string | undefined;
+  /** Returns the connections to all masters, sorted by address. */
+  connections(role: ChannelRole): readonly RedisConnection[];
   /** Returns the connection to the slot's master. @throws StoreUnavailableError when no master is known. */
-  connectionFor(slot: number): RedisConnection;
+  connectionFor(role: ChannelRole, slot: number): RedisConnection;
   /**
    * Resolves to the connection to the node that imports the slot, after the first attempt to connect. An empty host stands
    * for the host of the slot's master.
    */
-  connectionToImporter(slot: number, host: string, port: number): Promise<RedisConnection>;
+  connectionToImporter(role: ChannelRole, slot: number, host: string, port: number): Promise<RedisConnection>;
   /** Assigns the slot to another master. Resolves after the first attempt to connect. Empty host: as above. */
   slotMoved(slot: number, host: string, port: number): Promise<void>;
 }
@@ -35,13 +47,15 @@ interface Script {
 type Call<T> = (redis: RedisClient) => Promise<T>;
 
 export class RoutedClient extends RedisClient {
-  readonly #router: Router;
+  readonly #cluster: ClusterView;
+  readonly #role: ChannelRole;
   readonly #scripts = new Map<string, Script>();
 
-  constructor(router: Router) {
+  constructor(cluster: ClusterView, role: ChannelRole) {
     // This client only provides the methods; it never connects.
     super({ lazyConnect: true, protocol: 2, enableOfflineQueue: false });
-    this.#router = router;
+    this.#cluster = cluster;
+    this.#role = role;
   }
 
   /** Defines the scripts on the client of a new connection. */
@@ -81,7 +95,7 @@ export class RoutedClient extends RedisClient {
     const groups = new Map<RedisConnection, number[]>();
     for (const [index, command] of commands.entries()) {
       try {
-        const connection = this.#router.connectionFor(slotOf(nameOf(command)));
+        const connection = this.#connectionFor(slotOf(nameOf(command)));
         const group = groups.get(connection);
         if (group === undefined) groups.set(connection, [index]);
         else group.push(index);
@@ -106,10 +120,14 @@ export class RoutedClient extends RedisClient {
     return replies;
   }
 
+  #connectionFor(slot: number): RedisConnection {
+    return this.#cluster.connectionFor(this.#role, slot);
+  }
+
   /** Sends synchronously, so that a session that is read in the same turn of the event loop is the one that was used. */
   async #send<T>(name: string, call: Call<T>, askingCall: Call<T>): Promise<T> {
     const slot = slotOf(name);
-    let send = () => this.#router.connectionFor(slot).attempt(call);
+    let send = () => this.#connectionFor(slot).attempt(call);
     for (let redirections = 0; ; redirections += 1) {
       try {
         return await send();
@@ -124,16 +142,16 @@ export class RoutedClient extends RedisClient {
   /** Resolves to how to send the command again. */
   async #redirected<T>(redirection: Redirection, slot: number, call: Call<T>, askingCall: Call<T>) {
     if (redirection.kind === 'ask') {
-      const importer = await this.#router.connectionToImporter(slot, redirection.host, redirection.port);
+      const importer = await this.#cluster.connectionToImporter(this.#role, slot, redirection.host, redirection.port);
       return () =>
         importer.attempt(async (redis) => {
           const [, reply] = await Promise.all([redis.asking(), askingCall(redis)]);
           return reply;
         });
     }
-    if (redirection.kind === 'moved') await this.#router.slotMoved(slot, redirection.host, redirection.port);
+    if (redirection.kind === 'moved') await this.#cluster.slotMoved(slot, redirection.host, redirection.port);
     else await setTimeout(TRY_AGAIN_MS);
-    return () => this.#router.connectionFor(slot).attempt(call);
+    return () => this.#connectionFor(slot).attempt(call);
   }
 }
 

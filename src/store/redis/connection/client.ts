@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 export type Command = readonly [name: string, ...args: (string | number)[]];
 

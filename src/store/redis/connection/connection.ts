@@ -11,10 +11,9 @@
  * A connection without traffic may be dead unnoticed by both ends. So a PING is sent at a regular interval.
  */
 import { once } from 'node:events';
-import { ReplyError } from 'ioredis';
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { describe, isReply, isSecret, withoutArguments } from '../protocol/redis-errors.ts';
 import type { RedisChannel, WalkPlan } from './channel.ts';
 import { type ClientOptions, RedisClient } from './client.ts';
 
@@ -27,12 +26,6 @@ const HEARTBEAT_MS = 5000;
 const CLOSE_MS = 500;
 /** Replies with which a cluster member refers to another one, or asks for a retry: the command has not run. */
 const REDIRECTION = /^(?:MOVED|ASK|TRYAGAIN) /;
-/** Redis repeats the arguments of a command that it does not know: for AUTH, the password. */
-const REPEATED_ARGUMENTS = /,? with args beginning with.*/is;
-/** Shorter secrets are not masked, because that would mangle every message. */
-const SHORTEST_SECRET = 4;
-/** The prefix that Redis before 7 puts before the error of a command within a script. */
-const SCRIPT_PLACE = /^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?(?=[A-Z]+ )/;
 
 export interface RedisConnectionOptions {
   /** The server, its TLS options and the credentials. */
@@ -50,30 +43,30 @@ export interface RedisConnectionOptions {
   readonly heartbeatMs?: number;
   readonly clock: Clock;
   readonly observer: StoreObserver;
-  /** Called whenever `usable` may have changed, and with the reason whenever something failed. */
+  /** Called whenever `isUsable` may have changed, and with the reason whenever something failed. */
   readonly onChange: (failure?: string) => void;
   /** Called when the server refuses writes as a replica: another server is the master by now. */
   readonly onReadOnly?: () => void;
   /** Accepts a replica, too. Default: false. */
   readonly anyRole?: boolean;
-  /** Returns a number that no connection has had. Default: unique only within this connection. */
-  readonly newSession?: () => number;
 }
+
+/** Sessions are numbered across all connections: in a cluster, the session of a name must differ on each master. */
+let lastSession = 0;
 
 export class RedisConnection implements RedisChannel {
   readonly isCluster = false;
   readonly servers: readonly RedisChannel[] = [this];
   readonly #options: RedisConnectionOptions;
-  readonly #redis: RedisClient;
-  readonly #database: number;
-  readonly #newSession: () => number;
+  /** Scripts must be defined on it before the first call. */
+  readonly client: RedisClient;
   readonly #secrets: readonly string[];
-  #session: number;
+  #session = ++lastSession;
   #attempts = 0;
   /** The database of the URL is selected, and the server's role is checked. */
   #selected = false;
   #selecting: Promise<void> | undefined;
-  #unanswered = false;
+  #isSilent = false;
   #probe: NodeJS.Timeout | undefined;
   readonly #heartbeat: NodeJS.Timeout;
   /** Why there is no connection; unset while there is one. */
@@ -82,11 +75,8 @@ export class RedisConnection implements RedisChannel {
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
-    this.#newSession = options.newSession ?? counter();
-    this.#session = this.#newSession();
-    this.#database = options.server.db ?? 0;
     this.#secrets = [options.server.password, options.server.sentinelPassword].filter(isSecret);
-    this.#redis = new RedisClient({
+    this.client = new RedisClient({
       ...options.server,
       lazyConnect: true,
       protocol: 2,
@@ -103,26 +93,16 @@ export class RedisConnection implements RedisChannel {
       autoResubscribe: false,
       disableClientInfo: true,
     });
-    this.#redis.on('ready', () => {
+    this.client.on('ready', () => {
       this.#selecting = this.#begin();
     });
-    this.#redis.on('connect', () => this.#expectHandshake());
-    this.#redis.on('close', () => this.#lost());
-    this.#redis.on('error', (error: Error) => {
+    this.client.on('connect', () => this.#expectHandshake());
+    this.client.on('close', () => this.#lost());
+    this.client.on('error', (error: Error) => {
       withoutArguments(error, this.#secrets);
       this.#lossReason = describe(error);
     });
     this.#heartbeat = setInterval(() => void this.#ping(), options.heartbeatMs ?? HEARTBEAT_MS).unref();
-  }
-
-  /** The client, for defining commands before the first call. */
-  get client(): RedisClient {
-    return this.#redis;
-  }
-
-  /** A number that changes with every loss of the connection. */
-  get session(): number {
-    return this.#session;
   }
 
   get sessions(): string | undefined {
@@ -138,20 +118,16 @@ export class RedisConnection implements RedisChannel {
   }
 
   isUsable(): boolean {
-    return this.usable;
+    return this.connected && !this.#isSilent;
   }
 
   get connected(): boolean {
-    return this.#redis.status === 'ready' && this.#selected;
-  }
-
-  get usable(): boolean {
-    return this.connected && !this.#unanswered;
+    return this.client.status === 'ready' && this.#selected;
   }
 
   /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   async open(): Promise<void> {
-    const connecting = this.#redis.connect().catch(() => undefined);
+    const connecting = this.client.connect().catch(() => undefined);
     // While no sentinel knows a master, ioredis tries without end. The first error ends the wait here.
     await (this.#options.server.sentinels === undefined ? connecting : Promise.race([connecting, this.#noSentinel()]));
     await this.#selecting;
@@ -180,8 +156,8 @@ export class RedisConnection implements RedisChannel {
   async attempt<T>(work: (redis: RedisClient) => Promise<T>): Promise<T> {
     this.#refuseUnlessUsable();
     try {
-      const result = await this.#inTime(work(this.#redis));
-      this.#answered();
+      const result = await this.#inTime(work(this.client));
+      this.#gotReply();
       return result;
     } catch (error) {
       this.#failed(error);
@@ -191,7 +167,7 @@ export class RedisConnection implements RedisChannel {
 
   /** Closes the connection and connects again, perhaps to another server. */
   reconnect(reason: string): void {
-    if (this.connected) this.#giveUp(reason);
+    if (this.connected) this.#destroySocket(reason);
   }
 
   /** Closes the connection after the outstanding replies, or after {@link CLOSE_MS}. Later calls reject. */
@@ -199,68 +175,53 @@ export class RedisConnection implements RedisChannel {
     this.#closed = true;
     clearTimeout(this.#probe);
     clearInterval(this.#heartbeat);
-    if (this.usable) await this.#quit();
-    this.#redis.disconnect();
+    if (this.isUsable()) await withTimeout(this.client.quit(), CLOSE_MS).catch(() => undefined);
+    this.client.disconnect();
     // ioredis only closes its side of the socket, and then waits for a server that may hang.
-    this.#redis.stream?.destroy();
-  }
-
-  async #quit(): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const deadline = systemScheduler.deadline(CLOSE_MS, resolve);
-    await Promise.race([this.#redis.quit().catch(() => undefined), late]);
-    deadline.cancel();
+    this.client.stream?.destroy();
   }
 
   async #noSentinel(): Promise<void> {
-    await once(this.#redis, 'error').catch(() => undefined);
+    await once(this.client, 'error').catch(() => undefined);
     this.#options.onChange(this.#lossReason);
   }
 
   async #begin(): Promise<void> {
     const session = this.#session;
-    const fault = (await this.#selectDatabase()) ?? (await this.#roleFault());
+    const fault = await this.#serverFault();
     if (session !== this.#session) return;
     if (fault !== undefined) {
       this.#lossReason = fault;
       // Reported at once: the caller of `open` needs the reason before the socket has closed.
       this.#options.onChange(fault);
-      this.#giveUp(fault);
+      this.#destroySocket(fault);
       return;
     }
     this.#selected = true;
     this.#lossReason = undefined;
     this.#attempts = 0;
-    this.#answered();
+    this.#gotReply();
   }
 
-  /**
-   * Selects the database and returns the error, if any. ioredis would continue in database 0, where valid keys are
-   * unknown.
-   */
-  async #selectDatabase(): Promise<string | undefined> {
+  /** Selects the database and checks the server's role. Returns why the server cannot be used, if it cannot. */
+  async #serverFault(): Promise<string | undefined> {
+    const { db = 0 } = this.#options.server;
     try {
-      if (this.#database !== 0) await this.#redis.select(this.#database);
-      return undefined;
+      // ioredis ignores a refusal and continues in database 0, where valid keys are unknown.
+      if (db !== 0) await this.client.select(db);
     } catch (error) {
       withoutArguments(error, this.#secrets);
-      return `database ${this.#database} is refused: ${describe(error)}`;
+      return `database ${db} is refused: ${describe(error)}`;
     }
-  }
-
-  /**
-   * Returns an error if the server is a replica, whose data may be stale. Where INFO is forbidden, the role is not
-   * checked.
-   */
-  async #roleFault(): Promise<string | undefined> {
     if (this.#options.anyRole) return undefined;
-    const info = await this.#redis.info('replication').catch(() => '');
+    // A replica's data may be stale. Where INFO is forbidden, the role is not checked.
+    const info = await this.client.info('replication').catch(() => '');
     return /^role:slave/m.test(info) ? 'this Redis is a replica, which takes no writes' : undefined;
   }
 
   #refuseUnlessUsable(): void {
     if (!this.connected) throw this.#notConnected();
-    if (this.#unanswered && this.#options.commandTimeoutMs !== undefined) {
+    if (this.#isSilent && this.#options.commandTimeoutMs !== undefined) {
       throw new StoreUnavailableError('Redis did not answer in time, and has not answered since');
     }
   }
@@ -280,36 +241,36 @@ export class RedisConnection implements RedisChannel {
     withoutArguments(error, this.#secrets);
     const failure = describe(error);
     if (isReply(error) && REDIRECTION.test(failure)) {
-      this.#answered();
+      this.#gotReply();
     } else if (isReply(error)) {
-      this.#unanswered = false;
+      this.#isSilent = false;
       this.#options.onChange(failure);
       if (failure.startsWith('READONLY')) this.#options.onReadOnly?.();
     } else if (this.connected) {
-      this.#notAnswered(failure);
+      this.#gotNoReply(failure);
     }
   }
 
-  #answered(): void {
-    this.#unanswered = false;
+  #gotReply(): void {
+    this.#isSilent = false;
     this.#options.onChange();
   }
 
-  #notAnswered(failure: string): void {
-    this.#unanswered = true;
+  #gotNoReply(failure: string): void {
+    this.#isSilent = true;
     this.#probe ??= this.#closed
       ? undefined
       : setTimeout(() => {
           this.#probe = undefined;
-          if (this.#unanswered) void this.#ping();
+          if (this.#isSilent) void this.#ping();
         }, PROBE_INTERVAL_MS).unref();
     this.#options.onChange(failure);
   }
 
   #lost(): void {
-    this.#session = this.#newSession();
+    this.#session = ++lastSession;
     this.#selected = false;
-    this.#unanswered = false;
+    this.#isSilent = false;
     this.#lossReason ??= 'the connection was closed';
     this.#options.onChange(this.#lossReason);
   }
@@ -322,18 +283,11 @@ export class RedisConnection implements RedisChannel {
   #inTime<T>(reply: Promise<T>): Promise<T> {
     const { commandTimeoutMs, socketTimeoutMs } = this.#options;
     const silent = systemScheduler.deadline(socketTimeoutMs, () => {
-      this.#giveUp(`no reply within ${socketTimeoutMs} ms`);
+      this.#destroySocket(`no reply within ${socketTimeoutMs} ms`);
     });
-    return new Promise((resolve, reject) => {
-      const late =
-        commandTimeoutMs === undefined
-          ? undefined
-          : systemScheduler.deadline(commandTimeoutMs, () => reject(new Error('Command timed out')));
-      reply.then(resolve, reject).finally(() => {
-        late?.cancel();
-        silent.cancel();
-      });
-    });
+    const cancel = () => silent.cancel();
+    reply.then(cancel, cancel);
+    return withTimeout(reply, commandTimeoutMs);
   }
 
   /**
@@ -341,25 +295,25 @@ export class RedisConnection implements RedisChannel {
    * and then stays silent.
    */
   #expectHandshake(): void {
-    const { session } = this;
+    const session = this.#session;
     systemScheduler.deadline(Math.max(CONNECT_TIMEOUT_MS, this.#options.socketTimeoutMs), () => {
-      if (this.session === session && !this.connected) this.#giveUp('no handshake');
+      if (this.#session === session && !this.connected) this.#destroySocket('no handshake');
     });
   }
 
   /** Destroys the socket. `disconnect()` would wait for the other side to close as well. */
-  #giveUp(reason: string): void {
-    if (!this.#closed) this.#redis.stream.destroy(new Error(reason));
+  #destroySocket(reason: string): void {
+    if (!this.#closed) this.client.stream.destroy(new Error(reason));
   }
 
   async #ping(): Promise<void> {
     if (!this.connected) return;
     try {
-      await this.#inTime(this.#redis.ping());
-      this.#answered();
+      await this.#inTime(this.client.ping());
+      this.#gotReply();
     } catch (error) {
       // A lost connection is reported by its `close` event.
-      if (this.connected) this.#notAnswered(describe(error));
+      if (this.connected) this.#gotNoReply(describe(error));
     }
   }
 }
@@ -370,38 +324,11 @@ function retryDelayMs(attempt: number): number {
   return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
 }
 
-function counter(): () => number {
-  let last = 0;
-  return () => ++last;
-}
-
-function isReply(error: unknown): boolean {
-  return error instanceof ReplyError || error instanceof UnexpectedReplyError;
-}
-
-export function describe(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(describe).join('; ');
-  return error instanceof Error ? error.message.replace(SCRIPT_PLACE, '') || error.name : String(error);
-}
-
-/**
- * Removes the data sent to Redis from an error: key digests and the password of AUTH must not reach a log. ioredis
- * attaches a command's arguments to its error, and Redis may repeat them in its reply.
- */
-export function withoutArguments(error: unknown, secrets: readonly string[] = []): void {
-  if (!(error instanceof Error)) return;
-  if (error instanceof AggregateError) for (const inner of error.errors) withoutArguments(inner, secrets);
-  if ('command' in error) delete error.command;
-  const message = secrets.reduce(
-    (text, secret) => text.replaceAll(secret, '***'),
-    error.message.replace(REPEATED_ARGUMENTS, ''),
-  );
-  if (message === error.message) return;
-  // The stack begins with the message.
-  error.stack = (error.stack ?? '').replace(error.message, () => message);
-  error.message = message;
-}
-
-function isSecret(text: string | null | undefined): text is string {
-  return typeof text === 'string' && text.length >= SHORTEST_SECRET;
+/** Rejects when the reply takes longer than `timeoutMs`. */
+export function withTimeout<T>(reply: Promise<T>, timeoutMs: number | undefined): Promise<T> {
+  if (timeoutMs === undefined) return reply;
+  return new Promise((resolve, reject) => {
+    const late = systemScheduler.deadline(timeoutMs, () => reject(new Error('Command timed out')));
+    reply.then(resolve, reject).finally(() => late.cancel());
+  });
 }

@@ -15,7 +15,7 @@ import type { Invalidations } from '../../store.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { parseTrackedName, trackedPrefixes } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const CHANNEL = '__redis__:invalidate';
 
@@ -49,8 +49,10 @@ export class InvalidationPush implements Invalidations {
     };
     this.#options = options;
     this.#arming = new SessionTask({
-      session: () =>
-        records.connected && subscriber.connected ? `${records.session}/${subscriber.session}` : undefined,
+      session: () => {
+        const sessions = [records.sessions, subscriber.sessions];
+        return sessions.includes(undefined) ? undefined : sessions.join();
+      },
       work: () => this.#arm(),
       onDone: anythingMayHaveChanged,
       onUndone: anythingMayHaveChanged,
@@ -83,7 +85,7 @@ export class InvalidationPush implements Invalidations {
 
   async #arm(): Promise<void> {
     const { records, subscriber, keyPrefix } = this.#options;
-    const { session } = subscriber;
+    const session = subscriber.sessionOf();
     // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.
     if (this.#subscriberId?.session !== session) {
       const clientId: unknown = await subscriber.client.client('ID');

@@ -2,7 +2,7 @@
 import { ReplyError } from 'ioredis';
 import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../../record-fields.ts';
 import type { CustomerRecord, KeyRecord, StoreOp } from '../../store.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';
 

@@ -16,7 +16,7 @@ import { textFrom } from '../connection/replies.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
 import { CUSTOMER_RECORDS, everyName, installedName, installedPartName, KEY_RECORDS } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { Evictions } from './evictions.ts';
 import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
 

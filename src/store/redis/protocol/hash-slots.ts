@@ -1,7 +1,7 @@
 /** Redis Cluster slots: the slot that a name hashes to, and the master that holds each slot. */
 import { hash } from 'node:crypto';
 import type { HostAndPort } from '../../store-address.ts';
-import { UnexpectedReplyError } from './unexpected-reply.ts';
+import { UnexpectedReplyError } from './redis-errors.ts';
 
 export const SLOTS = 16_384;
 /** Hexadecimal digits. */

@@ -36,7 +36,7 @@ import {
 import type { Mark } from '../installation/installation-mark.ts';
 import type { Installed } from '../installation/installed.ts';
 import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { checkedUpdates } from './checked-update.ts';
 import type { DamagedRecords } from './damaged-records.ts';
 import { redisDeletion } from './deletion.ts';

@@ -4,7 +4,7 @@ import type { Store } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { instancesName } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const ANNOUNCE_LUA = readFileSync(new URL('./announce.lua', import.meta.url), 'utf8');
 const COUNTED_MS = 3_600_000;

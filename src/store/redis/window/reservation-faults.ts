@@ -4,8 +4,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { Throttle } from '../../../base/throttle.ts';
 import { type Grant, type ReserveRequest, type StoreObserver, StoreUnavailableError } from '../../store.ts';
 import { WriteRefusals } from '../../write-refusals.ts';
-import { describe } from '../connection/connection.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { describe, UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 /**
  * Temporary errors: Redis is starting, is moving a slot or is not a master. The connection handles them, and the store

@@ -7,7 +7,7 @@ import { dropTimeMs, HOURLY, unitsCounted } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pipelined } from '../connection/replies.ts';
 import { windowName } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const OP: StoreOp = 'read_usages';
 /** Heads that are read at once, in about a millisecond of Redis' time. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { AdmittedUnits, Refund, ReserveRequest } from '../../store.ts';
 import type { WindowGrant, WindowShape } from '../../window-arithmetic.ts';
-import { UnexpectedReplyError } from '../protocol/unexpected-reply.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const WINDOW_LUA = read('window.lua');
 export const RESERVE_LUA: string = WINDOW_LUA + read('reserve.lua');
