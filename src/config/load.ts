@@ -14,7 +14,7 @@ import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, formatWarnings, type Path, type Problem, systemReason } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
-import { readSecrets, type Secret, type Secrets } from './secrets.ts';
+import { readSecrets, type Secrets, secretText } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 import { type ConfigSource, digestOfSource } from './source.ts';
 import type { Environment } from './substitute.ts';
@@ -107,8 +107,8 @@ type ReadBesidesValues = 'file' | 'source' | 'warnings' | 'expressions' | 'limit
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, ReadBesidesValues> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
-  const authorization = textOf(secrets.upstreamAuthorization);
-  const token = textOf(secrets.adminToken);
+  const authorization = secretText(secrets['upstream.authorization']);
+  const token = secretText(secrets['admin.token']);
   const usagePath = values.usage_path ?? undefined;
   const documentationUrl = values.documentation_url;
   const effective: Omit<Config, ReadBesidesValues | 'hash'> = {
@@ -137,7 +137,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       ...(upstream.health_check && {
         healthCheck: { path: upstream.health_check.path, intervalMs: upstream.health_check.interval_ms },
       }),
-      ...(upstream.tls && { tls: upstreamTls(secrets) }),
+      ...(upstream.tls && { tls: clientTls('upstream', secrets) }),
       credentials: upstream.credentials,
       ...(authorization !== undefined && { authorization }),
       preserveHost: upstream.preserve_host,
@@ -179,10 +179,6 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
   return { hash: hashOf(effective), ...effective };
 }
 
-function textOf(secret: Secret): string | undefined {
-  return secret.kind === 'value' ? secret.value : undefined;
-}
-
 function adminConfig({ host, port, jwt, allowed_hosts: names }: NonNullable<FileValues['admin']>): AdminConfig {
   return {
     host,
@@ -195,23 +191,22 @@ function adminConfig({ host, port, jwt, allowed_hosts: names }: NonNullable<File
 function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityConfig {
   const { headers, assertion } = identity;
   if (!assertion) return { headers };
-  const signing = readSigningKeys(textOf(secrets.assertionSigningKey) ?? '');
+  const signing = readSigningKeys(secretText(secrets['identity.assertion.signing_key']) ?? '');
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
   const { issuer, ttl_seconds: ttlSeconds } = assertion;
   return { headers, assertion: { issuer, ttlSeconds, signingKeys: signing.keys } };
 }
 
 function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
-  const given = textOf(secrets.storeUrl) ?? '';
+  const given = secretText(secrets['store.url']) ?? '';
   const address = parseStoreUrl(given);
   if (address.kind === 'invalid') throw new Error('the store URL was not checked');
   const url = address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given;
-  const [ca, cert, key] = [secrets.storeCa, secrets.storeCertificate, secrets.storeKey].map(textOf);
   const username = store.sentinel?.username;
-  const password = textOf(secrets.sentinelPassword);
+  const password = secretText(secrets['store.sentinel.password']);
   return {
     url,
-    ...(store.tls && { tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) } }),
+    ...(store.tls && { tls: clientTls('store', secrets) }),
     ...(store.sentinel && { sentinel: { ...(username && { username }), ...(password && { password }) } }),
     keyPrefix: store.key_prefix,
     timeoutMs: store.timeout_ms,
@@ -219,10 +214,11 @@ function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): S
   };
 }
 
-function upstreamTls(secrets: Secrets): NonNullable<UpstreamConfig['tls']> {
-  const ca = textOf(secrets.upstreamCa);
-  const [cert, key] = [textOf(secrets.upstreamCertificate), textOf(secrets.upstreamKey)];
-  return { ...(ca !== undefined && { ca }), ...(cert !== undefined && key !== undefined && { cert, key }) };
+function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable<UpstreamConfig['tls']> {
+  const ca = secretText(secrets[`${section}.tls.ca`]);
+  const cert = secretText(secrets[`${section}.tls.cert`]);
+  const key = secretText(secrets[`${section}.tls.key`]);
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
 function upstreamTarget(texts: readonly string[]): UpstreamTarget {

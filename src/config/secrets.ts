@@ -11,25 +11,27 @@ export type Secret =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'value'; readonly value: string; readonly path: Path };
 
-export interface Secrets {
-  readonly adminToken: Secret;
-  readonly storeUrl: Secret;
-  /** PEM: the CAs that sign the store's certificates. */
-  readonly storeCa: Secret;
-  /** PEM: the client certificate that the gateway presents to the store; its key is `storeKey`. */
-  readonly storeCertificate: Secret;
-  readonly storeKey: Secret;
-  readonly sentinelPassword: Secret;
-  /** PEM, like `listenKey` and `upstreamCa`. */
-  readonly listenCertificate: Secret;
-  readonly listenKey: Secret;
-  readonly upstreamCa: Secret;
-  /** PEM: the client certificate that the gateway presents to the backend; its key is `upstreamKey`. */
-  readonly upstreamCertificate: Secret;
-  readonly upstreamKey: Secret;
-  readonly upstreamAuthorization: Secret;
-  readonly assertionSigningKey: Secret;
-}
+/**
+ * Settings with a secret or with PEM text. Each is read inline or from the file that its `…_file` setting names; the
+ * schema allows PEM text in files only.
+ */
+const SECRET_SETTINGS = [
+  'admin.token',
+  'store.url',
+  'store.tls.ca',
+  'store.tls.cert',
+  'store.tls.key',
+  'store.sentinel.password',
+  'listen.tls.cert',
+  'listen.tls.key',
+  'upstream.tls.ca',
+  'upstream.tls.cert',
+  'upstream.tls.key',
+  'upstream.authorization',
+  'identity.assertion.signing_key',
+] as const;
+
+export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>>;
 
 export interface NamedFileRead extends NamedFile {
   /** Undefined if the file could not be read. */
@@ -52,25 +54,14 @@ export async function readSecrets(
   guard: NamedFileGuard = () => undefined,
 ): Promise<SecretsRead> {
   const reading: Reading = { document, folder, guard, reads: [], problems: [] };
-  const read = (...path: string[]) => readSecret(path, reading);
-  const secrets = {
-    adminToken: await read('admin', 'token'),
-    storeUrl: await read('store', 'url'),
-    // The schema allows TLS material in files only.
-    storeCa: await read('store', 'tls', 'ca'),
-    storeCertificate: await read('store', 'tls', 'cert'),
-    storeKey: await read('store', 'tls', 'key'),
-    sentinelPassword: await read('store', 'sentinel', 'password'),
-    listenCertificate: await read('listen', 'tls', 'cert'),
-    listenKey: await read('listen', 'tls', 'key'),
-    upstreamCa: await read('upstream', 'tls', 'ca'),
-    upstreamCertificate: await read('upstream', 'tls', 'cert'),
-    upstreamKey: await read('upstream', 'tls', 'key'),
-    upstreamAuthorization: await read('upstream', 'authorization'),
-    // In a file only: the schema has no `signing_key`.
-    assertionSigningKey: await read('identity', 'assertion', 'signing_key'),
-  };
-  return { secrets, reads: reading.reads, problems: reading.problems };
+  const secrets: Partial<Record<keyof Secrets, Secret>> = {};
+  for (const setting of SECRET_SETTINGS) secrets[setting] = await readSecret(setting.split('.'), reading);
+  return { secrets: secrets as Secrets, reads: reading.reads, problems: reading.problems };
+}
+
+/** Returns the value of a secret; undefined if it is not set, or not available. */
+export function secretText(secret: Secret): string | undefined {
+  return secret.kind === 'value' ? secret.value : undefined;
 }
 
 interface Reading {

@@ -41,13 +41,13 @@ function warnOfBareVariables({ bareVariables }: ConfigDocument, warn: Warn): voi
   }
 }
 
-function warnOfAdminToken({ admin, seed }: FileValues, { adminToken }: Secrets, warn: Warn): void {
-  if (adminToken.kind === 'value' && adminToken.value.length < SHORT_TOKEN_LENGTH) {
+function warnOfAdminToken({ admin, seed }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
+  if (token.kind === 'value' && token.value.length < SHORT_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
-    warn(adminToken.path, `is shorter than ${SHORT_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
+    warn(token.path, `is shorter than ${SHORT_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
   }
   // The quick start (`seed`) serves its customers without an admin token.
-  if (admin && adminToken.kind === 'none' && !admin.jwt && !seed) {
+  if (admin && token.kind === 'none' && !admin.jwt && !seed) {
     warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');
   }
 }

@@ -15,8 +15,8 @@ it('former names lead to the plan that has them, and to the line of its limit', 
 
 describe('is refused:', () => {
   it.each([
-    ['the name of a plan that there is', 'a', 'plans.b.formerly[0]: is the name of a plan that there is'],
-    ['the own name', 'b', 'plans.b.formerly[0]: is the name of a plan that there is'],
+    ['the name of a plan that there is', 'a', 'plans.b.formerly[0]: duplicates an existing plan name'],
+    ['the own name', 'b', 'plans.b.formerly[0]: duplicates an existing plan name'],
     ['a name of two plans', 'old', 'plans.b.formerly[0]: is given for plan a already; keep one'],
     ['a word that metrics use', 'none', 'plans.b.formerly[0]: must be 1 to 64 characters'],
   ])('%s', async (_, name, problem) => {

@@ -78,7 +78,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     'aliases: { /v1: /api/v2 }',
-    '3: aliases["/v1"]: must stand for the prefix of a route, and no route is at or below what it stands for',
+    '3: aliases["/v1"]: must name the prefix of a route, and no route is at or below the given one',
   ],
   [
     'aliases: { /api: /api/v1 }',
@@ -270,7 +270,7 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     ['urls: [sample, sample]', 'urls[1]: is the same as urls[0]; keep one'],
     ['urls: [http://b:80, HTTP://B/]', 'urls[1]: is the same as urls[0]; keep one'],
     ['urls: [http://b/a, http://b, HTTP://B:80/a/]', 'urls[2]: is the same as urls[0]; keep one'],
-    ['urls: [http://b, sample]', 'urls[1]: must stand alone: the bundled backend shares no requests'],
+    ['urls: [http://b, sample]', 'urls[1]: is the bundled sample backend, which cannot be combined with other URLs'],
     ['urls: [sample]\n  balance: random', 'balance: must be one of least_loaded, round_robin, got "random"'],
     [
       'urls: [sample]\n  health_check: { path: healthz }',
@@ -280,7 +280,7 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     ['urls: [sample]\n  total_timeout_ms: 29999', 'total_timeout_ms: must not be below response_timeout_ms'],
     [
       'urls: [sample]\n  authorization: Basic eDp5',
-      'authorization: is used with credentials: replace only; remove it or set that',
+      'authorization: is used only with credentials: replace; remove it or set that',
     ],
     [
       'urls: [sample]\n  credentials: replace',

@@ -59,9 +59,12 @@ const yamlOf = (url: string, ...rest: string[]) =>
   ['upstream: { urls: [sample] }', 'store:', `  url: ${url}`, ...rest.map((line) => `  ${line}`)].join('\n');
 
 it.each([
-  [yamlOf('redis://h', 'tls: { ca_file: x }'), /^gateway\.yaml:4: store\.tls: is used with rediss:\/\//],
-  [yamlOf('sqlite:a', 'tls: {}'), /^gateway\.yaml:4: store\.tls: is used with rediss:\/\//],
-  [yamlOf('redis://h', 'sentinel: { password: x }'), /^gateway\.yaml:4: store\.sentinel: is used with redis\+sentinel/],
+  [yamlOf('redis://h', 'tls: { ca_file: x }'), /^gateway\.yaml:4: store\.tls: is used only with rediss:\/\//],
+  [yamlOf('sqlite:a', 'tls: {}'), /^gateway\.yaml:4: store\.tls: is used only with rediss:\/\//],
+  [
+    yamlOf('redis://h', 'sentinel: { password: x }'),
+    /^gateway\.yaml:4: store\.sentinel: is used only with redis\+sentinel/,
+  ],
 ])('what the address has no use for is a problem: %j', async (yaml, problem) => {
   const found = (await problemsOf(yaml)).filter((line) => !line.includes('cannot be read'));
   expect(found).toEqual([expect.stringMatching(problem)]);
@@ -74,14 +77,14 @@ it('certificates are read from files, and checked', async () => {
     const { store } = await load(tls('{ ca_file: "@ca", cert_file: "@cert", key_file: "@key" }'));
     expect(store.tls).toEqual({ ca: CA.cert.trimEnd(), cert: CLIENT.cert.trimEnd(), key: CLIENT.key.trimEnd() });
     for (const [content, problem] of [
-      ['{ ca_file: "@none" }', 'ca_file: must have certificates in PEM'],
-      ['{ cert_file: "@cert" }', "cert_file: is given without key_file; a client's certificate needs both"],
-      ['{ key_file: "@key" }', "key_file: is given without cert_file; a client's certificate needs both"],
-      ['{ cert_file: "@none", key_file: "@key" }', 'cert_file: must have a certificate in PEM'],
+      ['{ ca_file: "@none" }', 'ca_file: must name a file with certificates in PEM (BEGIN CERTIFICATE)'],
+      ['{ cert_file: "@cert" }', 'cert_file: is given without key_file; a client certificate needs both'],
+      ['{ key_file: "@key" }', 'key_file: is given without cert_file; a client certificate needs both'],
       [
-        '{ cert_file: "@cert", key_file: "@other" }',
-        'key_file: must have the private key of cert_file, in PEM, unencrypted',
+        '{ cert_file: "@none", key_file: "@key" }',
+        'cert_file: must name a file with a certificate in PEM (BEGIN CERTIFICATE)',
       ],
+      ['{ cert_file: "@cert", key_file: "@other" }', 'key_file: is not the key of the first certificate in cert_file'],
     ] as const) {
       expect(await problemsOf(tls(content))).toEqual([`gateway.yaml:4: store.tls.${problem}`]);
     }

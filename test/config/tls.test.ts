@@ -58,8 +58,8 @@ describe('upstream.tls', () => {
 
   it.each([
     ['{ ca_file: $/key }', 'ca_file: must name a file with certificates in PEM'],
-    ['{ cert_file: $/crt }', 'cert_file: needs key_file besides it'],
-    ['{ key_file: $/key }', 'key_file: needs cert_file besides it'],
+    ['{ cert_file: $/crt }', 'cert_file: is given without key_file'],
+    ['{ key_file: $/key }', 'key_file: is given without cert_file'],
     ['{ cert_file: $/crt, key_file: $/other }', 'key_file: is not the key of the first certificate in cert_file'],
     ['{ ca_file: $/nothing }', 'ca_file: the file cannot be read: there is no such file'],
   ])('%s is refused', async (tls, fault) => {
@@ -73,7 +73,9 @@ describe('upstream.tls', () => {
   it('without a backend that speaks TLS is refused', async () => {
     await withFolder(FILES, async (folder) => {
       const yaml = upstreamTls(`{ ca_file: ${folder}/ca }`).replace('https:', 'http:');
-      expect(await problemsOf(yaml)).toEqual([expect.stringContaining('4: upstream.tls: is used with https://')]);
+      expect(await problemsOf(yaml)).toEqual([
+        expect.stringContaining('4: upstream.tls: is used only with an https:// URL'),
+      ]);
     });
   });
 });
