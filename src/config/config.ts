@@ -197,7 +197,7 @@ export interface LimitsConfig {
   readonly pipelined: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  readonly answerStallTimeoutMs: number;
+  readonly responseStallTimeoutMs: number;
 }
 
 /** A customer that is created at start unless it exists, with a publicly known key. */

@@ -170,7 +170,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       pipelined: limits.pipelined,
       headersTimeoutMs: limits.headers_timeout_ms,
       requestTimeoutMs: limits.request_timeout_ms,
-      answerStallTimeoutMs: limits.answer_stall_timeout_ms,
+      responseStallTimeoutMs: limits.answer_stall_timeout_ms,
     },
     shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
     logging: { level: values.logging.level, access: values.logging.access, format: values.logging.format },

@@ -33,7 +33,7 @@ export interface PublicAppParts {
   readonly keyUses: { note(keyId: string): void };
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
-  readonly connections: Pick<Connections, 'breakOff' | 'isSurplus'>;
+  readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
 }
@@ -202,7 +202,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       },
       settled(outcome) {
         if (!outcome.begun) admission.refund();
-        if (outcome.kind === 'failed' && outcome.headSent) connections.breakOff(res);
+        if (outcome.kind === 'failed' && outcome.headSent) connections.abortResponse(res);
         if (outcome.kind !== 'failed' || outcome.headSent) recorder.forwarded(exchange, outcome);
         else
           refuse(
@@ -248,7 +248,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   /** Handles an unexpected error: details go only to the log. The client gets a 500, or a truncated response. */
   function answerBug(error: unknown, exchange: Exchange): void {
     recorder.bug(error, exchange);
-    if (exchange.res.headersSent) connections.breakOff(exchange.res);
+    if (exchange.res.headersSent) connections.abortResponse(exchange.res);
     else sendProblem(exchange, refusals.internalError());
   }
 

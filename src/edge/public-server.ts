@@ -4,7 +4,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import type { Connections } from '../listener/connections.ts';
-import { endWith } from '../listener/final-response.ts';
+import { endWith } from '../listener/socket-control.ts';
 import { messageClasses } from '../listener/strict-app.ts';
 import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
@@ -142,12 +142,12 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
   });
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
-    if (!connections.isOpen(socket)) connections.cut(socket, 'tls');
+    if (!connections.isOpen(socket)) connections.abort(socket, 'tls');
     else if (error.code === 'ECONNRESET') socket.destroy();
-    else if (isSilent(error, socket)) connections.cut(socket, 'silent');
+    else if (isSilent(error, socket)) connections.abort(socket, 'silent');
     else {
       const refuseLate = () => refuse(socket, parseFailureProblem(error, refuseMethod));
-      if (error.code !== LATE || !connections.excusesLateHead(socket, limits.headersTimeoutMs, refuseLate))
+      if (error.code !== LATE || !connections.extendHeaderTimeout(socket, limits.headersTimeoutMs, refuseLate))
         refuseLate();
     }
   });

@@ -9,21 +9,29 @@
  *   possible, and are answered in order.
  * - Connections that stop reading are closed, because unread responses are buffered in memory.
  */
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import { resetSocket } from '../base/reset-socket.ts';
 import type { CloseReason, Metrics } from '../observability/metrics.ts';
-import { endAndLinger } from './final-response.ts';
+import {
+  belowTls,
+  discardInput,
+  endAndLinger,
+  endsConnection,
+  queuedBytes,
+  readAgain,
+  readNoMore,
+} from './socket-control.ts';
 
 export interface ConnectionLimits {
   readonly connections: number;
   /** Maximum requests in progress on one connection; further ones wait. */
   readonly pipelined: number;
   /** A connection is closed if the client reads none of its pending response bytes for this long. */
-  readonly answerStallTimeoutMs: number;
+  readonly responseStallTimeoutMs: number;
 }
 
 export interface ConnectionsOptions {
@@ -35,9 +43,11 @@ export interface ConnectionsOptions {
 /** Age from which a new connection can displace one without a complete request. */
 const FIRST_REQUEST_MS = 1000;
 /** Maximum connections above the limit: accepted only to answer 503, or displaced and not closed yet. */
-const MOST_SURPLUS = 512;
+const MAX_SURPLUS = 512;
 /** Connections checked per search for an idle one. The next search continues after them. */
-const LOOKED_AT = 64;
+const CHECKED_PER_SEARCH = 64;
+/** Interval at which a drain closes the connections that have become idle. */
+const DRAIN_CHECK_MS = 50;
 /** Interval of the check for stalled responses: the resolution of their timeout. */
 const SWEEP_MS = 1000;
 
@@ -45,14 +55,8 @@ const SWEEP_MS = 1000;
 const CONNECTION = Symbol('connection');
 type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 
-function of(socket: Socket): Connection | undefined {
+function connectionOf(socket: Socket): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
-}
-
-/** A pipelined request that is parsed but not started. */
-interface Held {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
 }
 
 interface Connection {
@@ -64,13 +68,13 @@ interface Connection {
   /** Accepted above the limit, only to answer 503. */
   readonly isSurplus: boolean;
   /** A request was received. */
-  hasAsked: boolean;
+  hasRequest: boolean;
   /** A response was completed. The client may not have read it yet. */
-  hasAnswered: boolean;
+  hasResponded: boolean;
   /** `bytesRead` of the socket at the last request: if it grew since, part of another request has arrived. */
   bytesReadWithRequests: number;
   /** Requests in progress: the kernel has not accepted all of their responses. */
-  underWay: number;
+  inProgress: number;
   /** Response to the last request received, started or waiting. Undefined once that response is closed. */
   newest: ServerResponse | undefined;
   /** A response closes the connection. Requests received after its own are dropped (RFC 9112 §9.6). */
@@ -82,9 +86,10 @@ interface Connection {
   /** Fires if a request header is still incomplete some time after reading resumed. */
   lateHeadTimer: NodeJS.Timeout | undefined;
   /**
-   * Requests that wait for others to complete (see {@link ConnectionLimits.pipelined}). Undefined if there are none.
+   * Responses to the requests that are parsed, and wait for others to complete (see
+   * {@link ConnectionLimits.pipelined}). Undefined if there are none.
    */
-  held: Held[] | undefined;
+  waiting: ServerResponse[] | undefined;
   /**
    * Write progress, and since when (monotonic ms) it has not changed. `taken`: bytes of completed writes. `queued`:
    * bytes of the current write that the kernel has not accepted.
@@ -92,115 +97,85 @@ interface Connection {
   stall: { readonly taken: number; readonly queued: number; readonly sinceMs: number } | undefined;
 }
 
-export interface Connections {
-  /** Passes the requests of `server` to `handle`. Call it once, before the server listens. */
-  serve(server: Server | TlsServer, handle: RequestListener): void;
-  /** Returns whether the connection was accepted above the limit, only to answer 503. */
-  isSurplus(socket: Socket): boolean;
-  /** Closes a connection at once, and counts it with `reason` in the metrics. */
-  cut(socket: Socket, reason: CloseReason): void;
-  /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
-  breakOff(res: ServerResponse): void;
-  /**
-   * Returns whether a request header is late because the gateway itself paused reading (too many pipelined requests, or
-   * responses that the client does not read). If so, calls `late` if the header is incomplete `timeoutMs` after reading
-   * resumed.
-   */
-  excusesLateHead(socket: Socket, timeoutMs: number, late: () => void): boolean;
-  /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */
-  isOpen(socket: Socket): boolean;
-  /**
-   * Makes each connection close after the response to its newest request. If that response's headers are already sent,
-   * or no request is in progress, the connection closes after its next response.
-   */
-  endAll(): void;
-  /** Closes the connections that have no request, complete or partly received, and no unsent bytes. */
-  closeIdle(): void;
-  /**
-   * Closes every connection at once, including those in a TLS handshake, which Node.js's HTTP server doesn't track. A
-   * client whose response is truncated notices.
-   */
-  destroyAll(): void;
-  close(): void;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
-export function createConnections({ limits, clock, observer }: ConnectionsOptions): Connections {
+export function createConnections({ limits, clock, observer }: ConnectionsOptions) {
   /** Connections without a complete request yet, oldest first. */
-  const unasked = new Set<Connection>();
+  const withoutRequest = new Set<Connection>();
   /** Connections that have sent a request. Those checked by `findIdle` move to the end. */
-  const asked = new Set<Connection>();
-  let heldCount = 0;
-  let areEnding = false;
+  const withRequest = new Set<Connection>();
+  let waitingCount = 0;
+  let isDraining = false;
+  let server: Server | TlsServer | undefined;
   let handle: RequestListener = () => {};
 
-  const count = () => unasked.size + asked.size;
-
   function opened(accepted: Socket): void {
-    const isSurplus = count() >= limits.connections && !makeRoom();
+    const isFull = withoutRequest.size + withRequest.size >= limits.connections;
+    const isSurplus = isFull && !makeRoom();
     const connection: Connection = {
       accepted,
       socket: accepted,
       openedAtMs: clock.monotonicMs(),
       isSurplus,
-      hasAsked: false,
-      hasAnswered: false,
+      hasRequest: false,
+      hasResponded: false,
       bytesReadWithRequests: 0,
-      underWay: 0,
+      inProgress: 0,
       newest: undefined,
       isEnding: false,
       isDiscarding: false,
       unreadUntilMs: Number.NEGATIVE_INFINITY,
       lateHeadTimer: undefined,
-      held: undefined,
+      waiting: undefined,
       stall: undefined,
     };
     (accepted as TrackedSocket)[CONNECTION] = connection;
-    unasked.add(connection);
+    withoutRequest.add(connection);
     observer.connection(1);
     accepted.once('close', () => forget(connection));
   }
 
   function secured(socket: TLSSocket): void {
-    const connection = of(belowTls(socket));
+    const connection = connectionOf(belowTls(socket));
     if (connection === undefined) return;
     connection.socket = socket;
     (socket as TrackedSocket)[CONNECTION] = connection;
   }
 
   function forget(connection: Connection): void {
-    if (!unasked.delete(connection) && !asked.delete(connection)) return;
+    if (!withoutRequest.delete(connection) && !withRequest.delete(connection)) return;
     observer.connection(-1);
     clearTimeout(connection.lateHeadTimer);
-    heldCount -= connection.held?.length ?? 0;
-    connection.held = undefined;
+    waitingCount -= connection.waiting?.length ?? 0;
+    connection.waiting = undefined;
   }
 
   function makeRoom(): boolean {
     const victim = findIdle();
     if (victim === undefined) return false;
-    cutConnection(victim, 'displaced');
+    abort(victim, 'displaced');
     return true;
   }
 
   function findIdle(): Connection | undefined {
-    const [oldest] = unasked;
+    const [oldest] = withoutRequest;
     if (oldest !== undefined) {
       const isLate = clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS;
       // If most connections never sent a request, they cause the shortage: displace one of them, not a good client's.
-      const isOfCrowd = !oldest.isSurplus && unasked.size > asked.size;
+      const isOfCrowd = !oldest.isSurplus && withoutRequest.size > withRequest.size;
       if (isLate || isOfCrowd) return oldest;
     }
-    let looks = Math.min(LOOKED_AT, asked.size);
-    for (const connection of asked) {
+    let looks = Math.min(CHECKED_PER_SEARCH, withRequest.size);
+    for (const connection of withRequest) {
       if (looks-- === 0) break;
-      if (connection.underWay === 0) return connection;
-      asked.delete(connection);
-      asked.add(connection);
+      if (connection.inProgress === 0) return connection;
+      withRequest.delete(connection);
+      withRequest.add(connection);
     }
     return undefined;
   }
 
-  function cutConnection(connection: Connection, reason: CloseReason): void {
+  function abort(connection: Connection, reason: CloseReason): void {
     const { accepted, socket } = connection;
     forget(connection);
     // A reset frees the kernel's send buffer, which a slow reader may never read. Other clients may still read theirs.
@@ -210,8 +185,8 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     observer.connectionClosed(reason);
   }
 
-  const take: RequestListener = (req, res) => {
-    const connection = of(req.socket);
+  const receive: RequestListener = (req, res) => {
+    const connection = connectionOf(req.socket);
     if (connection === undefined) return handle(req, res);
     const { newest } = connection;
     if (connection.isEnding || newest?.shouldKeepAlive === false) return drop(connection);
@@ -220,15 +195,15 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       clearTimeout(connection.lateHeadTimer);
       connection.lateHeadTimer = undefined;
     }
-    if (!connection.hasAsked) {
-      connection.hasAsked = true;
-      unasked.delete(connection);
-      asked.add(connection);
+    if (!connection.hasRequest) {
+      connection.hasRequest = true;
+      withoutRequest.delete(connection);
+      withRequest.add(connection);
     }
     connection.newest = res;
-    if (areEnding) res.shouldKeepAlive = false;
-    if (connection.underWay < limits.pipelined) start(connection, req, res);
-    else hold(connection, { req, res });
+    if (isDraining) res.shouldKeepAlive = false;
+    if (connection.inProgress < limits.pipelined) start(connection, res);
+    else wait(connection, res);
   };
 
   function drop(connection: Connection): void {
@@ -237,192 +212,193 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     discardInput(connection.socket);
   }
 
-  function start(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
-    connection.underWay++;
-    res.on('close', answered);
-    handle(req, res);
+  function start(connection: Connection, res: ServerResponse): void {
+    connection.inProgress++;
+    res.on('close', onResponseClosed);
+    handle(res.req, res);
     if (endsConnection(res)) connection.isEnding = true;
   }
 
   /** Listener shared by all responses: a closure would be one more allocation per request. */
-  function answered(this: ServerResponse): void {
-    const connection = of(this.req.socket);
+  function onResponseClosed(this: ServerResponse): void {
+    const connection = connectionOf(this.req.socket);
     if (connection === undefined) return;
-    connection.underWay--;
-    connection.hasAnswered = true;
+    connection.inProgress--;
+    connection.hasResponded = true;
     if (connection.newest === this) connection.newest = undefined;
     if (endsConnection(this)) connection.isEnding = true;
-    if (connection.held !== undefined) startHeld(connection, connection.held);
+    startWaiting(connection);
   }
 
   /** Starts as many waiting requests as the limit allows. If the connection is closing, drops all of them. */
-  function startHeld(connection: Connection, held: Held[]): void {
-    while (!connection.isEnding && connection.underWay < limits.pipelined) {
-      const next = held.shift();
+  function startWaiting(connection: Connection): void {
+    const { waiting } = connection;
+    if (waiting === undefined) return;
+    while (!connection.isEnding && connection.inProgress < limits.pipelined) {
+      const next = waiting.shift();
       if (next === undefined) break;
-      heldCount--;
-      start(connection, next.req, next.res);
+      waitingCount--;
+      start(connection, next);
     }
-    if (held.length > 0 && !connection.isEnding) return;
-    heldCount -= held.length;
-    connection.held = undefined;
+    if (waiting.length > 0 && !connection.isEnding) return;
+    waitingCount -= waiting.length;
+    connection.waiting = undefined;
     connection.unreadUntilMs = clock.monotonicMs();
     readAgain(connection.socket);
   }
 
   /** Queues a request and pauses reading. More can follow, because input already read is parsed nevertheless. */
-  function hold(connection: Connection, held: Held): void {
+  function wait(connection: Connection, res: ServerResponse): void {
     // Over all connections, as many requests may wait as there may be connections: more than normal clients cause.
-    if (heldCount >= limits.connections) {
-      cutConnection(connection, 'pipelined');
+    if (waitingCount >= limits.connections) {
+      abort(connection, 'pipelined');
       return;
     }
-    heldCount++;
-    if (connection.held === undefined) {
-      connection.held = [held];
-      readNoMore(connection.socket, () => connection.held !== undefined);
+    waitingCount++;
+    if (connection.waiting === undefined) {
+      connection.waiting = [res];
+      readNoMore(connection.socket, () => connection.waiting !== undefined);
     } else {
-      connection.held.push(held);
+      connection.waiting.push(res);
     }
   }
 
   function sweep(): void {
     const nowMs = clock.monotonicMs();
-    for (const connection of asked) {
-      if (connection.underWay > 0 && hasStalled(connection, nowMs)) cutConnection(connection, 'slow_reader');
+    for (const connection of withRequest) {
+      if (connection.inProgress > 0 && hasStalled(connection, nowMs)) abort(connection, 'slow_reader');
     }
   }
 
   function hasStalled(connection: Connection, nowMs: number): boolean {
     const { socket, stall } = connection;
-    const waiting = socket.writableLength;
-    if (waiting === 0) {
+    const unsentBytes = socket.writableLength;
+    if (unsentBytes === 0) {
       connection.stall = undefined;
       return false;
     }
-    const taken = socket.bytesWritten - waiting;
+    const taken = socket.bytesWritten - unsentBytes;
     const queued = queuedBytes(socket);
     if (stall === undefined || stall.taken !== taken || stall.queued !== queued) {
       connection.stall = { taken, queued, sinceMs: nowMs };
       return false;
     }
-    return nowMs - stall.sinceMs >= limits.answerStallTimeoutMs;
+    return nowMs - stall.sinceMs >= limits.responseStallTimeoutMs;
   }
 
-  function isIdle({ socket, underWay, bytesReadWithRequests }: Connection): boolean {
-    return underWay === 0 && socket.writableLength === 0 && socket.bytesRead === bytesReadWithRequests;
+  function isIdle({ socket, inProgress, bytesReadWithRequests }: Connection): boolean {
+    return inProgress === 0 && socket.writableLength === 0 && socket.bytesRead === bytesReadWithRequests;
   }
 
-  function excusesLateHead(connection: Connection, timeoutMs: number, late: () => void): boolean {
+  function extendHeaderTimeout(connection: Connection, timeoutMs: number, late: () => void): boolean {
     const nowMs = clock.monotonicMs();
     if (connection.socket.isPaused()) connection.unreadUntilMs = nowMs;
     const restMs = connection.unreadUntilMs + timeoutMs - nowMs;
     if (restMs <= 0) return false;
     // Node.js reports a late header only once, so the remaining time is measured here.
     connection.lateHeadTimer = setTimeout(() => {
-      if (!excusesLateHead(connection, timeoutMs, late)) late();
+      if (!extendHeaderTimeout(connection, timeoutMs, late)) late();
     }, restMs);
     return true;
+  }
+
+  /** Closes the connections that have no request, complete or partly received, and no unsent bytes. */
+  function closeIdle(): void {
+    for (const connection of [...withoutRequest, ...withRequest]) if (isIdle(connection)) connection.socket.destroy();
+  }
+
+  /** Closes every connection at once, including those in a TLS handshake, which Node.js's HTTP server doesn't track. */
+  function destroyAll(): void {
+    for (const { socket, accepted, newest } of [...withoutRequest, ...withRequest]) {
+      // In HTTP/1.0 the close may end the response: a graceful one would make a truncated response look complete.
+      if (newest?.req.httpVersion === '1.0') resetSocket(socket);
+      socket.destroy();
+      accepted.destroy();
+    }
   }
 
   const sweeping = setInterval(sweep, SWEEP_MS).unref();
 
   return {
-    serve(server, handler) {
+    /** Passes the requests of `listener` to `handler`. Call it once, before the server listens. */
+    serve(listener: Server | TlsServer, handler: RequestListener): void {
+      server = listener;
       handle = handler;
       // Must run before Node.js's own listeners: those may emit events whose handlers need the connection's state.
       server.prependListener('connection', opened);
       server.prependListener('secureConnection', secured);
-      server.maxConnections = limits.connections + MOST_SURPLUS;
+      server.maxConnections = limits.connections + MAX_SURPLUS;
       // Without listeners for the last two, Node.js would itself send 100 or 417 before the gateway sees the request.
-      for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
+      for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, receive);
       server.on('drop', () => observer.connectionClosed('surplus'));
     },
-    isSurplus: (socket) => of(socket)?.isSurplus ?? false,
-    isOpen: (socket) => of(socket) !== undefined,
-    cut(socket, reason) {
-      const connection = of(socket) ?? of(belowTls(socket));
-      if (connection !== undefined) cutConnection(connection, reason);
+
+    /** Returns whether the connection was accepted above the limit, only to answer 503. */
+    isSurplus: (socket: Socket): boolean => connectionOf(socket)?.isSurplus ?? false,
+
+    /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */
+    isOpen: (socket: Socket): boolean => connectionOf(socket) !== undefined,
+
+    /** Closes a connection at once, and counts it with `reason` in the metrics. */
+    abort(socket: Socket, reason: CloseReason): void {
+      const connection = connectionOf(socket) ?? connectionOf(belowTls(socket));
+      if (connection !== undefined) abort(connection, reason);
       else socket.destroy();
     },
-    breakOff(res) {
-      const connection = of(res.req.socket);
+
+    /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
+    abortResponse(res: ServerResponse): void {
+      const connection = connectionOf(res.req.socket);
       if (connection !== undefined) {
         connection.isEnding = true;
-        if (connection.held !== undefined) startHeld(connection, connection.held);
+        startWaiting(connection);
       }
       // A reset also discards unsent bytes of complete earlier responses. If there are any, close without a reset:
       // HTTP/1.1 framing shows the truncation to a client that checks it (RFC 9112 §8).
       if (res.socket === null) res.once('socket', endAndLinger);
-      else if (connection?.hasAnswered && res.req.httpVersion === '1.1') endAndLinger(res.socket);
+      else if (connection?.hasResponded && res.req.httpVersion === '1.1') endAndLinger(res.socket);
       else resetSocket(res.socket);
     },
-    excusesLateHead(socket, timeoutMs, late) {
-      const connection = of(socket);
-      return connection !== undefined && excusesLateHead(connection, timeoutMs, late);
+
+    /**
+     * Returns whether a request header is late because the gateway itself paused reading (too many pipelined requests,
+     * or responses that the client does not read). If so, calls `late` if the header is incomplete `timeoutMs` after
+     * reading resumed.
+     */
+    extendHeaderTimeout(socket: Socket, timeoutMs: number, late: () => void): boolean {
+      const connection = connectionOf(socket);
+      return connection !== undefined && extendHeaderTimeout(connection, timeoutMs, late);
     },
-    endAll() {
-      areEnding = true;
+
+    /**
+     * First step of a shutdown: makes each connection close after the response to its newest request. If that
+     * response's headers are already sent, or no request is in progress, the connection closes after its next response
+     * (RFC 9112 §9.6). Requests are still accepted: if the listener closed at once, a client that was promised
+     * `keep-alive` would send its next request on a connection that is being closed, and lose it.
+     */
+    beginDrain(): void {
+      isDraining = true;
       // A response whose headers are sent has promised keep-alive: the next response closes the connection.
-      for (const { newest } of asked) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
+      for (const { newest } of withRequest) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
     },
-    closeIdle() {
-      for (const connection of [...unasked, ...asked]) if (isIdle(connection)) connection.socket.destroy();
+
+    /**
+     * Second step: stops accepting connections and closes idle ones at once. Lets requests in progress finish, and
+     * destroys the remaining connections after `deadlineMs`. Resolves when no connection is left.
+     */
+    async finishDrain(deadlineMs: number): Promise<void> {
+      const closed = Promise.withResolvers<void>();
+      // Not close() of Node.js's HTTP server: it treats a connection as idle once its response was passed to end(),
+      // and destroys it with the bytes that the client has not received yet.
+      NetServer.prototype.close.call(server, () => closed.resolve());
+      const checking = setInterval(closeIdle, DRAIN_CHECK_MS);
+      const deadline = setTimeout(destroyAll, deadlineMs);
+      closeIdle();
+      await closed.promise;
+      clearInterval(checking);
+      clearTimeout(deadline);
     },
-    destroyAll() {
-      for (const { socket, accepted, newest } of [...unasked, ...asked]) {
-        // In HTTP/1.0 the close may end the response: a graceful one would make a truncated response look complete.
-        if (newest?.req.httpVersion === '1.0') resetSocket(socket);
-        socket.destroy();
-        accepted.destroy();
-      }
-    },
+
     close: () => clearInterval(sweeping),
   };
-}
-
-/** Returns whether Node.js closes the connection after this response. Once headers are built, only `_last` tells. */
-function endsConnection(res: ServerResponse): boolean {
-  return !res.shouldKeepAlive || (res as ServerResponse & { readonly _last?: boolean })._last === true;
-}
-
-/** Returns the TCP socket below a TLS socket, which only a private field of Node.js has; else the socket itself. */
-function belowTls(socket: Socket): Socket {
-  return (socket as Socket & { readonly _parent?: Socket })._parent ?? socket;
-}
-
-/** Returns the bytes of the current write that the kernel has not accepted. Node.js's idle timeout reads it, too. */
-function queuedBytes(socket: Socket): number {
-  return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
-}
-
-/**
- * Stops reading from a socket. Disables `resume`, because Node.js resumes a socket at the start and end of each
- * request. Pauses on the next tick, after any `resume` in progress.
- */
-function readNoMore(socket: Socket, isWanted: () => boolean): void {
-  socket.resume = () => socket;
-  process.nextTick(() => {
-    if (isWanted()) socket.pause();
-  });
-}
-
-function readAgain(socket: Socket): void {
-  Reflect.deleteProperty(socket, 'resume');
-  socket.resume();
-}
-
-/**
- * Reads and discards further input of a connection whose last request was received. Bypasses Node.js's parser, which
- * keeps an object per request. Input that is unread at the close, or arrives later, would reset the connection and
- * discard the end of the last response. So it is closed in two steps (RFC 9112 §9.6), not at once as by Node.js.
- */
-function discardInput(socket: Socket): void {
-  socket.destroySoon = () => endAndLinger(socket);
-  // Deferred, because the parser is running: it emits all requests of one packet in one call.
-  process.nextTick(() => {
-    for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
-    // Adding a listener makes Node.js detach its parser from the connection.
-    socket.on('data', () => {});
-  });
 }

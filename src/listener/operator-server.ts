@@ -21,7 +21,7 @@ const TIMEOUTS = {
  */
 export function createOperatorServer(handle: RequestListener, clock: Clock, opened: AsyncDisposableStack): Server {
   const connections = createConnections({
-    limits: { connections: CONNECTIONS, pipelined: PIPELINED, answerStallTimeoutMs: RESPONSE_STALL_TIMEOUT_MS },
+    limits: { connections: CONNECTIONS, pipelined: PIPELINED, responseStallTimeoutMs: RESPONSE_STALL_TIMEOUT_MS },
     clock,
     observer: { connection() {}, connectionClosed() {} },
   });

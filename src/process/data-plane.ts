@@ -11,7 +11,6 @@ import type { Config } from '../config/config.ts';
 import { portVariable } from '../config/port-variable.ts';
 import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
-import { createDrain } from '../edge/drain.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
 import { createRecorder } from '../edge/recorder.ts';
@@ -74,7 +73,7 @@ export interface DataPlane {
    * @throws Error when the address is in use.
    */
   listen(): Promise<string>;
-  /** `beginDrain` and `drain` are the two steps of {@link createDrain}. */
+  /** `beginDrain` and `drain` are the two steps of a shutdown. */
   beginDrain(): void;
   drain(deadlineMs: number): Promise<void>;
   /** Refunds unused quota units, and writes the recorded uses of keys. Then closes the store. */
@@ -168,7 +167,6 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     refuseMethod: (target) => refuseMethod(target, settings.current.routes),
     onUnparsed: recorder.unparsed,
   });
-  const drain = createDrain(publicServer, connections);
 
   const running = opened.move();
   return {
@@ -213,8 +211,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       await instances.start();
       return url;
     },
-    beginDrain: () => drain.begin(),
-    drain: (deadlineMs) => drain.finish(deadlineMs),
+    beginDrain: () => connections.beginDrain(),
+    drain: (deadlineMs) => connections.finishDrain(deadlineMs),
     close: () => running.disposeAsync(),
   };
 }

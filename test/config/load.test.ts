@@ -64,7 +64,7 @@ describe('the shipped files', () => {
         pipelined: 16,
         headersTimeoutMs: 10_000,
         requestTimeoutMs: 30_000,
-        answerStallTimeoutMs: 30_000,
+        responseStallTimeoutMs: 30_000,
       },
       shutdown: { notReadyMs: 5000, drainMs: 20_000 },
       logging: { level: 'info', access: 'all' },

@@ -129,7 +129,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),
     }),
     forwarder,
-    connections: { isSurplus: () => false, breakOff: ({ socket }) => void socket?.resetAndDestroy() },
+    connections: { isSurplus: () => false, abortResponse: ({ socket }) => void socket?.resetAndDestroy() },
     recorder: createRecorder({
       metrics,
       accessLog: { write: (record) => void accessRecords.push(record) },

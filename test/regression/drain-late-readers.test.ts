@@ -10,7 +10,6 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createDrain } from '../../src/edge/drain.ts';
 import { createConnections } from '../../src/listener/connections.ts';
 import { openSession, request } from '../limits/support.ts';
 import { callAdmin } from '../support/admin.ts';
@@ -81,7 +80,7 @@ it.each([
   ['HTTP/1.0 until the end of the connection', '1.0', chunked],
 ] as const)('a drain waits until a late reader has taken a written response: %s', async (_, version, respond) => {
   const connections = createConnections({
-    limits: { connections: 10, pipelined: 16, answerStallTimeoutMs: 30_000 },
+    limits: { connections: 10, pipelined: 16, responseStallTimeoutMs: 30_000 },
     clock: systemClock,
     observer: { connection() {}, connectionClosed() {} },
   });
@@ -97,7 +96,7 @@ it.each([
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const socket = await ask(url, `GET / HTTP/${version}\r\nHost: a\r\n\r\n`);
   await isWritten.promise;
-  const drained = createDrain(server, connections).finish(20_000);
+  const drained = connections.finishDrain(20_000);
   await severalLooks();
   const { contentBytes, isWhole, end } = await readRest(socket);
   expect({ contentBytes, end }).toEqual({ contentBytes: LONG, end: 'closed' });

@@ -1,0 +1,98 @@
+/** Control of client sockets that Node.js's HTTP server has no public functions for. */
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/**
+ * How long a client has to read the last response of its connection. An immediate close with unread input would reset
+ * the connection, and the response could be lost (RFC 9112 §9.6).
+ */
+const LINGER_MS = 1000;
+
+/** Set on a socket that gets only one more response after those in progress. */
+const HAS_LAST = Symbol('has last response');
+
+type EndingSocket = Socket & {
+  [HAS_LAST]?: boolean;
+  /** Private field of Node.js with the response in progress. Its own default handlers read it, too. */
+  _httpMessage?: ServerResponse | null;
+};
+
+/**
+ * Closes a connection whose further input cannot be parsed as requests. `response` is written after the responses in
+ * progress: written earlier, it would corrupt them, and pipelined requests are owed their responses. Further calls for
+ * the same connection do nothing, because more unparseable input may arrive.
+ * @param response - returns the last response; called when it can be written
+ */
+export function endWith(socket: EndingSocket, response: () => string): void {
+  if (socket[HAS_LAST]) return;
+  socket[HAS_LAST] = true;
+  // After CONNECT, Node.js removes its listeners from the socket. An unhandled `error` event would end the process.
+  socket.on('error', () => {});
+  socket.resume();
+  afterResponses(socket, () => {
+    if (socket.writable) socket.write(response(), 'utf8');
+    endAndLinger(socket);
+  });
+}
+
+/** Half-closes a connection after its pending writes. Closes it when the client does, or after {@link LINGER_MS}. */
+export function endAndLinger(socket: Socket): void {
+  socket.end();
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
+}
+
+/** Calls `then` after the responses in progress; never if the connection closes first. */
+function afterResponses(socket: EndingSocket, then: () => void): void {
+  if (socket.destroyed) return;
+  const inProgress = socket._httpMessage;
+  // When `close` fires, the connection's next response is already in `_httpMessage`.
+  if (inProgress) inProgress.once('close', () => afterResponses(socket, then));
+  else then();
+}
+
+/** Returns whether Node.js closes the connection after this response. Once headers are built, only `_last` tells. */
+export function endsConnection(res: ServerResponse): boolean {
+  return !res.shouldKeepAlive || (res as ServerResponse & { readonly _last?: boolean })._last === true;
+}
+
+/** Returns the TCP socket below a TLS socket, which only a private field of Node.js has; else the socket itself. */
+export function belowTls(socket: Socket): Socket {
+  return (socket as Socket & { readonly _parent?: Socket })._parent ?? socket;
+}
+
+/** Returns the bytes of the current write that the kernel has not accepted. Node.js's idle timeout reads it, too. */
+export function queuedBytes(socket: Socket): number {
+  return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
+}
+
+/**
+ * Stops reading from a socket. Disables `resume`, because Node.js resumes a socket at the start and end of each
+ * request. Pauses on the next tick, after any `resume` in progress.
+ */
+export function readNoMore(socket: Socket, isWanted: () => boolean): void {
+  socket.resume = () => socket;
+  process.nextTick(() => {
+    if (isWanted()) socket.pause();
+  });
+}
+
+export function readAgain(socket: Socket): void {
+  Reflect.deleteProperty(socket, 'resume');
+  socket.resume();
+}
+
+/**
+ * Reads and discards further input of a connection whose last request was received. Bypasses Node.js's parser, which
+ * keeps an object per request. Input that is unread at the close, or arrives later, would reset the connection and
+ * discard the end of the last response. So it is closed in two steps (RFC 9112 §9.6), not at once as by Node.js.
+ */
+export function discardInput(socket: Socket): void {
+  socket.destroySoon = () => endAndLinger(socket);
+  // Deferred, because the parser is running: it emits all requests of one packet in one call.
+  process.nextTick(() => {
+    for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
+    // Adding a listener makes Node.js detach its parser from the connection.
+    socket.on('data', () => {});
+  });
+}
