@@ -47,7 +47,7 @@ function metricTable(): string {
       `\`${name}\``,
       type,
       help,
-      Object.entries(labels)
+      Object.entries(labels ?? {})
         .map(([label, values]) => `\`${label}\`: ${values}`)
         .join('; '),
       buckets?.join(', ') ?? '',

@@ -11,8 +11,8 @@ export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Label names, each with a description of its values. */
-  readonly labels: Readonly<Record<string, string>>;
+  /** Label names, each with a description of its values. Omitted: no labels. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** Upper bounds, of histograms only. */
   readonly buckets?: readonly number[];
   /** How the values of several workers are combined; gauges only. Counters and histograms are summed. */
@@ -92,7 +92,6 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_spoofed_fields_total',
     type: 'counter',
     help: 'Header fields of callers that were dropped because they claim to tell who calls, as X-Tollgate-* do.',
-    labels: {},
   },
   quotaDecisions: {
     name: 'tollgate_quota_decisions_total',
@@ -131,27 +130,23 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'min',
     help: '1 while the store can be reached, else 0.',
-    labels: {},
   },
   degraded: {
     name: 'tollgate_degraded',
     type: 'gauge',
     acrossWorkers: 'max',
     help: '1 while the store, which was reached before, cannot be reached, refuses what quotas have to write, or cannot prove that a key does not exist because it lost its data, has no record or evicted keys; else 0.',
-    labels: {},
   },
   storeRefusing: {
     name: 'tollgate_store_refusing',
     type: 'gauge',
     acrossWorkers: 'max',
     help: '1 while the store can be reached and refuses what quotas have to write, for want of memory or of a permission; quotas are then decided by `store.on_error`. Else 0.',
-    labels: {},
   },
   damagedWindows: {
     name: 'tollgate_damaged_windows_total',
     type: 'counter',
     help: 'Reservations that failed because the window of the customer holds what no gateway wrote; its quota is then decided by `store.on_error`. The log names the customer.',
-    labels: {},
   },
   damagedRecords: {
     name: 'tollgate_damaged_records_total',
@@ -181,20 +176,17 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'sum',
     help: 'Requests on the public listener that are not finished.',
-    labels: {},
   },
   logLinesDropped: {
     name: 'tollgate_log_lines_dropped_total',
     type: 'counter',
     help: 'Log lines that were lost because whatever reads standard output was too slow, or gone.',
-    labels: {},
   },
   connections: {
     name: 'tollgate_connections',
     type: 'gauge',
     acrossWorkers: 'sum',
     help: 'Open connections of callers on the public listener.',
-    labels: {},
   },
   closedConnections: {
     name: 'tollgate_connections_cut_total',
@@ -210,7 +202,6 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'min',
     help: 'When the certificate of the public listener ends, in seconds since the Unix epoch; only with `listen.tls`.',
-    labels: {},
   },
   certificateReloads: {
     name: 'tollgate_certificate_reloads_total',
@@ -249,20 +240,17 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'primary',
     help: '1 while the gateway runs with another configuration than the file that it read last, because that one was not taken over; else 0.',
-    labels: {},
   },
   configLastSuccess: {
     name: 'tollgate_config_last_success_timestamp_seconds',
     type: 'gauge',
     acrossWorkers: 'primary',
     help: 'When the configuration file was last read and found to be what runs since, in seconds since the Unix epoch.',
-    labels: {},
   },
   workerRestarts: {
     name: 'tollgate_worker_restarts_total',
     type: 'counter',
     help: 'Workers that exited unexpectedly, or were killed because they failed to apply a configuration; all are restarted.',
-    labels: {},
   },
   buildInfo: {
     name: 'tollgate_build_info',

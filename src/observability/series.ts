@@ -39,7 +39,7 @@ export function addCounter(
 ): (...labelValues: string[]) => void {
   const counts = new SeriesByLabels(definition, (labels) => ({ labels, value: 0 }));
   for (const labelValues of announced) counts.get(labelValues);
-  if (Object.keys(definition.labels).length === 0) counts.get([]);
+  if (definition.labels === undefined) counts.get([]);
   addMeasured(definition, registry, () => counts.all.map(({ labels, value }) => ({ labels, value })));
   return (...labelValues) => {
     counts.get(labelValues).value++;
@@ -108,7 +108,7 @@ class SeriesByLabels<Series extends object> {
   readonly #labelNames: readonly string[];
   readonly #create: (labels: Labels) => Series;
 
-  constructor({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
+  constructor({ labels = {} }: MetricDefinition, create: (labels: Labels) => Series) {
     this.#labelNames = Object.keys(labels);
     this.#create = create;
   }

@@ -1,5 +1,5 @@
 /** The ops listener for probes, Prometheus and the backend. It has no authentication, so: no secrets, no writes. */
-import type { ErrorRequestHandler, Express, Request, Response } from 'express';
+import type { ErrorRequestHandler, Express, Response } from 'express';
 import { createStrictApp } from '../listener/strict-app.ts';
 import type { Logger } from '../observability/logger.ts';
 import { sendProblem } from '../problems/document.ts';
@@ -20,33 +20,29 @@ const KEYS_MAX_AGE_SECONDS = 300;
 export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppParts): Express {
   const app = createStrictApp();
 
-  app
-    .route('/metrics')
-    .get(async (_req, res) => send(res, 200, metrics.contentType, await metrics.text()))
-    .all(refuseMethod);
+  app.get('/metrics', async (_req, res) => send(res, 200, metrics.contentType, await metrics.text()));
 
   // Covers only the process: a restart repairs neither the store nor the backend.
-  app
-    .route('/livez')
-    .get((_req, res) => sendJson(res, 200, { status: 'live' }))
-    .all(refuseMethod);
+  app.get('/livez', (_req, res) => sendJson(res, 200, { status: 'live' }));
 
-  app
-    .route('/readyz')
-    .get((_req, res) => {
-      const state = readiness();
-      sendJson(res, state.status === 'not_ready' ? 503 : 200, state);
-    })
-    .all(refuseMethod);
+  app.get('/readyz', (_req, res) => {
+    const state = readiness();
+    sendJson(res, state.status === 'not_ready' ? 503 : 200, state);
+  });
 
   // Served even without keys: an empty set correctly says that no key is valid, and the URL always works.
-  app
-    .route('/.well-known/jwks.json')
-    .get((_req, res) => {
-      const cacheControl = `public, max-age=${KEYS_MAX_AGE_SECONDS}`;
-      send(res, 200, 'application/jwk-set+json', `${JSON.stringify(publicKeys())}\n`, cacheControl);
-    })
-    .all(refuseMethod);
+  app.get('/.well-known/jwks.json', (_req, res) => {
+    const cacheControl = `public, max-age=${KEYS_MAX_AGE_SECONDS}`;
+    send(res, 200, 'application/jwk-set+json', `${JSON.stringify(publicKeys())}\n`, cacheControl);
+  });
+
+  app.all(['/metrics', '/livez', '/readyz', '/.well-known/jwks.json'], (_req, res) => {
+    sendProblem(res, {
+      code: 'method_not_allowed',
+      detail: `This path can be read with ${READ_METHODS}.`,
+      headers: ['Allow', READ_METHODS],
+    });
+  });
 
   app.use((_req, res) => {
     const detail = 'This listener has /metrics, /livez, /readyz and /.well-known/jwks.json.';
@@ -61,14 +57,6 @@ export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppP
   };
   app.use(handleBug);
   return app;
-}
-
-function refuseMethod(_req: Request, res: Response): void {
-  sendProblem(res, {
-    code: 'method_not_allowed',
-    detail: `This path can be read with ${READ_METHODS}.`,
-    headers: ['Allow', READ_METHODS],
-  });
 }
 
 function sendJson(res: Response, status: number, body: unknown): void {

@@ -60,7 +60,7 @@ function findMetrics(query: string, processMetrics: readonly string[]) {
 }
 
 function valuesOf({ labels }: MetricDefinition, label: string): readonly string[] {
-  return OPEN_LABELS[label] ?? [...(labels[label] ?? '').matchAll(/`([^`]+)`/g)].map(([, value = '']) => value);
+  return OPEN_LABELS[label] ?? [...(labels?.[label] ?? '').matchAll(/`([^`]+)`/g)].map(([, value = '']) => value);
 }
 
 /** Returns the metrics in a query that the gateway does not have, and the matchers that match none of its metrics. */
@@ -69,7 +69,7 @@ function findFaults(query: string, processMetrics: readonly string[]): string[] 
   const faults = unknown.map((name) => `metric ${name}`);
   for (const [, label = '', value = ''] of query.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)) {
     if (ANY_VALUE_LABELS.includes(label)) continue;
-    const values = found.filter(({ labels }) => label in labels).flatMap((metric) => valuesOf(metric, label));
+    const values = found.filter(({ labels = {} }) => label in labels).flatMap((metric) => valuesOf(metric, label));
     const impossible = value.split('|').filter((one) => !values.some((each) => new RegExp(`^(?:${one})$`).test(each)));
     faults.push(...impossible.map((one) => `${label}="${one}"`));
   }

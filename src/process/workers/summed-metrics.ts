@@ -2,7 +2,7 @@
  * Combines the metrics of several processes into one exposition. Counters and histograms are summed. The sums keep the
  * counts of workers that exited, so they never decrease. Gauges are combined by their meaning.
  */
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry, type RegistryContentType } from 'prom-client';
 import { METRIC_DEFINITIONS } from '../../observability/metric-definitions.ts';
 import { MAX_CUSTOMERS, type MetricsSnapshot } from '../../observability/metrics.ts';
 
@@ -26,25 +26,24 @@ export class SummedMetrics {
   workerExited(worker: object): void {
     const counted = this.#latest.get(worker)?.filter(isCounted);
     this.#latest.delete(worker);
-    if (counted !== undefined) this.#exited = summed([this.#exited, counted]);
+    if (counted !== undefined) this.#exited = aggregated(AggregatorRegistry.aggregate([this.#exited, counted]));
   }
 
   /** Returns the exposition in Prometheus' text format. `own`: the metrics of the primary. */
   text(own: MetricsSnapshot): Promise<string> {
-    const workers = [...this.#latest.values()].map((snapshot) => snapshot.filter(isFromWorkers).map(combinable));
-    const all = summed([own.map(combinable), this.#exited, ...workers]);
-    const registry = new Registry();
-    for (const metric of all) registry.registerMetric(exported(highestOnly(metric)));
+    const workers = [...this.#latest.values()].map((snapshot) => snapshot.filter(isFromWorkers));
+    // The first snapshot decides how a metric is combined.
+    const registry = AggregatorRegistry.aggregate([own.map(combinable), this.#exited, ...workers]);
+    // Each worker reports MAX_CUSTOMERS customers.
+    const usage = aggregated(registry).find(({ name }) => name === METRIC_DEFINITIONS.customerUsageRatio.name);
+    usage?.values.sort((a, b) => b.value - a.value).splice(MAX_CUSTOMERS);
     return registry.metrics();
   }
 }
 
-function summed(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
-  const result: Metric[] = [];
-  const registry = AggregatorRegistry.aggregate([...snapshots]);
-  // An aggregated registry's metrics return their values synchronously, other registries' a promise.
-  for (const metric of registry.getMetricsAsArray()) result.push(metric as unknown as Metric);
-  return result;
+/** The metrics of an aggregated registry have their values; those of other registries only promise them. */
+function aggregated(registry: Registry<RegistryContentType>): Metric[] {
+  return registry.getMetricsAsArray() as unknown as Metric[];
 }
 
 function isCounted({ type }: Metric): boolean {
@@ -60,15 +59,4 @@ function isFromWorkers({ aggregator }: Metric): boolean {
 function combinable(metric: Metric): Metric {
   if (metric.aggregator === 'omit') return { ...metric, aggregator: 'first' };
   return COMBINED_BY_MAX.test(metric.name) ? { ...metric, aggregator: 'max' } : metric;
-}
-
-/** Each worker reports MAX_CUSTOMERS customers; the exposition keeps the highest of all. */
-function highestOnly(metric: Metric): Metric {
-  if (metric.name !== METRIC_DEFINITIONS.customerUsageRatio.name) return metric;
-  return { ...metric, values: metric.values.toSorted((a, b) => b.value - a.value).slice(0, MAX_CUSTOMERS) };
-}
-
-/** A registry needs only a metric's name and, at a scrape, its values. */
-function exported(metric: Metric): Parameters<Registry['registerMetric']>[0] {
-  return { name: metric.name, get: async () => metric } as unknown as Parameters<Registry['registerMetric']>[0];
 }
