@@ -2,7 +2,7 @@
  * Combines the metrics of several processes into one exposition. Counters and histograms are summed. The sums keep the
  * counts of workers that exited, so they never decrease. Gauges are combined by their meaning.
  */
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry, type RegistryContentType } from 'prom-client';
+import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import { METRIC_DEFINITIONS } from '../../observability/metric-definitions.ts';
 import { MAX_CUSTOMERS, type MetricsSnapshot } from '../../observability/metrics.ts';
 
@@ -42,7 +42,7 @@ export class SummedMetrics {
 }
 
 /** The metrics of an aggregated registry have their values; those of other registries only promise them. */
-function aggregated(registry: Registry<RegistryContentType>): Metric[] {
+function aggregated(registry: Pick<Registry, 'getMetricsAsArray'>): Metric[] {
   return registry.getMetricsAsArray() as unknown as Metric[];
 }
 
