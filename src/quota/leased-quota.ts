@@ -1,15 +1,10 @@
 /**
  * Decides whether a customer's next request fits its hourly limit, mostly without a store call.
  *
- * The store grants units in leases. A reservation asks for the units that waiting requests need, and ahead of need for
- * those that the customer will probably use during the lease. Until the lease ends, requests are admitted from memory.
- * Each customer has at most one reservation in flight. Requests that arrive meanwhile wait for the next one, so a burst
- * of a thousand requests costs two calls.
- *
- * Why no more requests than the limit reach the upstream: a unit is counted at the last instant at which its request
- * may begin there. That is LEASE_MS (to be admitted) plus DISPATCH_MS (to begin) after the reservation. A request that
- * has not begun by then must not begin. Unused units are refunded once, to the bucket in which they were counted, on the
- * connection that granted them. A usage reset or a lower limit ends open leases at once.
+ * The store grants units in leases: for the requests that wait, and ahead of need for those that will probably come
+ * during the lease. Until the lease ends, requests are admitted from memory. Each customer has at most one reservation
+ * in flight. Requests that arrive meanwhile wait for the next one, so a burst of a thousand requests costs two calls.
+ * docs/quota.md proves why no more requests than the limit reach the upstream.
  *
  * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls.
  *

@@ -1,20 +1,14 @@
 /**
- * Decides hourly quotas while the store is unavailable (`store.on_error: local`). Each instance limits a customer to
- * its share of the limit, counted in a window in its own memory.
+ * Decides hourly quotas while the store is unavailable (`store.on_error: local`): each instance limits a customer to its
+ * share of the limit, counted in a window in its own memory. For the share and the bound see "When the store is away" in
+ * docs/quota.md.
  *
- * The share is max(1, ⌊limit / N⌋), where N is the number of instances announced within the last hour. Of the usage in
- * the store's last reply, ⌈used / N⌉ is charged in advance. It expires one window length after that reply.
- *
- * Local windows survive the end of an outage. If each outage began with an empty window, an unstable store would let
+ * Local windows survive the end of an outage: if each outage began with an empty window, an unstable store would let
  * each instance admit a whole share per outage.
  *
- * When the store is available again, locally admitted units are reported to it once, whatever the limit, and dated no
- * earlier than their requests. They are then removed from the local window. If the outcome of a report is unknown, its
- * units stay in the local window until they expire, and are not sent again. Counting them in both places costs the
- * customer some requests; counting them in neither would break the guarantee.
- *
- * So at most limit + Σ max(1, ⌊limit / Nᵢ⌋) requests are admitted within any window, however long the outage is. Nᵢ is
- * the number of instances that instance i knows of.
+ * When the store is available again, locally admitted units are reported to it once, dated no earlier than their
+ * requests, and removed here. If the outcome of a report is unknown, its units stay here until they expire, and are not
+ * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { MemoryHash } from '../store/memory-hash.ts';

@@ -9,18 +9,11 @@
  * at least one whole window after all units of the dropped bucket. So no interval of `windowMs` sees more than the
  * limit.
  *
- *  1. Refunds (`refunds`) return their units to the buckets they were counted in.
- *  2. Expired buckets are dropped: at most `MAX_STEPS` indices are visited, from the oldest one. If that is not enough
- *     (a customer with long pauses), all buckets are recounted.
- *  3. `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
- *     `ahead`. Far from the limit this saves calls; near it every request is decided alone.
- *  4. The result says how long to wait until more units are free: until the first drop after which `used < limit`.
- *
- * A refusal counts nothing. It writes at most the refunds and the removal of expired buckets.
+ * `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
+ * `ahead`: far from the limit this saves calls, near it every request is decided alone.
  *
  * `charge` counts units that were admitted while the store was unavailable, so it applies no limit. It counts each unit
- * in the bucket of the last instant at which it may have reached the upstream, and ignores it if that bucket has been
- * dropped.
+ * in the bucket of the last instant at which it may have reached the upstream.
  *
  * The store's clock may step back. Buckets up to a minute ahead stay unchanged and are dropped that much later. Buckets
  * further ahead would lock the customer out, so they are folded into the latest bucket that can be written now, and the
