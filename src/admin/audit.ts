@@ -1,10 +1,17 @@
-import { Router } from 'express';
+/**
+ * Records every change made through the admin API: a log line and an audit entry. Both are written after the change,
+ * which is kept even if recording it fails. Lists the audit entries, newest first.
+ */
+import type { Response } from 'express';
 import { z } from 'zod';
-import { auditDocument } from './documents.ts';
-import { allowOnly } from './method-not-allowed.ts';
-import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
-import type { AdminParts } from './parts.ts';
-import { parseQuery } from './query.ts';
+import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
+import { loggerForAllLevels } from '../observability/logger.ts';
+import type { AuditEntry } from '../store/store.ts';
+import type { AdminDependencies } from './dependencies.ts';
+import { definedMembers, pageDocument } from './documents.ts';
+import { PAGE_PARAMETERS, parseQuery } from './parse-request.ts';
+import { actorOf, peerAddressOf } from './request-context.ts';
+import type { Routes } from './routes.ts';
 
 const TIME = z.iso
   .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' })
@@ -12,17 +19,93 @@ const TIME = z.iso
   .optional();
 const AUDIT_QUERY = z.strictObject({ ...PAGE_PARAMETERS, from: TIME, to: TIME });
 
-/** Route that lists the audit log, newest entries first; changes.ts writes it. */
-export function auditRoute({ audit }: AdminParts): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  router
-    .route('/admin/v1/audit')
-    .get(async (req, res) => {
-      const { cursor, limit, from, to } = parseQuery(AUDIT_QUERY, req);
-      const page = await audit.list(cursor, limit, { fromMs: from, toMs: to });
-      const items = page.items.map((entry) => ({ id: entry.id, ...auditDocument(entry) }));
-      res.json(pageDocument(items, page));
-    })
-    .all(allowOnly('GET', 'HEAD'));
-  return router;
+export function auditRoutes({ audit }: AdminDependencies): Routes {
+  return {
+    '/admin/v1/audit': {
+      async get(req, res) {
+        const { cursor, limit, from, to } = parseQuery(AUDIT_QUERY, req);
+        const page = await audit.list(cursor, limit, { fromMs: from, toMs: to });
+        const items = page.items.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
+        res.json(pageDocument(items, page));
+      },
+    },
+  };
+}
+
+/** The log message of each action. */
+const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>> = {
+  'customer.create': 'customer created',
+  'customer.update': 'customer updated',
+  'customer.delete': 'customer deleted',
+  'usage.reset': 'usage reset',
+  'key.create': 'key created',
+  'key.import': 'key imported',
+  'key.update': 'key updated',
+  'key.revoke': 'key revoked',
+  'key.rotate': 'key rotated',
+  'config.reload': 'configuration reloaded by a call',
+  'config.preview': 'configuration file previewed',
+};
+
+export interface Change {
+  readonly action: keyof typeof MESSAGES;
+  readonly customer?: string;
+  readonly keyId?: string;
+  /** As named in the admin API; undefined members are omitted. */
+  readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+}
+
+/** Never rejects: the change is already made, and an error response would make the client repeat it. */
+export type RecordChange = (res: Response, change: Change) => Promise<void>;
+
+export function createChangeRecorder({
+  audit,
+  logger,
+  clock,
+}: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
+  return async (res, { details = {}, ...change }) => {
+    const given = definedMembers(details);
+    const entry: AuditEntry = {
+      at: new Date(clock.nowMs()).toISOString(),
+      actor: actorOf(res).name,
+      from: peerAddressOf(res),
+      ...change,
+      ...(Object.keys(given).length > 0 && { details: given }),
+    };
+    const document = auditDocument(entry);
+    const { at: _loggedAnyway, ...facts } = document;
+    loggerForAllLevels(logger).info(facts, MESSAGES[change.action]);
+    try {
+      await audit.append(entry);
+    } catch (error) {
+      loggerForAllLevels(logger).error(
+        { err: error, audit_entry: document },
+        'a change was made but cannot be written to the audit: this line has the entry',
+      );
+    }
+  };
+}
+
+function auditDocument(entry: AuditEntry): Omit<AuditDocument, 'id'> {
+  return {
+    at: entry.at,
+    actor: entry.actor,
+    from: entry.from,
+    action: entry.action,
+    customer: entry.customer ?? null,
+    key_id: entry.keyId ?? null,
+    details: entry.details ?? null,
+  };
+}
+
+/**
+ * Returns whether the record already has the values of the change. Such a change needs no write and no audit entry:
+ * otherwise repeating it would fill the audit log.
+ */
+export function changesNothing<Change extends object>(
+  record: { readonly [Name in keyof Change]?: unknown },
+  change: Change,
+): boolean {
+  const names = Object.keys(change) as (keyof Change)[];
+  return names.every((name) => (record[name] ?? null) === change[name]);
 }

@@ -10,27 +10,14 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { addressBlock } from '../base/address-block.ts';
-import { type Clock, systemScheduler } from '../base/clock.ts';
+import { systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
-import type { Logger } from '../observability/logger.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
-import type { Actor } from './actor.ts';
-import type { JwtVerifier } from './jwt.ts';
+import type { AdminDependencies } from './dependencies.ts';
 import { PacedChecks } from './paced-checks.ts';
-import { peerAddressOf } from './peer-address.ts';
-import { routeOf } from './request-log.ts';
-
-export interface AccessParts {
-  /** Undefined or empty: no admin token is accepted. */
-  readonly token?: string | undefined;
-  /** Undefined: no JWT is accepted. */
-  readonly jwt?: JwtVerifier | undefined;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly audit: Pick<AuditStore, 'append'>;
-}
+import { type Actor, peerAddressOf, routeOf } from './request-context.ts';
 
 type Access =
   | { readonly outcome: 'admitted'; readonly actor: Actor }
@@ -63,9 +50,17 @@ const WRITE_SCOPE = 'tollgate:write';
 
 /**
  * Passes authenticated requests on, with an {@link Actor} for {@link actorOf}, and responds to all others. Must be
- * mounted after notePeerAddress.
+ * mounted after noteRequest.
  */
-export function authorize({ token, jwt, logger, clock, audit }: AccessParts): RequestHandler {
+export function authorize({
+  token,
+  jwt,
+  logger,
+  clock,
+  audit,
+}: Pick<AdminDependencies, 'token' | 'jwt' | 'logger' | 'clock'> & {
+  readonly audit: Pick<AuditStore, 'append'>;
+}): RequestHandler {
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
   const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
@@ -134,7 +129,7 @@ export function authorize({ token, jwt, logger, clock, audit }: AccessParts): Re
           return;
         }
         const requestId = sendProblem(res, problem);
-        const facts = { ...who, reason, method: req.method, route: routeOf(res.locals), request_id: requestId };
+        const facts = { ...who, reason, method: req.method, route: routeOf(res), request_id: requestId };
         logger.warn(facts, 'admin access refused');
       }
     }

@@ -2,9 +2,7 @@
  * Records as the admin API shows them. Every member is always present; null means not set. No record contains a key or
  * its hash.
  */
-
 import type {
-  AuditDocument,
   CustomerDocument,
   CustomerUsageDocument,
   ImportedKeyDocument,
@@ -12,7 +10,7 @@ import type {
 } from '../admin-api/responses.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
-import type { AuditEntry, CustomerRecord, KeyRecord } from '../store/store.ts';
+import type { CustomerRecord, KeyRecord, Page } from '../store/store.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */
 export function customerDocument(
@@ -35,12 +33,10 @@ export function customerDocument(
 
 export function limitDocument(
   limit: EffectiveLimit,
-): Pick<CustomerDocument, `limit${string}` & keyof CustomerDocument> {
-  return {
-    limit: limit.found ? limit.requestsPerHour : null,
-    limit_source: limit.found ? limit.source : null,
-    limit_problem: limit.found ? null : limit.reason,
-  };
+): Pick<CustomerDocument, 'limit' | 'limit_source' | 'limit_problem'> {
+  return limit.found
+    ? { limit: limit.requestsPerHour, limit_source: limit.source, limit_problem: null }
+    : { limit: null, limit_source: null, limit_problem: limit.reason };
 }
 
 /** `percent` is rounded down, so 100 means that the limit is used up. */
@@ -76,16 +72,18 @@ export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined): 
   };
 }
 
-export function auditDocument(entry: AuditEntry): Omit<AuditDocument, 'id'> {
-  return {
-    at: entry.at,
-    actor: entry.actor,
-    from: entry.from,
-    action: entry.action,
-    customer: entry.customer ?? null,
-    key_id: entry.keyId ?? null,
-    details: entry.details ?? null,
-  };
+/** `items`: the documents of the page's records. */
+export function pageDocument(items: readonly object[], { next }: Pick<Page<unknown>, 'next'>) {
+  return { items, next_cursor: next ?? null };
+}
+
+type Defined<Members> = string extends keyof Members
+  ? Record<string, Exclude<Members[keyof Members], undefined>>
+  : { [Name in keyof Members]?: Exclude<Members[Name], undefined> };
+
+/** Returns the members without those that are undefined: a request may omit what a record may lack. */
+export function definedMembers<Members extends object>(members: Members): Defined<Members> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<Members>;
 }
 
 /** Converts a time to UTC: other programs may write offsets. Returns an invalid time as stored, to be corrected. */

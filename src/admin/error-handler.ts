@@ -3,17 +3,16 @@ import type { Logger } from '../observability/logger.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
 import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
-import { actorOf } from './actor.ts';
-import { MOST_BODY_BYTES } from './json-body.ts';
-import { peerAddressOf } from './peer-address.ts';
+import { MAX_BODY_BYTES } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
+import { actorOf, peerAddressOf } from './request-context.ts';
 
 /** Turns every error into a problem document. Logs only bugs and an unavailable store. */
 export function createErrorHandler(logger: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
     if (res.headersSent) {
       res.destroy();
-      logger.error({ err: error }, 'admin answer broke off');
+      logger.error({ err: error }, 'an admin response failed after its headers were sent');
       return;
     }
     const problem = problemOf(error);
@@ -34,40 +33,34 @@ function problemOf(error: unknown): Problem {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier answer' };
   }
   if (error instanceof PreviewBusyError) {
-    return {
-      code: 'overloaded',
-      detail: 'Another preview is in progress. Retry after the seconds in Retry-After.',
-      headers: ['Retry-After', '1'],
-    };
+    return retrySoon('overloaded', 'Another preview is in progress. Retry after the seconds in Retry-After.');
   }
   if (error instanceof StoreDoubtError) {
     const fault = error.doubt === 'evicted' ? 'has evicted keys' : 'has lost its data';
-    return {
-      code: 'store_unavailable',
-      detail: `The store ${fault}: restore it, or declare that it is meant as it is with "tollgate store init".`,
-      headers: ['Retry-After', '1'],
-    };
+    return retrySoon(
+      'store_unavailable',
+      `The store ${fault}: restore it, or declare that it is meant as it is with "tollgate store init".`,
+    );
   }
   if (error instanceof DamagedRecordError) {
-    return {
-      code: 'store_unavailable',
-      detail: 'The record in the store is damaged. The log names it, and "tollgate store check" says what to do.',
-      headers: ['Retry-After', '1'],
-    };
+    return retrySoon(
+      'store_unavailable',
+      'The record in the store is damaged. The log names it, and "tollgate store check" says what to do.',
+    );
   }
   if (error instanceof StoreUnavailableError) {
-    return {
-      code: 'store_unavailable',
-      detail: 'The store does not answer; whether a change was made is not known.',
-      headers: ['Retry-After', '1'],
-    };
+    return retrySoon('store_unavailable', 'The store does not answer; whether a change was made is not known.');
   }
   return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }
 
+function retrySoon(code: 'store_unavailable' | 'overloaded', detail: string): Problem {
+  return { code, detail, headers: ['Retry-After', '1'] };
+}
+
 /** Returns the size limit that the body parser applied, in bytes. */
-function mostBytes(error: Error): number {
-  return 'limit' in error && typeof error.limit === 'number' ? error.limit : MOST_BODY_BYTES;
+function maxBytes(error: Error): number {
+  return 'limit' in error && typeof error.limit === 'number' ? error.limit : MAX_BODY_BYTES;
 }
 
 /** Express's router and body parser give client errors a status below 500. */
@@ -75,7 +68,7 @@ function parserProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error) || !('status' in error)) return undefined;
   switch (error.status) {
     case 413:
-      return { code: 'body_too_large', detail: `The body is larger than ${mostBytes(error)} bytes.` };
+      return { code: 'body_too_large', detail: `The body is larger than ${maxBytes(error)} bytes.` };
     case 415:
       return { code: 'unsupported_media_type', detail: 'Send the body as UTF-8, without Content-Encoding.' };
     case 400:

@@ -1,25 +1,11 @@
 import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
 import { addressBlock, unmapped } from '../base/address-block.ts';
-import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
-import type { Logger } from '../observability/logger.ts';
 import { sendProblem } from '../problems/document.ts';
-import { peerAddressOf } from './peer-address.ts';
-
-export interface AdminNames {
-  /** `admin.host`. */
-  readonly host: string;
-  /** `admin.allowed_hosts`. */
-  readonly allowedHosts: readonly string[];
-}
-
-interface HostCheckParts {
-  readonly names: AdminNames;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
+import type { AdminDependencies, AdminNames } from './dependencies.ts';
+import { peerAddressOf } from './request-context.ts';
 
 /** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
 const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)?$/;
@@ -27,9 +13,13 @@ const LOGGED_ADDRESSES = 1000;
 
 /**
  * Responds with 421 to requests whose Host is not a name of the admin listener. If a page's domain resolves to the
- * listener's address (DNS rebinding), the browser sends that domain as Host. Must be mounted after notePeerAddress.
+ * listener's address (DNS rebinding), the browser sends that domain as Host. Must be mounted after noteRequest.
  */
-export function checkHost({ names, logger, clock }: HostCheckParts): RequestHandler {
+export function checkHost({
+  names,
+  logger,
+  clock,
+}: Pick<AdminDependencies, 'names' | 'logger' | 'clock'>): RequestHandler {
   const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
   return (req, res, next) => {
     if (isOwnName(req.headers.host, req.socket.localAddress ?? '', names)) return next();

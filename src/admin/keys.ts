@@ -1,18 +1,15 @@
-import { Router } from 'express';
 import { z } from 'zod';
-import { KEY_SHA256, keyChange } from '../admin-api/requests.ts';
+import { KEY_SHA256, keyChange, keyCreation } from '../admin-api/requests.ts';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
 import { isUnusedSince, keyState } from '../keys/key-state.ts';
 import type { EnforcedKey, KeyChange, KeyRecord, Page } from '../store/store.ts';
-import { changesNothing, type RecordChange } from './changes.ts';
-import { keyDocument } from './documents.ts';
-import { parseBody } from './json-body.ts';
-import { noSuchKey, possibleKeyId, requireKey } from './lookups.ts';
-import { allowOnly } from './method-not-allowed.ts';
-import { PAGE_PARAMETERS, pageDocument } from './paging.ts';
-import type { AdminParts } from './parts.ts';
-import { parseQuery } from './query.ts';
-import { Refusal } from './refusal.ts';
+import { changesNothing } from './audit.ts';
+import { importKey, issueKey } from './create-key.ts';
+import type { AdminContext } from './dependencies.ts';
+import { definedMembers, keyDocument, newKeyDocument, pageDocument } from './documents.ts';
+import { PAGE_PARAMETERS, PAGE_QUERY, parseBody, parseQuery } from './parse-request.ts';
+import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
+import type { Routes } from './routes.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -33,53 +30,78 @@ const KEYS_QUERY = z.strictObject({
   sha256: KEY_SHA256.optional(),
 });
 
-/** Routes that list the keys of all customers, and that read, change and revoke one key. */
-export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange: RecordChange): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-
+/** Routes that list, create, import, read, change and revoke keys. */
+export function keyRoutes(context: AdminContext): Routes {
+  const { records, keyUses, clock, recordChange } = context;
+  const creationSchema = keyCreation(() => clock.nowMs());
   const changeSchema = keyChange(() => clock.nowMs());
 
-  router
-    .route('/admin/v1/keys')
-    .get(async (req, res) => {
-      const { cursor, limit, unused_days: unusedDays, prefix, sha256 } = parseQuery(KEYS_QUERY, req);
-      const page = sha256 === undefined ? await records.listKeys(cursor, limit) : await pageOf(sha256);
-      const found = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
-      const lastUses = await keyUses.lastUses(found.map(({ id }) => id));
-      const keys = found.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
-      const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
-      const items = wanted.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
-      res.json(pageDocument(items, page));
-    })
-    .all(allowOnly('GET', 'HEAD'));
+  return {
+    '/admin/v1/customers/:id/keys': {
+      async get(req, res) {
+        const { cursor, limit } = parseQuery(PAGE_QUERY, req);
+        const customer = await requireCustomer(records, req.params.id);
+        const page = await records.listCustomerKeys(customer.id, cursor, limit);
+        const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
+        const items = page.items.map((key, index) => keyDocument(key, lastUses[index]));
+        res.json(pageDocument(items, page));
+      },
+      async post(req, res) {
+        const { value, sha256, ...details } = parseBody(creationSchema, req.body);
+        const { id: customer } = await requireCustomer(records, req.params.id);
+        const facts = { customer, name: details.name, expiresAt: details.expires_at };
+        const isImport = value !== undefined || sha256 !== undefined;
+        const { record, ...generated } =
+          (isImport ? await importKey(context, { value, sha256 }, facts) : await issueKey(context, facts)) ??
+          noSuchCustomer();
+        const action = isImport ? 'key.import' : 'key.create';
+        await recordChange(res, { action, customer, keyId: record.id, details });
+        res
+          .status(201)
+          .location(`/admin/v1/keys/${record.id}`)
+          .json({ ...generated, ...newKeyDocument(record) });
+      },
+    },
+    '/admin/v1/keys': {
+      async get(req, res) {
+        const { cursor, limit, unused_days: unusedDays, prefix, sha256 } = parseQuery(KEYS_QUERY, req);
+        const page = sha256 === undefined ? await records.listKeys(cursor, limit) : await pageOf(sha256);
+        const found = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
+        const lastUses = await keyUses.lastUses(found.map(({ id }) => id));
+        const keys = found.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
+        const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
+        const items = wanted.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
+        res.json(pageDocument(items, page));
+      },
+    },
+    '/admin/v1/keys/:keyId': {
+      async get(req, res) {
+        res.json(await describe(await requireKey(records, req.params.keyId)));
+      },
+      async patch(req, res) {
+        const details = parseBody(changeSchema, req.body);
+        const { name, expires_at: expiresAt } = details;
+        const change: KeyChange = definedMembers({ name, expiresAt });
+        const key = await requireKey(records, req.params.keyId);
+        if (changesNothing(key, change)) return void res.json(await describe(key));
 
-  router
-    .route('/admin/v1/keys/:keyId')
-    .get(async (req, res) => {
-      res.json(await describe(await requireKey(records, req.params.keyId)));
-    })
-    .patch(async (req, res) => {
-      const given = parseBody(changeSchema, req.body);
-      const key = await requireKey(records, req.params.keyId);
-      const change = changeFrom(given);
-      if (changesNothing(key, change)) return void res.json(await describe(key));
-
-      const check = (current: EnforcedKey) => expiryProblem(current, given.expires_at);
-      const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
-      await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details: given });
-      res.json(await describe(result));
-    })
-    .delete(async (req, res) => {
-      const id = possibleKeyId(req.params.keyId);
-      const revokedAt = new Date(clock.nowMs()).toISOString();
-      const key = (await records.revokeKey(id, revokedAt)) ?? noSuchKey();
-      // A different time means that the key was already revoked, and nothing changed.
-      if (key.revokedAt === revokedAt) {
-        await recordChange(res, { action: 'key.revoke', customer: key.customer, keyId: id });
-      }
-      res.status(204).end();
-    })
-    .all(allowOnly('GET', 'HEAD', 'PATCH', 'DELETE'));
+        const check = (current: EnforcedKey) => expiryProblem(current, expiresAt);
+        const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
+        await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details });
+        res.json(await describe(result));
+      },
+      async delete(req, res) {
+        const id = possibleKeyId(req.params.keyId);
+        const revokedAt = new Date(clock.nowMs()).toISOString();
+        const key = (await records.revokeKey(id, revokedAt)) ?? noSuchKey();
+        // A different time means that the key was already revoked, and nothing changed.
+        if (key.revokedAt === revokedAt) {
+          await recordChange(res, { action: 'key.revoke', customer: key.customer, keyId: id });
+        }
+        res.status(204).end();
+      },
+    },
+  };
 
   /** Returns a page with the key that has this digest, if there is one. */
   async function pageOf(sha256: string): Promise<Page<KeyRecord>> {
@@ -110,12 +132,6 @@ export function keyRoutes({ records, keyUses, clock }: AdminParts, recordChange:
     if (expiresAt !== null || key.replacedBy === undefined) return undefined;
     return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must end. Set a time for its end.`);
   }
-
-  function changeFrom({ name, expires_at: expiresAt }: z.output<typeof changeSchema>): KeyChange {
-    return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expiresAt }) };
-  }
-
-  return router;
 }
 
 /** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */

@@ -1,4 +1,7 @@
+/** Refusals of requests, and lookups of records that refuse with `not_found`. */
 import type { ProblemCode } from '../problems/table.ts';
+import { isCustomerId } from '../store/record-ids.ts';
+import type { CustomerRecord, KeyRecord, RecordStore } from '../store/store.ts';
 
 /** Thrown by admin handlers to respond with a problem document, which error-handler.ts writes. */
 export class Refusal extends Error {
@@ -14,4 +17,36 @@ export class Refusal extends Error {
     this.detail = detail;
     this.members = members;
   }
+}
+
+/** Programs that write records directly choose their own key ids, up to this length. */
+const MAX_KEY_ID_LENGTH = 256;
+
+/** Returns the customer. @throws Refusal `not_found`, also for an invalid customer id. */
+export async function requireCustomer(
+  records: Pick<RecordStore, 'findCustomerRecord'>,
+  id: string,
+): Promise<CustomerRecord> {
+  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer();
+}
+
+/** Returns the key. @throws Refusal `not_found`, also for an invalid key id. */
+export async function requireKey(records: Pick<RecordStore, 'findKeyById'>, id: string): Promise<KeyRecord> {
+  return (await records.findKeyById(possibleKeyId(id))) ?? noSuchKey();
+}
+
+export function possibleCustomerId(id: string): string {
+  return isCustomerId(id) ? id : noSuchCustomer();
+}
+
+export function possibleKeyId(id: string): string {
+  return id.length <= MAX_KEY_ID_LENGTH ? id : noSuchKey();
+}
+
+export function noSuchCustomer(): never {
+  throw new Refusal('not_found', 'There is no customer with this id.');
+}
+
+export function noSuchKey(): never {
+  throw new Refusal('not_found', 'There is no key with this id.');
 }

@@ -3,41 +3,38 @@
  * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
  * belong to the customer and share its quota.
  */
-import { Router } from 'express';
 import { ROTATION } from '../admin-api/requests.ts';
 import { expiryMsOf, keyState } from '../keys/key-state.ts';
 import type { KeyRecord, KeyReplacement, Retirement } from '../store/store.ts';
-import type { RecordChange } from './changes.ts';
+import { issueKey } from './create-key.ts';
+import type { AdminContext } from './dependencies.ts';
 import { newKeyDocument } from './documents.ts';
-import { parseBody } from './json-body.ts';
-import { noSuchKey, requireKey } from './lookups.ts';
-import { allowOnly } from './method-not-allowed.ts';
-import { issueKey } from './new-keys.ts';
-import type { AdminParts } from './parts.ts';
-import { Refusal } from './refusal.ts';
+import { parseBody } from './parse-request.ts';
+import { noSuchKey, Refusal, requireKey } from './refusal.ts';
+import type { Routes } from './routes.ts';
 
-export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Router {
-  const { records, clock, logger } = parts;
-  const router = Router({ caseSensitive: true, strict: true });
+export function rotationRoutes(context: AdminContext): Routes {
+  const { records, clock, logger } = context;
 
-  router
-    .route('/admin/v1/keys/:keyId/rotate')
-    .post(async (req, res) => {
-      const { grace_seconds: graceSeconds } = parseBody(ROTATION, req.body);
-      const old = await requireKey(records, req.params.keyId);
-      requireReplaceable(old, clock.nowMs());
-      const successor = await issueKey(parts, { customer: old.customer, name: old.name });
-      const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
-      const expiresAt = endOfGrace(old, clock.nowMs() + graceSeconds * 1000);
-      await retire(old, { replacedBy: record.id, expiresAt });
-      const details = { replaced_by: record.id, expires_at: expiresAt };
-      await recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
-      res
-        .status(201)
-        .location(`/admin/v1/keys/${record.id}`)
-        .json({ key, ...newKeyDocument(record), replaces: old.id });
-    })
-    .all(allowOnly('POST'));
+  return {
+    '/admin/v1/keys/:keyId/rotate': {
+      async post(req, res) {
+        const { grace_seconds: graceSeconds } = parseBody(ROTATION, req.body);
+        const old = await requireKey(records, req.params.keyId);
+        requireReplaceable(old, clock.nowMs());
+        const successor = await issueKey(context, { customer: old.customer, name: old.name });
+        const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
+        const expiresAt = endOfGrace(old, clock.nowMs() + graceSeconds * 1000);
+        await retire(old, { replacedBy: record.id, expiresAt });
+        const details = { replaced_by: record.id, expires_at: expiresAt };
+        await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
+        res
+          .status(201)
+          .location(`/admin/v1/keys/${record.id}`)
+          .json({ key, ...newKeyDocument(record), replaces: old.id });
+      },
+    },
+  };
 
   async function refuseWithoutCustomer(keyId: string): Promise<never> {
     // The key was deleted with its customer (404), or its customer never existed (409).
@@ -64,7 +61,7 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
       if (found?.replacedBy === replacement.replacedBy) return { outcome: 'retired', record: found };
       logger.warn(
         { key_id: old.id, new_key_id: replacement.replacedBy },
-        'a rotation broke off: unless the old key is replaced by the new one, the new one is of no use and can be revoked',
+        'a rotation failed: if the old key is not replaced by the new one, revoke the new one, which nobody has',
       );
       throw error;
     }
@@ -74,11 +71,9 @@ export function rotationRoute(parts: AdminParts, recordChange: RecordChange): Ro
     try {
       await records.discardKey(keyId);
     } catch (error) {
-      logger.warn({ err: error, key_id: keyId }, 'a key that nobody has cannot be taken away: revoke it');
+      logger.warn({ err: error, key_id: keyId }, 'an unused key of a failed rotation cannot be deleted: revoke it');
     }
   }
-
-  return router;
 }
 
 /** Refuses keys that are replaced, revoked or expired. @throws Refusal `conflict` */

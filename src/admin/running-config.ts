@@ -1,5 +1,5 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
-import express, { type RequestHandler, type Response, Router } from 'express';
+import express, { type RequestHandler, type Response } from 'express';
 import type { PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import { ConfigError } from '../config/problems.ts';
@@ -7,17 +7,16 @@ import type { CustomerImpact, Impact } from '../reload/impact.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import type { RecordChange } from './changes.ts';
-import { allowOnly } from './method-not-allowed.ts';
-import type { AdminParts } from './parts.ts';
+import type { AdminContext } from './dependencies.ts';
 import { Refusal } from './refusal.ts';
+import type { Routes } from './routes.ts';
 
 /** Enough for a file with an override for each of ten thousand customers. */
-const MOST_FILE_BYTES = 1024 * 1024;
+const MAX_FILE_BYTES = 1024 * 1024;
 const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
 
 /** Must be mounted before the JSON body parser of the other routes. */
-export function previewRoute({ preview }: AdminParts, recordChange: RecordChange): Router {
+export function previewRoutes({ preview, recordChange }: AdminContext): Routes {
   /** Records the preview before the response is sent, because an attacker may be after the information in it. */
   async function audited(res: Response, content: Uint8Array): Promise<Preview> {
     const record = (outcome: string, hash?: string) =>
@@ -34,43 +33,44 @@ export function previewRoute({ preview }: AdminParts, recordChange: RecordChange
     }
   }
 
-  const router = Router({ caseSensitive: true, strict: true });
-  router
-    .route('/admin/v1/config/preview')
-    .post(requireYaml, express.raw({ limit: MOST_FILE_BYTES, inflate: false, type: () => true }), async (req, res) => {
-      const content: unknown = req.body;
-      res.json(previewDocument(await audited(res, Buffer.isBuffer(content) ? content : Buffer.alloc(0))));
-    })
-    .all(allowOnly('POST'));
-  return router;
+  return {
+    '/admin/v1/config/preview': {
+      post: [
+        requireYaml,
+        express.raw({ limit: MAX_FILE_BYTES, inflate: false, type: () => true }),
+        async (req, res) => {
+          const content: unknown = req.body;
+          res.json(previewDocument(await audited(res, Buffer.isBuffer(content) ? content : Buffer.alloc(0))));
+        },
+      ],
+    },
+  };
 }
 
-export function runningConfigRoutes({ runningConfig, reload }: AdminParts, recordChange: RecordChange): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  router
-    .route('/admin/v1/config')
-    .get((_req, res) => {
-      res.json(runningConfig());
-    })
-    .all(allowOnly('GET', 'HEAD'));
-  router
-    .route('/admin/v1/config/reload')
-    .post(async (_req, res) => {
-      const outcome = await reload();
-      const { hash, changes } = outcome;
-      const result = acceptedResult(outcome);
-      if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
-      const document: ReloadDocument = {
-        result,
-        hash,
-        changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
-        changes_total: changes.length,
-        warnings: [...outcome.warnings],
-      };
-      res.json(document);
-    })
-    .all(allowOnly('POST'));
-  return router;
+export function runningConfigRoutes({ runningConfig, reload, recordChange }: AdminContext): Routes {
+  return {
+    '/admin/v1/config': {
+      get(_req, res) {
+        res.json(runningConfig());
+      },
+    },
+    '/admin/v1/config/reload': {
+      async post(_req, res) {
+        const outcome = await reload();
+        const { hash, changes } = outcome;
+        const result = acceptedResult(outcome);
+        if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
+        const document: ReloadDocument = {
+          result,
+          hash,
+          changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
+          changes_total: changes.length,
+          warnings: [...outcome.warnings],
+        };
+        res.json(document);
+      },
+    },
+  };
 }
 
 const requireYaml: RequestHandler = (req, _res, next) => {

@@ -1,10 +1,10 @@
-import { Router } from 'express';
 import type { StatusDocument } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
-import { allowOnly } from './method-not-allowed.ts';
+import type { AdminDependencies } from './dependencies.ts';
+import type { Routes } from './routes.ts';
 
 /** The status of one gateway. Times: wall time in ms. */
 export interface GatewayStatus {
@@ -40,64 +40,53 @@ export interface WorkerStatus {
   readonly restarts: number;
 }
 
+export function statusRoutes(context: Pick<AdminDependencies, 'status'>): Routes {
+  return {
+    '/status': {
+      get(_req, res) {
+        res.json(statusDocument(context.status()));
+      },
+    },
+  };
+}
+
+function statusDocument({ version, uptimeSeconds, instances, ...status }: GatewayStatus): StatusDocument {
+  const { file, hash, loadedAtMs, lastReload } = status.config;
+  const { lastError, invalidation, ...store } = status.store;
+  return {
+    version,
+    started_at: isoTime(status.startedAtMs),
+    uptime_seconds: Math.floor(uptimeSeconds),
+    config: {
+      file,
+      hash,
+      loaded_at: isoTime(loadedAtMs),
+      last_reload: lastReload === undefined ? null : lastReloadDocument(lastReload),
+    },
+    store: { ...store, last_error: lastError ?? null },
+    invalidation: { connected: invalidation === 'connected' },
+    instances,
+    upstreams: status.upstreams.map(({ reason = null, fault = null, ...upstream }) => ({ ...upstream, reason, fault })),
+    workers: status.workers.map(({ id, pid = null, startedAtMs, ready, configHash, restarts }) => ({
+      id,
+      pid,
+      started_at: startedAtMs === undefined ? null : isoTime(startedAtMs),
+      ready,
+      config_hash: configHash ?? null,
+      restarts,
+    })),
+  };
+}
+
 function lastReloadDocument({ atMs, result, changes, problems }: LastReload) {
   return {
-    at: new Date(atMs).toISOString(),
+    at: isoTime(atMs),
     result,
     changes: changes.slice(0, MAX_LISTED_CHANGES).map(({ text }) => text),
     error: problems.length > 0 ? problems.join('\n') : null,
   };
 }
 
-function workerDocument({ id, pid, startedAtMs, ready, configHash, restarts }: WorkerStatus) {
-  return {
-    id,
-    pid: pid ?? null,
-    started_at: startedAtMs === undefined ? null : new Date(startedAtMs).toISOString(),
-    ready,
-    config_hash: configHash ?? null,
-    restarts,
-  };
-}
-
-export function statusRoute(status: () => GatewayStatus): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  router
-    .route('/status')
-    .get((_req, res) => {
-      const { version, startedAtMs, uptimeSeconds, config, store, instances, upstreams, workers } = status();
-      const document: StatusDocument = {
-        version,
-        started_at: new Date(startedAtMs).toISOString(),
-        uptime_seconds: Math.floor(uptimeSeconds),
-        config: {
-          file: config.file,
-          hash: config.hash,
-          loaded_at: new Date(config.loadedAtMs).toISOString(),
-          last_reload: config.lastReload === undefined ? null : lastReloadDocument(config.lastReload),
-        },
-        store: {
-          kind: store.kind,
-          up: store.up,
-          reached: store.reached,
-          wiped: store.wiped,
-          empty: store.empty,
-          evicted: store.evicted,
-          refusing: store.refusing,
-          last_error: store.lastError ?? null,
-        },
-        invalidation: { connected: store.invalidation === 'connected' },
-        instances,
-        upstreams: upstreams.map(({ url, up, reason, fault }) => ({
-          url,
-          up,
-          reason: reason ?? null,
-          fault: fault ?? null,
-        })),
-        workers: workers.map(workerDocument),
-      };
-      res.json(document);
-    })
-    .all(allowOnly('GET', 'HEAD'));
-  return router;
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
 }

@@ -1,46 +1,86 @@
-import { Router } from 'express';
-import { usageDocument } from '../quota/hourly-quota.ts';
-import type { RecordChange } from './changes.ts';
-import { customerUsageDocument } from './documents.ts';
-import { noSuchCustomer, possibleCustomerId, requireCustomer } from './lookups.ts';
-import { allowOnly } from './method-not-allowed.ts';
-import { PAGE_QUERY, pageDocument } from './paging.ts';
-import type { AdminParts } from './parts.ts';
-import { parseQuery } from './query.ts';
-import { Refusal } from './refusal.ts';
+import type { ExplanationDocument } from '../admin-api/responses.ts';
+import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import type { AdminContext } from './dependencies.ts';
+import { customerUsageDocument, limitDocument, pageDocument } from './documents.ts';
+import { PAGE_QUERY, parseQuery } from './parse-request.ts';
+import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
+import type { Routes } from './routes.ts';
 
-export function usageRoutes(parts: AdminParts, recordChange: RecordChange): Router {
-  const { records, effectiveLimit, usage, usages, clock } = parts;
-  const router = Router({ caseSensitive: true, strict: true });
+/** Routes that show and reset usage, and that explain a customer's limit, or why there is none. */
+export function usageRoutes(context: AdminContext): Routes {
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, usages, leaseState, refusals, clock } = context;
 
-  router
-    .route('/admin/v1/usage')
-    .get(async (req, res) => {
-      const { cursor, limit } = parseQuery(PAGE_QUERY, req);
-      const page = await records.listCustomers(cursor, limit);
-      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
-      const items = page.items.map((customer, index) =>
-        customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
-      );
-      res.json(pageDocument(items, page));
-    })
-    .all(allowOnly('GET', 'HEAD'));
+  return {
+    '/admin/v1/usage': {
+      async get(req, res) {
+        const { cursor, limit } = parseQuery(PAGE_QUERY, req);
+        const page = await records.listCustomers(cursor, limit);
+        const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
+        const items = page.items.map((customer, index) =>
+          customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
+        );
+        res.json(pageDocument(items, page));
+      },
+    },
+    '/admin/v1/customers/:id/usage': {
+      async get(req, res) {
+        const customer = await requireCustomer(records, req.params.id);
+        const limit = effectiveLimit(customer);
+        if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+        res.json(usageDocument(await usage(customer.id, limit.requestsPerHour)));
+      },
+      async delete(req, res) {
+        const id = possibleCustomerId(req.params.id);
+        const resetAt = new Date(clock.nowMs()).toISOString();
+        if ((await records.resetUsage(id, resetAt)) === undefined) noSuchCustomer();
+        await context.recordChange(res, { action: 'usage.reset', customer: id });
+        res.status(204).end();
+      },
+    },
+    '/admin/v1/customers/:id/explain': {
+      async get(req, res) {
+        const customer = await requireCustomer(records, req.params.id);
+        const limit = effectiveLimit(customer);
+        const used = limit.found ? await usageUnlessUnavailable(customer.id, limit.requestsPerHour) : undefined;
+        const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
+        const explanation: ExplanationDocument = {
+          customer: customer.id,
+          plan: customer.plan,
+          current_plan: currentPlan(customer.plan) ?? null,
+          suspended: customer.suspended,
+          ...limitDocument(limit),
+          origin: limitOrigin(customer, limit),
+          usage: used === undefined ? null : usageDocument(used),
+          instance: {
+            leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
+            refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
+            refusals: refused.map(({ code, count, firstAtMs, lastAtMs, keyId }) => ({
+              code,
+              count,
+              first_at: new Date(firstAtMs).toISOString(),
+              last_at: new Date(lastAtMs).toISOString(),
+              key_id: keyId ?? null,
+            })),
+          },
+        };
+        res.json(explanation);
+      },
+    },
+  };
 
-  router
-    .route('/admin/v1/customers/:id/usage')
-    .get(async (req, res) => {
-      const customer = await requireCustomer(records, req.params.id);
-      const limit = effectiveLimit(customer);
-      if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-      res.json(usageDocument(await usage(customer.id, limit.requestsPerHour)));
-    })
-    .delete(async (req, res) => {
-      const id = possibleCustomerId(req.params.id);
-      const resetAt = new Date(clock.nowMs()).toISOString();
-      if ((await records.resetUsage(id, resetAt)) === undefined) noSuchCustomer();
-      await recordChange(res, { action: 'usage.reset', customer: id });
-      res.status(204).end();
-    })
-    .all(allowOnly('GET', 'HEAD', 'DELETE'));
-  return router;
+  /** Without the store, the rest of an explanation is still useful. */
+  async function usageUnlessUnavailable(customer: string, limit: number): Promise<Usage | undefined> {
+    try {
+      return await usage(customer, limit);
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Rounds to tenths. */
+function inSeconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
 }

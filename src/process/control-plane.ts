@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { createAdminApp } from '../admin/admin-app.ts';
+import type { AdminDependencies } from '../admin/dependencies.ts';
 import { createJwtVerifier, type JwtVerifier } from '../admin/jwt.ts';
-import type { AdminParts } from '../admin/parts.ts';
 import { RemoteKeySet } from '../admin/remote-key-set.ts';
 import type { WorkerStatus } from '../admin/status.ts';
 import { type Clock, systemClock, systemScheduler } from '../base/clock.ts';
@@ -34,7 +34,9 @@ import type { ProcessParts } from './observed-store.ts';
 const CONFIG_POLL_MS = 5000;
 
 /** The data plane as the control plane sees it: that of this process, or those of all workers combined. */
-export interface DataPlaneView extends Pick<AdminParts, 'leaseState' | 'refusals'>, Pick<OpsAppParts, 'publicKeys'> {
+export interface DataPlaneView
+  extends Pick<AdminDependencies, 'leaseState' | 'refusals'>,
+    Pick<OpsAppParts, 'publicKeys'> {
   status(): Omit<DataPlaneStatus, 'configHash'>;
   /** Empty without workers. */
   workers(): readonly WorkerStatus[];

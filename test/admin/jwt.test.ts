@@ -3,11 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { actorOf } from '../../src/admin/actor.ts';
 import { authorize } from '../../src/admin/authorize.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
-import { notePeerAddress } from '../../src/admin/peer-address.ts';
 import { RemoteKeySet } from '../../src/admin/remote-key-set.ts';
+import { actorOf, noteRequest } from '../../src/admin/request-context.ts';
 import { systemScheduler } from '../../src/base/clock.ts';
 import { createStrictApp } from '../../src/listener/strict-app.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -27,7 +26,7 @@ async function start({ token = TOKEN, issuer = undefined as Issuer | undefined }
   const keys = new RemoteKeySet({ url: from.url, clock, scheduler: systemScheduler, logger });
   const jwt = createJwtVerifier({ issuer: ISSUER, audience: AUDIENCE, clock, keyFor: keys.keyFor });
   const app = createStrictApp();
-  app.use(notePeerAddress());
+  app.use(noteRequest([]));
   app.use(authorize({ token, jwt, logger, clock, audit: { append: async () => {} } }));
   app.use((_req, res) => {
     res.json(actorOf(res));

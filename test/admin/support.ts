@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
-import type { AdminParts } from '../../src/admin/parts.ts';
+import type { AdminDependencies } from '../../src/admin/dependencies.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
@@ -68,7 +68,7 @@ interface StorePlace {
   readonly keyPrefix: string;
 }
 
-export type StartAdmin = (overrides?: Partial<AdminParts>) => Promise<TestAdmin>;
+export type StartAdmin = (overrides?: Partial<AdminDependencies>) => Promise<TestAdmin>;
 
 /** Runs a suite over each store. What `start` gives has an empty one, and is closed by the suite. */
 export function overBothStores(suite: (start: StartAdmin) => void): void {
@@ -88,7 +88,7 @@ export function overBothStores(suite: (start: StartAdmin) => void): void {
 }
 
 /** The admin listener at a time that stands still unless it is advanced. */
-export async function startAdmin(overrides: Partial<AdminParts> = {}, place?: StorePlace): Promise<TestAdmin> {
+export async function startAdmin(overrides: Partial<AdminDependencies> = {}, place?: StorePlace): Promise<TestAdmin> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-admin-'));
   const { url, keyPrefix } = place ?? { url: `sqlite:${join(folder, 'store.sqlite')}`, keyPrefix: 'test' };
   let nowMs = Date.parse(NOW);

@@ -6,8 +6,8 @@ import { text } from 'node:stream/consumers';
 import type { ILayer } from 'express-serve-static-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
+import type { AdminDependencies } from '../../src/admin/dependencies.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
-import type { AdminParts } from '../../src/admin/parts.ts';
 import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
@@ -178,7 +178,7 @@ async function useEverything(session: Session): Promise<void> {
 }
 
 it('the file has the paths and methods that the admin listener has, and no others', () => {
-  const parts = { planNames: new Set<string>(), clock: systemClock } as unknown as AdminParts;
+  const parts = { planNames: new Set<string>(), clock: systemClock } as unknown as AdminDependencies;
   const served = routesOf(createAdminApp(parts).router.stack).sort();
   const nameless = CONTRACT.operations.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, '{}')}`);
   expect(nameless.sort()).toEqual(served);
@@ -292,7 +292,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   await withParts({ jwt }, ({ origin }) => new Session(origin, jwtOfIssuer, received).expectOfAll(503, suitable));
 }
 
-function reloadTo(result: ReloadOutcome['result']): AdminParts['reload'] {
+function reloadTo(result: ReloadOutcome['result']): AdminDependencies['reload'] {
   return async () => ({
     result,
     hash: 'abc123',
@@ -302,7 +302,7 @@ function reloadTo(result: ReloadOutcome['result']): AdminParts['reload'] {
   });
 }
 
-async function withParts(parts: Partial<AdminParts>, use: (admin: TestAdmin) => Promise<void>): Promise<void> {
+async function withParts(parts: Partial<AdminDependencies>, use: (admin: TestAdmin) => Promise<void>): Promise<void> {
   const admin = await startAdmin(parts);
   onTestFinished(() => admin.close());
   await use(admin);

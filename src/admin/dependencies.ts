@@ -1,4 +1,6 @@
+import type { Clock } from '../base/clock.ts';
 import type { Disclosed } from '../config/config.ts';
+import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
@@ -6,12 +8,26 @@ import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AuditStore, CustomerRecord, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
-import type { AccessParts } from './authorize.ts';
-import type { AdminNames } from './host-check.ts';
+import type { RecordChange } from './audit.ts';
+import type { JwtVerifier } from './jwt.ts';
 import type { GatewayStatus } from './status.ts';
 
+/** Names by which the admin listener may be addressed. */
+export interface AdminNames {
+  /** `admin.host`. */
+  readonly host: string;
+  /** `admin.allowed_hosts`. */
+  readonly allowedHosts: readonly string[];
+}
+
 /** Dependencies of the admin listener. */
-export interface AdminParts extends AccessParts {
+export interface AdminDependencies {
+  /** The admin token. Undefined or empty: no token is accepted. */
+  readonly token?: string | undefined;
+  /** Undefined: no JWT is accepted. */
+  readonly jwt?: JwtVerifier | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
   readonly records: RecordStore;
   readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
   readonly audit: AuditStore;
@@ -42,4 +58,9 @@ export interface AdminParts extends AccessParts {
   status(): GatewayStatus;
   /** Must be cryptographically secure: API keys are generated from it. */
   randomBytes(size: number): Buffer;
+}
+
+/** What the routes use. */
+export interface AdminContext extends AdminDependencies {
+  readonly recordChange: RecordChange;
 }

@@ -1,0 +1,61 @@
+/** Parses the body and the query of a request. Neither is parsed before the request is authenticated. */
+import express, { type Request, type RequestHandler } from 'express';
+import { z } from 'zod';
+import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
+import { Refusal } from './refusal.ts';
+
+export const MAX_BODY_BYTES = 64 * 1024;
+
+/**
+ * Parses a JSON body into `req.body`, which stays undefined without a body. error-handler.ts turns the errors of
+ * Express's parser into problem documents.
+ */
+export function jsonBody(): RequestHandler[] {
+  return [requireJson, express.json({ limit: MAX_BODY_BYTES, inflate: false, strict: false, type: () => true })];
+}
+
+/** Checks the content type before the body is read, so that a browser's form post is never parsed. */
+const requireJson: RequestHandler = (req, _res, next) => {
+  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
+  const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
+  if (hasBody && !/^application\/json\s*(;|$)/i.test(type)) {
+    return next(new Refusal('unsupported_media_type', 'Send the body with Content-Type: application/json.'));
+  }
+  next();
+};
+
+/** Parses the body with a schema; a missing body counts as `{}`. @throws Refusal naming every invalid member. */
+export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  return parse(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
+}
+
+/** The query parameters of every list. */
+export const PAGE_PARAMETERS = {
+  limit: z
+    .string()
+    .regex(/^(?:[1-9]\d{0,2}|1000)$/, 'must be an integer from 1 to 1000')
+    .transform(Number)
+    .default(100),
+  cursor: z.string().min(1, 'must be the next_cursor of an earlier answer').optional(),
+};
+
+export const PAGE_QUERY = z.strictObject(PAGE_PARAMETERS);
+
+/** Parses the query with a schema of texts. @throws Refusal naming every invalid parameter. */
+export function parseQuery<Schema extends z.ZodType>(
+  schema: Schema,
+  { originalUrl }: Pick<Request, 'originalUrl'>,
+): z.output<Schema> {
+  const begin = originalUrl.indexOf('?');
+  const parameters = new URLSearchParams(begin === -1 ? '' : originalUrl.slice(begin));
+  if (new Set(parameters.keys()).size < parameters.size) {
+    throw new Refusal('unprocessable', 'The query has a parameter twice; give each once.');
+  }
+  return parse(schema, Object.fromEntries(parameters), { whole: 'the query', member: 'parameter' });
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, input: unknown, nouns: InputNouns): z.output<Schema> {
+  const result = schema.safeParse(input, { reportInput: true });
+  if (result.success) return result.data;
+  throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, nouns)).join('; '));
+}
