@@ -16,21 +16,12 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
-import type {
-  AuditStore,
-  Invalidations,
-  KeyUseStore,
-  RecordStore,
-  Store,
-  StoreObserver,
-  StoreStatus,
-  UsageReader,
-} from '../store.ts';
+import type { Invalidations, Store, StoreObserver } from '../store.ts';
 import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../store-address.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { RedisConnection } from './connection/connection.ts';
-import { InvalidationPush } from './connection/invalidation-push.ts';
+import { InvalidationPush, type InvalidationPushOptions } from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { Installed } from './installation/installed.ts';
@@ -54,7 +45,7 @@ const WALKS_TIMEOUTS = 10;
 /** Minimum interval between reconnects because a server is no longer the master. */
 const RECONNECT_MS = 1000;
 /** Temporary refusals: the server is starting or is a replica, or the cluster is incomplete. */
-const PASSING = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
+const TEMPORARY = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
 /** How long opening waits for the push and the installation marks. */
 const OPEN_MS = 2000;
 const EPOCH_BYTES = 6;
@@ -80,181 +71,148 @@ export interface RedisStoreOptions extends RedisSecurity {
  * Opens the store. Resolves after the first attempt to connect, even if it failed: the store keeps trying to connect.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
-  const store = new RedisStore(options);
-  await store.open();
-  return store;
-}
+  const { keyPrefix, clock, observer, warn, readOnly = false } = options;
+  let state: 'opening' | 'open' | 'closed' = 'opening';
+  let wasUp: boolean | undefined;
+  let reached = false;
+  let lastError: string | undefined;
+  let reconnectedMs = Number.NEGATIVE_INFINITY;
+  const warnedOf = new Set<string>();
 
-class RedisStore implements Store {
-  readonly records: RecordStore;
-  readonly keyUses: KeyUseStore;
-  readonly audit: AuditStore;
-  readonly windows: HourlyWindow;
-  readonly usages: UsageReader;
-  readonly announce: (instance: string) => Promise<number>;
-  readonly withdraw: (instance: string) => Promise<void>;
-  readonly #links: Links;
-  readonly #installed: Installed;
-  readonly #faults: ReservationFaults;
-  readonly #keyPrefix: string;
-  readonly #clock: Clock;
-  readonly #observer: StoreObserver;
-  readonly #warn: (message: string) => void;
-  readonly #readOnly: boolean;
-  #up: boolean | undefined;
-  #reached = false;
-  #lastError: string | undefined;
-  #reconnectedMs = Number.NEGATIVE_INFINITY;
-  readonly #refusals = new Set<string>();
-  #state: 'opening' | 'open' | 'closed' = 'opening';
+  const connections = createConnections(options, {
+    onChange: (failure) => refresh(failure),
+    onReadOnly: () => reconnect(),
+    onPush: (pushed) => installed.pushed(pushed),
+    onPushRefused: (error) => warnOfRefusal('changes to keys and customers are not pushed', error),
+  });
+  const { records, windows, walks, push } = connections;
+  const installed = new Installed({
+    connection: records,
+    keyPrefix,
+    newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
+    warn,
+    onFailure: (error) => warnOfRefusal('it cannot be noticed when the store loses its data', error),
+    readOnly,
+  });
+  const damaged = new DamagedRecords({ keyPrefix, clock, observer });
+  const faults = new ReservationFaults({ clock, observer });
+  const instances = redisInstances(windows, keyPrefix);
 
-  constructor(options: RedisStoreOptions) {
-    const { keyPrefix, clock, observer, warn, readOnly = false } = options;
-    this.#readOnly = readOnly;
-    this.#keyPrefix = keyPrefix;
-    this.#clock = clock;
-    this.#observer = observer;
-    this.#warn = warn;
-    this.#links = openLinks(options, {
-      onChange: (failure) => this.#refresh(failure),
-      onReadOnly: () => this.#reconnect(),
-      onInstalled: () => this.#installed.lookAgain(),
-      onRecord: (name) => this.#installed.recordChanged(name),
-      onDisturbed: () => this.#installed.disturbed(),
-      onPushRefused: (error) => this.#warnOfRefusal('changes to keys and customers are not pushed', error),
-    });
-    const { records, windows, walks } = this.#links;
-    this.#installed = new Installed({
-      connection: records,
-      keyPrefix,
-      newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
-      warn,
-      onFailure: (error) => this.#warnOfRefusal('it cannot be noticed when the store loses its data', error),
-      readOnly,
-    });
-    const damaged = new DamagedRecords({ keyPrefix, clock, observer });
-    this.records = redisRecords({ connection: records, walks, installed: this.#installed, damaged, keyPrefix });
-    this.keyUses = redisKeyUses(walks, keyPrefix);
-    this.audit = redisAudit(walks, keyPrefix);
-    this.usages = redisUsages(walks, keyPrefix);
-    this.#faults = new ReservationFaults({ clock, observer });
-    const { announce, withdraw } = redisInstances(windows, keyPrefix);
-    this.withdraw = withdraw;
-    this.announce = async (instance) => {
-      this.#installed.lookForEvictions();
-      try {
-        return await this.#faults.ofAnnouncement(announce(instance));
-      } catch (error) {
-        if (error instanceof Error) this.#warnOfRefusal('this instance cannot announce itself', error.cause);
-        throw error;
-      }
-    };
-    this.windows = new HourlyWindow({
-      connection: windows,
-      keyPrefix,
-      newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
-      faults: this.#faults,
-    });
-  }
-
-  get invalidations(): Invalidations {
-    return this.#links.push;
-  }
-
-  async open(): Promise<void> {
-    await this.#links.open();
-    // In a Redis with millions of other names, the search for a record may take longer.
-    const settled = Promise.all([this.#links.push.settled(), this.#installed.settled()]);
-    await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
-    this.#state = 'open';
-    this.#refresh();
-  }
-
-  initialise(): Promise<void> {
-    return this.#links.records.run('initialise', () => this.#installed.initialise());
-  }
-
-  isUp(customer?: string): boolean {
-    const { records, windows } = this.#links;
-    if (this.#state !== 'open') return false;
-    if (customer !== undefined) return windows.isUsable(windowName(this.#keyPrefix, customer));
+  const isUp = (customer?: string): boolean => {
+    if (state !== 'open') return false;
+    if (customer !== undefined) return windows.isUsable(windowName(keyPrefix, customer));
     return records.isUsable() && windows.isUsable();
-  }
-
-  status(): StoreStatus {
-    return {
-      kind: 'redis',
-      up: this.#up === true,
-      reached: this.#reached,
-      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
-      invalidation: this.#links.push.connected ? 'connected' : 'disconnected',
-      wiped: this.#installed.wiped,
-      empty: this.#up === true && this.#installed.empty,
-      evicted: this.#installed.evicted,
-      refusing: this.#faults.refusing,
-    };
-  }
-
-  async close(): Promise<void> {
-    this.#state = 'closed';
-    this.#up = false;
-    this.#links.push.close();
-    this.#installed.close();
-    await this.#links.close();
-  }
+  };
 
   /**
    * Updates the store's state. Does not notify the observer while opening or after closing: operators need not see
    * that.
    */
-  #refresh(failure?: string): void {
-    this.#links.push.tend();
-    this.#installed.tend();
-    if (this.#state === 'closed') return;
-    this.#lastError = failure ?? this.#lastError;
-    if (this.#state === 'opening') return;
-    const up = this.isUp();
-    if (up === this.#up) return;
-    this.#up = up;
-    this.#observer.up(up, up ? undefined : this.#lastError);
-    if (up && !this.#reached) {
-      this.#reached = true;
-      void this.#checkServers();
+  const refresh = (failure?: string) => {
+    push.tend();
+    installed.tend();
+    if (state === 'closed') return;
+    lastError = failure ?? lastError;
+    if (state === 'opening') return;
+    const up = isUp();
+    if (up === wasUp) return;
+    wasUp = up;
+    observer.up(up, up ? undefined : lastError);
+    if (up && !reached) {
+      reached = true;
+      void checkServers();
     }
-  }
+  };
 
-  async #checkServers(): Promise<void> {
-    const { records, windows } = this.#links;
+  const checkServers = async () => {
     const found = await Promise.all([
       ...records.servers.map(async ({ client }) => (await checkServer(client)).warnings),
-      this.#readOnly ? [] : checkPermissions(windows.client, this.#keyPrefix),
+      readOnly ? [] : checkPermissions(windows.client, keyPrefix),
     ]);
-    for (const warning of new Set(found.flat())) this.#warn(warning);
-  }
+    for (const warning of new Set(found.flat())) warn(warning);
+  };
 
   /** Reconnects all connections: one that only reads would not notice that its server has become a replica. */
-  #reconnect(): void {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#reconnectedMs < RECONNECT_MS) return;
-    this.#reconnectedMs = nowMs;
-    this.#links.reconnect('the server takes no writes any more');
-  }
+  const reconnect = () => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - reconnectedMs < RECONNECT_MS) return;
+    reconnectedMs = nowMs;
+    connections.reconnect('the server takes no writes any more');
+  };
 
   /**
    * Warns once of each consequence of a refusal, which only an operator can fix. Other failures are retried without a
    * warning.
    */
-  #warnOfRefusal(consequence: string, error: unknown): void {
+  const warnOfRefusal = (consequence: string, error: unknown) => {
     const isRefusal = error instanceof Error && error instanceof ReplyError;
-    if (!isRefusal || PASSING.test(error.message) || this.#refusals.has(consequence)) return;
-    this.#refusals.add(consequence);
+    if (!isRefusal || TEMPORARY.test(error.message) || warnedOf.has(consequence)) return;
+    warnedOf.add(consequence);
     withoutArguments(error);
-    this.#warn(`Redis refuses a command, so ${consequence}: ${error.message}`);
-  }
+    warn(`Redis refuses a command, so ${consequence}: ${error.message}`);
+  };
+
+  // Scripts are defined before the first command is sent.
+  const store: Store = {
+    records: redisRecords({ connection: records, walks, installed, damaged, keyPrefix }),
+    keyUses: redisKeyUses(walks, keyPrefix),
+    audit: redisAudit(walks, keyPrefix),
+    windows: new HourlyWindow({
+      connection: windows,
+      keyPrefix,
+      newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
+      faults,
+    }),
+    usages: redisUsages(walks, keyPrefix),
+    invalidations: push,
+    withdraw: instances.withdraw,
+
+    async announce(instance) {
+      installed.lookForEvictions();
+      try {
+        return await faults.ofAnnouncement(instances.announce(instance));
+      } catch (error) {
+        if (error instanceof Error) warnOfRefusal('this instance cannot announce itself', error.cause);
+        throw error;
+      }
+    },
+
+    initialise: () => records.run('initialise', () => installed.initialise()),
+
+    isUp,
+
+    status: () => ({
+      kind: 'redis',
+      up: wasUp === true,
+      reached,
+      ...(lastError !== undefined && { lastError }),
+      invalidation: push.connected ? 'connected' : 'disconnected',
+      wiped: installed.wiped,
+      empty: wasUp === true && installed.empty,
+      evicted: installed.evicted,
+      refusing: faults.refusing,
+    }),
+
+    async close() {
+      state = 'closed';
+      wasUp = false;
+      push.close();
+      installed.close();
+      await connections.close();
+    },
+  };
+
+  await connections.open();
+  // In a Redis with millions of other names, the search for a record may take longer.
+  const settled = Promise.all([push.settled(), installed.settled()]);
+  await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
+  state = 'open';
+  refresh();
+  return store;
 }
 
 /** The connections of a store, to one server or to many. */
-interface Links {
+interface Connections {
   readonly records: RedisChannel;
   readonly windows: RedisChannel;
   readonly walks: RedisChannel;
@@ -266,16 +224,14 @@ interface Links {
   close(): Promise<unknown>;
 }
 
-interface LinkEvents {
+interface ConnectionEvents {
   readonly onChange: (failure?: string) => void;
   readonly onReadOnly: () => void;
-  readonly onInstalled: () => void;
-  readonly onRecord: (name: string) => void;
-  readonly onDisturbed: () => void;
+  readonly onPush: InvalidationPushOptions['onPush'];
   readonly onPushRefused: (error: unknown) => void;
 }
 
-function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
+function createConnections(options: RedisStoreOptions, events: ConnectionEvents): Connections {
   const address = redisAddress(options.url);
   const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
   const common = {
@@ -294,15 +250,7 @@ function openLinks(options: RedisStoreOptions, events: LinkEvents): Links {
     members: { ...withDeadline, anyRole: true },
   };
   const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
-    new InvalidationPush({
-      records,
-      subscriber,
-      keyPrefix,
-      onInstalled: events.onInstalled,
-      onRecord: events.onRecord,
-      onDisturbed: events.onDisturbed,
-      onFailure: events.onPushRefused,
-    });
+    new InvalidationPush({ records, subscriber, keyPrefix, onPush: events.onPush, onFailure: events.onPushRefused });
 
   if (address.kind === 'cluster') {
     const connection = (role: Role, member: HostAndPort) =>

@@ -14,7 +14,7 @@ import { InvalidationListeners } from '../../invalidation-listeners.ts';
 import type { Invalidations } from '../../store.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
-import { parseTrackedName, trackedPrefixes } from '../protocol/key-names.ts';
+import { parseTrackedName, type TrackedName, trackedPrefixes } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const CHANNEL = '__redis__:invalidate';
@@ -25,12 +25,8 @@ export interface InvalidationPushOptions {
   /** Carries only the pushes. */
   readonly subscriber: RedisConnection;
   readonly keyPrefix: string;
-  /** Called when an installation mark may have changed. */
-  readonly onInstalled: () => void;
-  /** Called when the record of this name was written or deleted. */
-  readonly onRecord: (name: string) => void;
-  /** Called when everything was deleted, or may have been while there were no pushes. */
-  readonly onDisturbed: () => void;
+  /** Called for each push that listeners receive, and when an installation mark may have changed. */
+  readonly onPush: (pushed: TrackedName | { readonly kind: 'all' }) => void;
   /** Called when enabling the pushes fails. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -42,11 +38,7 @@ export class InvalidationPush implements Invalidations {
   #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
 
   constructor(options: InvalidationPushOptions) {
-    const { records, subscriber, onDisturbed, onFailure } = options;
-    const anythingMayHaveChanged = () => {
-      this.#listeners.emit({ kind: 'all' });
-      onDisturbed();
-    };
+    const { records, subscriber, onFailure } = options;
     this.#options = options;
     this.#arming = new SessionTask({
       session: () => {
@@ -54,8 +46,8 @@ export class InvalidationPush implements Invalidations {
         return sessions.includes(undefined) ? undefined : sessions.join();
       },
       work: () => this.#arm(),
-      onDone: anythingMayHaveChanged,
-      onUndone: anythingMayHaveChanged,
+      onDone: () => this.#emit({ kind: 'all' }),
+      onUndone: () => this.#emit({ kind: 'all' }),
       onFailure,
     });
     subscriber.client.on('messageBuffer', (_channel: Buffer, names: readonly Buffer[] | null) => this.#pushed(names));
@@ -102,23 +94,17 @@ export class InvalidationPush implements Invalidations {
     ]);
   }
 
+  /** `names`: null when everything was deleted. */
   #pushed(names: readonly Buffer[] | null): void {
-    const { keyPrefix, onInstalled, onRecord, onDisturbed } = this.#options;
-    if (names === null) {
-      this.#listeners.emit({ kind: 'all' });
-      onDisturbed();
-      return;
+    if (names === null) this.#emit({ kind: 'all' });
+    for (const name of names ?? []) {
+      const tracked = parseTrackedName(this.#options.keyPrefix, name.toString());
+      if (tracked !== undefined) this.#emit(tracked);
     }
-    for (const name of names) {
-      const text = name.toString();
-      const tracked = parseTrackedName(keyPrefix, text);
-      if (tracked === undefined) continue;
-      if (tracked.kind === 'installed') {
-        onInstalled();
-      } else {
-        this.#listeners.emit(tracked);
-        onRecord(text);
-      }
-    }
+  }
+
+  #emit(pushed: TrackedName | { readonly kind: 'all' }): void {
+    if (pushed.kind !== 'installed') this.#listeners.emit(pushed);
+    this.#options.onPush(pushed);
   }
 }

@@ -62,6 +62,21 @@ export async function inPieces<Item, Result>(
   return results;
 }
 
+/** The cursor that starts a scan, and that Redis returns at its end. */
+export const SCAN_START = '0';
+
+/** Yields what each step of a scan finds, without duplicates within a step. */
+export async function* scanSteps(
+  step: (cursor: string) => Promise<[next: string, found: string[]]>,
+): AsyncGenerator<string[]> {
+  let cursor = SCAN_START;
+  do {
+    const [next, found] = await step(cursor);
+    yield [...new Set(found)];
+    cursor = next;
+  } while (cursor !== SCAN_START);
+}
+
 /** Returns the record from the values of KEY_FIELDS; undefined when there are none, or a required field is unset. */
 export function keyRecordFromReply(values: unknown): KeyRecord | undefined {
   return values === null || values === undefined ? undefined : keyRecordFrom(named(KEY_FIELDS, values));

@@ -12,15 +12,24 @@ import { setTimeout } from 'node:timers/promises';
 import { StoreDoubtError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command, RedisClient } from '../connection/client.ts';
-import { textFrom } from '../connection/replies.ts';
+import { scanSteps, textFrom } from '../connection/replies.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
-import { CUSTOMER_RECORDS, everyName, installedName, installedPartName, KEY_RECORDS } from '../protocol/key-names.ts';
+import {
+  CUSTOMER_RECORDS,
+  customerRecordName,
+  everyName,
+  installedName,
+  installedPartName,
+  KEY_RECORDS,
+  keyRecordName,
+  type TrackedName,
+} from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { Evictions } from './evictions.ts';
 import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
 
-const SCAN_COUNT = '1000';
+const SCAN_COUNT = 1000;
 /** Within this time, a gateway that starts on an empty cluster writes every mark. */
 const START_MS = 200;
 
@@ -100,14 +109,24 @@ export class Installed {
     this.#told();
   }
 
-  /** Handles a pushed change: the record of this name was written or deleted. */
-  recordChanged(name: string): void {
-    if (this.#mark.hasRecord) return;
-    this.#options.connection.client.exists(name).then(
-      (count) => count > 0 && this.sawRecord(),
-      // Ignored, because the next read that finds a record has the same effect.
-      () => undefined,
-    );
+  /** Handles a push: a record or mark was written or deleted, or data may have been lost unnoticed. */
+  pushed(pushed: TrackedName | { readonly kind: 'all' }): void {
+    if (pushed.kind === 'installed') {
+      this.#establishing.redo();
+      this.#evictions.lookAgain();
+    } else if (pushed.kind === 'all') {
+      this.#mark.disturbed();
+      this.#establishing.redo();
+    } else if (!this.#mark.hasRecord) {
+      const { connection, keyPrefix } = this.#options;
+      const name =
+        pushed.kind === 'key' ? keyRecordName(keyPrefix, pushed.sha256) : customerRecordName(keyPrefix, pushed.id);
+      connection.client.exists(name).then(
+        (count) => count > 0 && this.sawRecord(),
+        // Ignored, because the next read that finds a record has the same effect.
+        () => undefined,
+      );
+    }
   }
 
   /**
@@ -147,21 +166,9 @@ export class Installed {
     await Promise.all([this.#establishing.settled(), this.#evictions.settled()]);
   }
 
-  /** Reads the marks and evictions again, because a mark may have changed. */
-  lookAgain(): void {
-    this.#establishing.redo();
-    this.#evictions.lookAgain();
-  }
-
   /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
   lookForEvictions(): void {
     this.#evictions.lookAgain();
-  }
-
-  /** Reads the marks again, because data may have been lost unnoticed. */
-  disturbed(): void {
-    this.#mark.disturbed();
-    this.#establishing.redo();
   }
 
   /** Reads the marks on another connection, to verify what was read there. */
@@ -244,15 +251,13 @@ export class Installed {
   /** Returns whether there is any record under the prefix. Scans all Redis keys until one is found. */
   async #findRecord(): Promise<boolean> {
     const { connection, keyPrefix } = this.#options;
+    const isRecord = (name: string) =>
+      KEY_RECORDS.parse(keyPrefix, name) !== undefined || CUSTOMER_RECORDS.parse(keyPrefix, name) !== undefined;
     for (const { client } of connection.servers) {
-      let cursor = '0';
-      do {
-        const [next, names] = await client.scan(cursor, 'MATCH', everyName(keyPrefix), 'COUNT', SCAN_COUNT);
-        const isRecord = (name: string) =>
-          KEY_RECORDS.parse(keyPrefix, name) !== undefined || CUSTOMER_RECORDS.parse(keyPrefix, name) !== undefined;
+      const scan = (cursor: string) => client.scan(cursor, 'MATCH', everyName(keyPrefix), 'COUNT', SCAN_COUNT);
+      for await (const names of scanSteps(scan)) {
         if (names.some(isRecord) || this.#mark.hasRecord) return true;
-        cursor = next;
-      } while (cursor !== '0');
+      }
     }
     return false;
   }

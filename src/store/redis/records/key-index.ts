@@ -11,9 +11,9 @@ import { KEY_FIELDS, type KeyFields, keyRecordFrom } from '../../record-fields.t
 import type { KeyRecord, StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
-import { ask, readHashes } from '../connection/replies.ts';
+import { ask, readHashes, scanSteps } from '../connection/replies.ts';
 import { customerKeysName, KEY_RECORDS, keyIdName, keyRecordName } from '../protocol/key-names.ts';
-import { existing, scanAll, scanSteps } from './name-scan.ts';
+import { existing, scanAll } from './name-scan.ts';
 
 /** Ids of a customer's set that are read, and perhaps deleted, in one step. */
 const SET_SCAN_COUNT = 200;

@@ -16,7 +16,7 @@ import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { ask } from '../connection/replies.ts';
+import { ask, SCAN_START, scanSteps } from '../connection/replies.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
@@ -25,9 +25,8 @@ const MAX_ROUNDS = 32;
 const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
-const START = '0';
 
-const FIRST: Position = { server: 0, scan: START };
+const FIRST: Position = { server: 0, scan: SCAN_START };
 
 export interface NamePage {
   /** Without duplicates. */
@@ -93,8 +92,8 @@ async function scanPlanned(
     const room = limit - names.size;
     if (fresh.length <= room) {
       for (const name of fresh) names.add(name);
-      if (next === START && server + 1 >= servers.length) return { names: [...names], next: undefined };
-      position = next === START ? { server: server + 1, scan: START } : { server, scan: next };
+      if (next === SCAN_START && server + 1 >= servers.length) return { names: [...names], next: undefined };
+      position = next === SCAN_START ? { server: server + 1, scan: SCAN_START } : { server, scan: next };
       count = nextCount(count, fresh.length, room - fresh.length);
     } else if (names.size > 0) {
       break;
@@ -127,18 +126,6 @@ export async function* scanAll(
       yield* scanSteps((cursor) => server.run(op, (redis) => scan(redis, cursor)));
     }
   } while (scanned !== (await connection.planWalk(op)).layout);
-}
-
-/** Yields what each step of a scan finds, without duplicates within a step. */
-export async function* scanSteps(
-  step: (cursor: string) => Promise<[next: string, found: string[]]>,
-): AsyncGenerator<string[]> {
-  let cursor = START;
-  do {
-    const [next, found] = await step(cursor);
-    yield [...new Set(found)];
-    cursor = next;
-  } while (cursor !== START);
 }
 
 /** Leaves out the records that were deleted after a scan found their names. */

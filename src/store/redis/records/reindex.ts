@@ -14,7 +14,7 @@ import {
 import { keyRecordFrom } from '../../record-fields.ts';
 import type { KeyRecord, ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
-import { ask } from '../connection/replies.ts';
+import { ask, scanSteps } from '../connection/replies.ts';
 import {
   CUSTOMER_KEYS,
   customerKeysName,
@@ -25,7 +25,7 @@ import {
   shownKeyRecordName,
 } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
-import { scanAll, scanSteps } from './name-scan.ts';
+import { scanAll } from './name-scan.ts';
 
 const OP = 'reindex';
 const SCAN_COUNT = 1000;
