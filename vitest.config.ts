@@ -1,4 +1,15 @@
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Their files take seconds each; those of the other folders fill the gaps at the end. */
+const SLOW = ['process', 'limits', 'quota', 'store', 'reload', 'cli', 'integration', 'regression'];
+
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isQuick = ({ moduleId }: TestSpecification) => !SLOW.some((name) => moduleId.includes(`/test/${name}/`));
+    return (await super.sort(files)).toSorted((a, b) => Number(isQuick(a)) - Number(isQuick(b)));
+  }
+}
 
 export default defineConfig({
   test: {
@@ -10,6 +21,7 @@ export default defineConfig({
     maxWorkers: 4,
     // Files share the modules of their worker: no module under src/ may keep state that a second gateway would notice.
     isolate: false,
+    sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine: what is slow is not thereby wrong.
     testTimeout: 60_000,
     hookTimeout: 60_000,

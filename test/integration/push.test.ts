@@ -1,6 +1,7 @@
 /** What another program changes in Redis holds in every gateway at once, and without the push when the cache ends. */
 import { expect, test } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { awakeMs } from '../support/awake-clock.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import {
@@ -28,18 +29,18 @@ async function untilEverywhere(
   isWanted: (answer: Response) => boolean,
   timeoutMs = 10_000,
 ): Promise<number> {
-  const startedMs = performance.now();
+  const startedMs = awakeMs();
   await Promise.all(
     gateways.map(async (gateway) => {
       for (;;) {
         const answer = await read(gateway, key);
         await answer.arrayBuffer();
         if (isWanted(answer)) return;
-        if (performance.now() - startedMs > timeoutMs) throw new Error(`still ${answer.status}`);
+        if (awakeMs() - startedMs > timeoutMs) throw new Error(`still ${answer.status}`);
       }
     }),
   );
-  return performance.now() - startedMs;
+  return awakeMs() - startedMs;
 }
 
 async function startWarm(settings: Parameters<typeof startRedisSystem>[0] = {}): Promise<RedisSystem> {

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { RecordStore } from '../../src/store/store.ts';
+import { awakeMs } from '../support/awake-clock.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
@@ -38,7 +39,7 @@ test('a record that another program changes is pushed within 100 ms', async () =
   await store.records.findKey(SHA256);
   await store.records.findCustomer('acme');
 
-  const startedMs = performance.now();
+  const startedMs = awakeMs();
   await redis.command('HSET', KEY, 'revoked_at', '2026-01-01T00:00:00Z');
   await redis.command('HSET', CUSTOMER, 'suspended', '1');
   expect(await pushed.atLeast(2)).toEqual([
@@ -46,7 +47,7 @@ test('a record that another program changes is pushed within 100 ms', async () =
     { kind: 'customer', id: 'acme' },
   ]);
   // It takes a millisecond; the rest is for a busy machine.
-  expect(performance.now() - startedMs).toBeLessThan(1000);
+  expect(awakeMs() - startedMs).toBeLessThan(1000);
 });
 
 test('a record that another program deletes is pushed', async () => {

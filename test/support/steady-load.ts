@@ -2,13 +2,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { bearer } from './admin.ts';
+import { awakeMs } from './awake-clock.ts';
 
 export interface Answer {
   readonly status: number;
   readonly code: string | undefined;
+  /** By {@link awakeMs}. */
   readonly tookMs: number;
-  /** How much of that this process stood still, because the machine was busy. */
-  readonly stalledMs: number;
 }
 
 export interface SteadyLoad {
@@ -20,26 +20,12 @@ export interface SteadyLoad {
 }
 
 const PAUSE_MS = 5;
-const TICK_MS = 20;
-
-let stalledMs = 0;
-let tickedMs = performance.now();
-setInterval(() => {
-  const nowMs = performance.now();
-  stalledMs += Math.max(0, nowMs - tickedMs - 2 * TICK_MS);
-  tickedMs = nowMs;
-}, TICK_MS).unref();
 
 export async function ask(origin: string, key: string): Promise<Answer> {
-  const [startedMs, stalledBeforeMs] = [performance.now(), stalledMs];
+  const startedMs = awakeMs();
   const answer = await fetch(`${origin}/v1/conversations`, { headers: bearer(key) });
   const { code } = (await answer.json()) as { code?: string };
-  return {
-    status: answer.status,
-    code,
-    tookMs: performance.now() - startedMs,
-    stalledMs: stalledMs - stalledBeforeMs,
-  };
+  return { status: answer.status, code, tookMs: awakeMs() - startedMs };
 }
 
 /** One caller at each gateway; the key for each request is the next. Stopped when the test ends. */
