@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
+import { type Problem, problemResponse } from '../problems/document.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { Caller } from './client-address.ts';
 import type { PublicSettings } from './settings.ts';
@@ -31,8 +31,8 @@ export interface Exchange {
 /** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
 export function sendProblem(exchange: Exchange, problem: Problem): void {
   const { res, requestId, settings } = exchange;
-  const body = problemBody(problem, requestId, settings.documentationUrl);
-  res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
+  const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
+  res.writeHead(status, headers);
   setImmediate(end, exchange, body);
 }
 

@@ -6,7 +6,7 @@ import type { Express } from 'express';
 import type { Connections } from '../listener/connections.ts';
 import { endWith } from '../listener/socket-control.ts';
 import { messageClasses } from '../listener/strict-app.ts';
-import { type Problem, problemBody, problemHeaders, problemStatus } from '../problems/document.ts';
+import { type Problem, problemResponse } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { hideTarget } from './guard.ts';
@@ -62,17 +62,8 @@ function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): P
 
 /** Returns a complete HTTP response, from status line to body, for input that never became a request. */
 function parseFailureAnswer(problem: Problem, requestId: string, documentationUrl: string | undefined): string {
-  const body = problemBody(problem, requestId, documentationUrl);
-  const status = problemStatus(problem.code);
-  const fields = [
-    'Date',
-    new Date().toUTCString(),
-    'X-Request-Id',
-    requestId,
-    ...problemHeaders(problem, body),
-    'Connection',
-    'close',
-  ];
+  const { status, headers, body } = problemResponse(problem, requestId, documentationUrl);
+  const fields = ['Date', new Date().toUTCString(), ...headers, 'Connection', 'close'];
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
   for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
   return `${head}\r\n${body}`;

@@ -4,8 +4,7 @@ import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { AuthResult, BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
-import { problemStatus } from '../problems/document.ts';
-import type { ProblemCode } from '../problems/table.ts';
+import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forwarder.ts';
@@ -202,7 +201,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     refused(exchange, code, outcome) {
       const { customer, keyId } = exchange;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      finish(exchange, { status: problemStatus(code), source: 'gateway', problem: code, outcome });
+      finish(exchange, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(exchange, outcome);
     },
     forwarded(exchange, outcome) {
@@ -219,7 +218,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       const record = {
         route: 'none',
         method: 'other',
-        status: problemStatus(code),
+        status: PROBLEMS[code].status,
         source: 'gateway' as const,
         problem: code,
       };
@@ -238,7 +237,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       const code = 'internal_error';
       if (customer !== undefined) refusals.note(customer, code, keyId);
       const isAborted = res.headersSent;
-      const status = isAborted ? res.statusCode : problemStatus(code);
+      const status = isAborted ? res.statusCode : PROBLEMS[code].status;
       finish(exchange, { status, source: 'gateway', problem: code, isAborted });
     },
   };

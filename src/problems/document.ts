@@ -13,48 +13,56 @@ export interface Problem {
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
-export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
-
-export function problemStatus(code: ProblemCode): number {
-  return PROBLEMS[code].status;
+export interface ProblemResponse {
+  readonly status: number;
+  /** Flat `[name, value, …]`. */
+  readonly headers: string[];
+  readonly body: string;
 }
 
 /**
- * Returns the response body. Its `status` always equals the response's (RFC 9457 §3.1.2). `documentationUrl` is a page
- * for people; `{code}` in it is replaced by the problem's code.
+ * Returns the response of a problem. `status` in the body always equals the response's (RFC 9457 §3.1.2), and caches must
+ * not store it (RFC 9111 §5.2.2.5). `documentationUrl` is a page for people; `{code}` in it is replaced by the code.
  */
-export function problemBody(problem: Problem, requestId: string, documentationUrl?: string): string {
-  return JSON.stringify({
-    type: problemType(problem.code),
-    title: PROBLEMS[problem.code].title,
-    status: problemStatus(problem.code),
-    detail: problem.detail,
+export function problemResponse(
+  { code, detail, headers = [], members }: Problem,
+  requestId: string,
+  documentationUrl?: string,
+): ProblemResponse {
+  const { status, title } = PROBLEMS[code];
+  const body = JSON.stringify({
+    type: problemType(code),
+    title,
+    status,
+    detail,
     instance: `urn:uuid:${randomUUID()}`,
     request_id: requestId,
-    code: problem.code,
-    documentation_url: documentationUrl?.replaceAll('{code}', problem.code),
-    ...problem.members,
+    code,
+    documentation_url: documentationUrl?.replaceAll('{code}', code),
+    ...members,
   });
-}
-
-/** Returns the headers of a problem response, flat. Caches must not store it (RFC 9111 §5.2.2.5). */
-export function problemHeaders(problem: Problem, body: string): string[] {
-  return [
-    'Content-Type',
-    PROBLEM_CONTENT_TYPE,
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Cache-Control',
-    'no-store',
-    ...(problem.headers ?? []),
-  ];
+  return {
+    status,
+    headers: [
+      'X-Request-Id',
+      requestId,
+      'Content-Type',
+      'application/problem+json',
+      'Content-Length',
+      String(Buffer.byteLength(body)),
+      'Cache-Control',
+      'no-store',
+      ...headers,
+    ],
+    body,
+  };
 }
 
 /** Sends a problem document as the complete response, without the body for HEAD. Returns the request id in it. */
 export function sendProblem(res: ServerResponse, problem: Problem, requestId: string = randomUUID()): string {
-  const body = problemBody(problem, requestId);
+  const { status, headers, body } = problemResponse(problem, requestId);
   for (const name of res.getHeaderNames()) res.removeHeader(name);
-  res.writeHead(problemStatus(problem.code), ['X-Request-Id', requestId, ...problemHeaders(problem, body)]);
+  res.writeHead(status, headers);
   res.end(res.req.method === 'HEAD' ? undefined : body);
   return requestId;
 }

@@ -9,7 +9,7 @@ import type { AdminDependencies } from '../admin/dependencies.ts';
 import { createJwtVerifier, type JwtVerifier } from '../admin/jwt.ts';
 import { RemoteKeySet } from '../admin/remote-key-set.ts';
 import type { WorkerStatus } from '../admin/status.ts';
-import { type Clock, systemClock, systemScheduler } from '../base/clock.ts';
+import { systemClock, systemScheduler } from '../base/clock.ts';
 import { watchFiles } from '../base/watch-files.ts';
 import type { AdminJwtConfig, Config } from '../config/config.ts';
 import { readConfigFile } from '../config/load.ts';
@@ -18,7 +18,6 @@ import { digestOfFiles } from '../config/source.ts';
 import type { Environment } from '../config/substitute.ts';
 import { createOperatorServer } from '../listener/operator-server.ts';
 import { listenerOf } from '../listener/strict-app.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Exposition, limitExpositions } from '../ops/exposition-limit.ts';
 import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
@@ -132,7 +131,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     records: store.records,
     usages: store.usages,
   });
-  const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, { clock, logger }, opened);
+  const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
   let adminApp = openAdmin(config);
   const adminServer = createOperatorServer(
     listenerOf(() => adminApp),
@@ -216,13 +215,12 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   };
 }
 
-interface JwtParts {
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-function openAdminJwt(jwt: AdminJwtConfig, { clock, logger }: JwtParts, opened: AsyncDisposableStack): JwtVerifier {
-  const keys = new RemoteKeySet({ url: jwt.jwksUrl, clock, scheduler: systemScheduler, logger });
+function openAdminJwt(
+  jwt: AdminJwtConfig,
+  { clock, log }: ControlPlaneParts,
+  opened: AsyncDisposableStack,
+): JwtVerifier {
+  const keys = new RemoteKeySet({ url: jwt.jwksUrl, clock, scheduler: systemScheduler, logger: log.logger });
   opened.defer(() => keys.close());
   keys.start();
   return createJwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, clock, keyFor: keys.keyFor });

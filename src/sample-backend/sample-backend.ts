@@ -19,7 +19,7 @@ const LIST_PATH = '/api/v1/conversations';
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 
-interface Answer {
+interface SampleResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ interface Answer {
 /** Starts the server. Port 0 picks any free port. Rejects if it cannot listen on the address. */
 export async function startSampleBackend({ host, port }: { host: string; port: number }): Promise<SampleBackend> {
   const conversations = createConversations();
-  const server = createServer((req, res) => send(req, res, answer(req, conversations)));
+  const server = createServer((req, res) => send(req, res, respond(req, conversations)));
   server.listen(port, host);
   await once(server, 'listening');
   const { address, port: actualPort } = server.address() as AddressInfo;
@@ -43,7 +43,7 @@ export async function startSampleBackend({ host, port }: { host: string; port: n
   };
 }
 
-function answer(req: IncomingMessage, conversations: readonly Conversation[]): Answer {
+function respond(req: IncomingMessage, conversations: readonly Conversation[]): SampleResponse {
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     return { ...failure(405, 'METHOD_NOT_ALLOWED', 'This service is read-only.'), headers: { Allow: 'GET, HEAD' } };
   }
@@ -63,14 +63,14 @@ function answer(req: IncomingMessage, conversations: readonly Conversation[]): A
 /**
  * Lists newest first. The cursor is the id of the page's last conversation, encoded so that clients don't rely on it.
  */
-function list(query: URLSearchParams, conversations: readonly Conversation[]): Answer {
+function list(query: URLSearchParams, conversations: readonly Conversation[]): SampleResponse {
   const limit = Number(query.get('limit') ?? DEFAULT_PAGE);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
     return failure(400, 'INVALID_LIMIT', `limit is a whole number from 1 to ${MAX_PAGE}.`);
   }
   const cursor = query.get('cursor');
   const after = cursor === null ? -1 : conversations.findIndex(({ id }) => id === unwrapCursor(cursor));
-  if (cursor !== null && after < 0) return failure(400, 'INVALID_CURSOR', 'cursor is not one of ours.');
+  if (cursor !== null && after < 0) return failure(400, 'INVALID_CURSOR', 'cursor is not the next_cursor of a page.');
 
   const status = query.get('status');
   const channel = query.get('channel');
@@ -82,11 +82,11 @@ function list(query: URLSearchParams, conversations: readonly Conversation[]): A
   return { status: 200, body: { data, next_cursor: last && matching.length > limit ? wrapCursor(last.id) : null } };
 }
 
-function failure(status: number, code: string, message: string): Answer {
+function failure(status: number, code: string, message: string): SampleResponse {
   return { status, body: { error: { code, message } } };
 }
 
-function send(req: IncomingMessage, res: ServerResponse, { status, body, headers }: Answer): void {
+function send(req: IncomingMessage, res: ServerResponse, { status, body, headers }: SampleResponse): void {
   const text = JSON.stringify(body);
   const etag = `"${hash('sha256', text).slice(0, 32)}"`;
   if (status === 200 && matches(req.headers['if-none-match'], etag)) {
