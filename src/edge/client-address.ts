@@ -1,8 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { unmapped } from '../base/address-block.ts';
 
 /** The client of a request, identified through the configured trusted proxies. */
-export interface Caller {
+export interface Client {
   /** The nearest hop that is not a trusted proxy. Without one: the farthest hop before any invalid one. */
   readonly address: string;
   /** The value of X-Forwarded-For for the backend. */
@@ -12,14 +13,11 @@ export interface Caller {
   readonly host: string | undefined;
 }
 
-/** A request's peer and its X-Forwarded-* headers. Node.js joins repeated headers with commas. */
-export interface Arrival {
-  readonly peerAddress: string;
-  readonly encrypted: boolean;
-  readonly forwardedFor: string | undefined;
-  readonly forwardedProto: string | undefined;
-  /** Left undefined unless `listen.trust_forwarded_host` is on. */
-  readonly forwardedHost: string | undefined;
+/** Which X-Forwarded-* headers count. */
+export interface ProxyTrust {
+  readonly trustedProxies: TrustedProxies;
+  /** Whether X-Forwarded-Host from trusted proxies is used; otherwise the request's own Host is. */
+  readonly trustForwardedHost: boolean;
 }
 
 const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
@@ -61,25 +59,30 @@ export class TrustedProxies {
  * Identifies the client. X-Forwarded-* headers count only if the peer is a trusted proxy. X-Forwarded-For is read from
  * its end: the first untrusted address is the client's. The client may have forged every hop before it.
  */
-export function identifyCaller(arrival: Arrival, trusted: TrustedProxies): Caller {
-  const peer = unmapped(arrival.peerAddress);
-  const ownProto = arrival.encrypted ? 'https' : 'http';
-  if (!trusted.has(peer)) {
+export function identifyClient(
+  { headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>,
+  { trustedProxies, trustForwardedHost }: ProxyTrust,
+): Client {
+  const peer = unmapped(socket.remoteAddress ?? '');
+  const ownProto = 'encrypted' in socket ? 'https' : 'http';
+  if (!trustedProxies.has(peer)) {
     return { address: peer, forwardedFor: peer, proto: ownProto, host: undefined };
   }
-  const chain = (arrival.forwardedFor ?? '').split(',').map((hop) => hop.trim());
+  // Node.js joins repeated headers of these names with commas.
+  const forwardedFor = headers['x-forwarded-for'] as string | undefined;
+  const chain = (forwardedFor ?? '').split(',').map((hop) => hop.trim());
   let address = peer;
-  for (let i = chain.length - 1; i >= 0 && trusted.has(address); i--) {
+  for (let i = chain.length - 1; i >= 0 && trustedProxies.has(address); i--) {
     const hop = addressOf(chain[i] ?? '');
     if (isIP(hop) === 0) break;
     address = hop;
   }
-  const forwardedProto = nearestOf(arrival.forwardedProto);
-  const forwardedHost = nearestOf(arrival.forwardedHost);
+  const proto = nearestOf(headers['x-forwarded-proto'] as string | undefined);
+  const host = trustForwardedHost ? nearestOf(headers['x-forwarded-host'] as string | undefined) : undefined;
   return {
     address,
-    forwardedFor: arrival.forwardedFor ? `${arrival.forwardedFor}, ${peer}` : peer,
-    proto: forwardedProto === 'http' || forwardedProto === 'https' ? forwardedProto : ownProto,
-    host: forwardedHost !== undefined && HOST_VALUE.test(forwardedHost) ? forwardedHost : undefined,
+    forwardedFor: forwardedFor ? `${forwardedFor}, ${peer}` : peer,
+    proto: proto === 'http' || proto === 'https' ? proto : ownProto,
+    host: host !== undefined && HOST_VALUE.test(host) ? host : undefined,
   };
 }

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { type Problem, problemResponse } from '../problems/document.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
-import type { Caller } from './client-address.ts';
+import type { Client } from './client-address.ts';
 import type { PublicSettings } from './settings.ts';
 
 /** The state of one request in the gateway: what its response, metrics and log line need. */
@@ -12,8 +12,8 @@ export interface Exchange {
   readonly settings: PublicSettings;
   readonly requestId: string;
   /** Monotonic ms. */
-  readonly startedAt: number;
-  readonly caller: Caller;
+  readonly startedAtMs: number;
+  readonly client: Client;
   /** The matched route's template, or `none`. */
   route: string;
   /** A configured name. `none` before the customer is known, `unknown` if the config lacks the customer's plan. */

@@ -21,7 +21,13 @@ export interface RawRequest {
   readonly rawHeaders: readonly string[];
 }
 
+interface Refusal {
+  readonly passed: false;
+  readonly problem: Problem;
+}
+
 export type GuardVerdict =
+  | Refusal
   | {
       readonly passed: true;
       readonly path: string;
@@ -29,8 +35,7 @@ export type GuardVerdict =
       readonly query: string;
       /** The requested authority, from the target or else from Host. Empty for HTTP/1.0 without either. */
       readonly host: string;
-    }
-  | { readonly passed: false; readonly problem: Problem };
+    };
 
 /** Absolute form of the target, which clients send to proxies (RFC 9112 §3.2.2). Groups: authority, path, query. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
@@ -47,9 +52,11 @@ const EXPECTATION = /^(?:100-continue)?$/i;
 /** Lengths of Host, Expect, Content-Length and Transfer-Encoding. Names of other lengths need no lower-casing. */
 const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 14, 17]);
 
-function refusal(code: Problem['code'], detail: string): GuardVerdict {
+function refusal(code: Problem['code'], detail: string): Refusal {
   return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
 }
+
+const BODY_REFUSED = refusal('body_not_allowed', 'This API is read-only: send the request without a body.');
 
 function isHost(value: string): boolean {
   if (!value.startsWith('[')) return HOST.test(value);
@@ -70,7 +77,7 @@ function splitTarget(target: string): { path: string; query: string; authority?:
 function inspectHeaders(
   { rawHeaders, httpVersion }: RawRequest,
   limits: GuardLimits,
-): { host: string } | { refused: GuardVerdict } {
+): Refusal | { readonly passed: true; readonly host: string } {
   let host: string | undefined;
   let bytes = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -80,41 +87,35 @@ function inspectHeaders(
     if (!INSPECTED_LENGTHS.has(name.length)) continue;
     switch (name.toLowerCase()) {
       case 'host':
-        if (host !== undefined) return { refused: refusal('bad_request', 'Send exactly one Host header.') };
-        if (!isHost(value)) return { refused: refusal('bad_request', 'The Host header is not a host name.') };
+        if (host !== undefined) return refusal('bad_request', 'Send exactly one Host header.');
+        if (!isHost(value)) return refusal('bad_request', 'The Host header is not a host name.');
         host = value;
         break;
       case 'expect':
         // RFC 9110 §10.1.1 defines no other expectation. Refuse what cannot be met instead of ignoring it.
         if (!EXPECTATION.test(value)) {
-          return { refused: refusal('bad_request', 'The only expectation that can be met is 100-continue.') };
+          return refusal('bad_request', 'The only expectation that can be met is 100-continue.');
         }
         break;
       case 'transfer-encoding':
-        if (value.toLowerCase() === 'chunked') return { refused: bodyRefused() };
-        if (value === '') return { refused: refusal('bad_request', 'The Transfer-Encoding header is empty.') };
-        return { refused: refusal('not_implemented', 'This transfer coding is not implemented.') };
+        if (value.toLowerCase() === 'chunked') return BODY_REFUSED;
+        if (value === '') return refusal('bad_request', 'The Transfer-Encoding header is empty.');
+        return refusal('not_implemented', 'This transfer coding is not implemented.');
       case 'content-length':
-        if (value !== '0') return { refused: bodyRefused() };
+        if (value !== '0') return BODY_REFUSED;
         break;
     }
   }
   if (bytes > limits.headerBytes) {
-    return {
-      refused: refusal('headers_too_large', `The header fields may have ${limits.headerBytes} bytes together.`),
-    };
+    return refusal('headers_too_large', `The header fields may have ${limits.headerBytes} bytes together.`);
   }
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return { refused: refusal('bad_request', 'This gateway speaks HTTP/1.1 and HTTP/1.0.') };
+    return refusal('bad_request', 'This gateway speaks HTTP/1.1 and HTTP/1.0.');
   }
   if (host === undefined && httpVersion === '1.1') {
-    return { refused: refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).') };
+    return refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).');
   }
-  return { host: host ?? '' };
-}
-
-function bodyRefused(): GuardVerdict {
-  return refusal('body_not_allowed', 'This API is read-only: send the request without a body.');
+  return { passed: true, host: host ?? '' };
 }
 
 /**
@@ -135,7 +136,7 @@ export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
     return refusal('headers_too_large', `A request may have ${limits.headerCount} header fields.`);
   }
   const headers = inspectHeaders(request, limits);
-  if ('refused' in headers) return headers.refused;
+  if (!headers.passed) return headers;
   const parts = splitTarget(target);
   if (parts === undefined) {
     return refusal('bad_request', 'The request target must be a path that begins with a slash.');

@@ -26,10 +26,10 @@ for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 }
 for (const character of "!$&'()*+,;=:@/") CLASSES[character.charCodeAt(0)] = OTHER_PATH_CHARACTER;
 
+const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
 const PERCENT = 0x25;
-const SLASH = 0x2f;
-const DOT = 0x2e;
-const FORBIDDEN_WHEN_ENCODED: ReadonlySet<number> = new Set([SLASH, 0x5c, PERCENT, 0x3b]);
+/** Slash, backslash, percent sign and semicolon. */
+const FORBIDDEN_WHEN_ENCODED: ReadonlySet<number> = new Set([0x2f, 0x5c, PERCENT, 0x3b]);
 
 function hexValue(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
@@ -52,22 +52,13 @@ function findEncodedTextFault(path: string): PathFault | undefined {
   }
 }
 
-function isDotSegment(path: string, start: number, end: number): boolean {
-  const length = end - start;
-  if (length === 1) return path.charCodeAt(start) === DOT;
-  return length === 2 && path.charCodeAt(start) === DOT && path.charCodeAt(start + 1) === DOT;
-}
-
 /** Returns the first fault found in `path`, which begins with a slash and has no query; undefined if it is valid. */
 export function findPathFault(path: string): PathFault | undefined {
-  let segmentStart = 1;
+  if (path.includes('/.') && DOT_SEGMENT.test(path)) return 'has a dot segment';
   let hasHighBytes = false;
   for (let i = 0; i < path.length; i++) {
     const code = path.charCodeAt(i);
-    if (code === SLASH) {
-      if (isDotSegment(path, segmentStart, i)) return 'has a dot segment';
-      segmentStart = i + 1;
-    } else if (code === PERCENT) {
+    if (code === PERCENT) {
       const high = hexValue(path.charCodeAt(i + 1));
       const low = hexValue(path.charCodeAt(i + 2));
       if (high < 0 || low < 0) return 'has a percent sign without two hexadecimal digits';
@@ -82,6 +73,5 @@ export function findPathFault(path: string): PathFault | undefined {
       return 'has a character that does not belong into a path';
     }
   }
-  if (isDotSegment(path, segmentStart, path.length)) return 'has a dot segment';
   return hasHighBytes ? findEncodedTextFault(path) : undefined;
 }

@@ -14,15 +14,14 @@ import { usageDocument } from '../quota/hourly-quota.ts';
 import { type CustomerRecord, StoreUnavailableError } from '../store/store.ts';
 import type { Forwarder, ForwardOutcome } from '../upstream/forwarder.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
-import { isSentByBrowser } from './browser-use.ts';
-import { identifyCaller } from './client-address.ts';
-import { readCredentials } from './credentials.ts';
+import { identifyClient } from './client-address.ts';
+import { isSentByBrowser, readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
 import { guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
-import { chooseRequestId } from './request-id.ts';
+import { chooseRequestId } from './request-ids.ts';
 import type { PublicSettings } from './settings.ts';
 
 export interface PublicAppParts {
@@ -49,6 +48,7 @@ export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
   'x-ratelimit-reset',
 ]);
 
+/** How long before a key expires responses say so, for the customer to rotate it in time. */
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
 
 /** What forwarding needs of a request that passed every check. */
@@ -66,7 +66,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   async function handle(req: Request, res: Response): Promise<void> {
     const exchange = openExchange(req, res);
     const { settings } = exchange;
-    if (recorder.inFlight > settings.mostInFlight) return refuse(exchange, refusals.overloaded(false));
+    if (recorder.inFlight > settings.maxInFlight) return refuse(exchange, refusals.overloaded(false));
     if (connections.isSurplus(req.socket)) return refuse(exchange, refusals.overloaded(true));
     const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(exchange, verdict.problem);
@@ -95,10 +95,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
       exchange.plan = quota.planNameOf(customer) ?? 'unknown';
       if (settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
         recorder.sentByBrowser(exchange, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
-        if (settings.browserKeys === 'reject') return refuse(exchange, refusals.browserUse());
+        if (settings.browserKeys === 'reject') return refuse(exchange, refusals.BROWSER_USE);
       }
-      if (customer.suspended) return refuse(exchange, refusals.customerSuspended());
-      if (match.route.purpose === 'usage') return await answerUsage(exchange, customer);
+      if (customer.suspended) return refuse(exchange, refusals.CUSTOMER_SUSPENDED);
+      if (match.route.purpose === 'usage') return await sendUsage(exchange, customer);
 
       // Before the quota check: an admission soon expires, and a request that fails here must not be counted.
       const asserting = settings.assertions?.of(key.customer, exchange.plan, key.id);
@@ -118,29 +118,20 @@ export function createPublicApp(parts: PublicAppParts): Express {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       recorder.undecided(exchange, error);
-      refuse(exchange, refusals.storeUnavailable());
+      refuse(exchange, refusals.STORE_UNAVAILABLE);
     }
   }
 
   function openExchange(req: Request, res: Response): Exchange {
-    const { headers, socket } = req;
+    const { headers } = req;
     const settings = parts.settings.current;
     const exchange: Exchange = {
       req,
       res,
       settings,
       requestId: chooseRequestId(headers['x-request-id'], headers.authorization),
-      startedAt: clock.monotonicMs(),
-      caller: identifyCaller(
-        {
-          peerAddress: socket.remoteAddress ?? '',
-          encrypted: 'encrypted' in socket,
-          forwardedFor: headers['x-forwarded-for'] as string | undefined,
-          forwardedProto: headers['x-forwarded-proto'] as string | undefined,
-          forwardedHost: settings.trustForwardedHost ? (headers['x-forwarded-host'] as string | undefined) : undefined,
-        },
-        settings.trustedProxies,
-      ),
+      startedAtMs: clock.monotonicMs(),
+      client: identifyClient(req, settings),
       route: 'none',
       plan: 'none',
     };
@@ -154,14 +145,14 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (keyId !== undefined) exchange.keyId = keyId;
     if (customer !== undefined) exchange.customer = customer;
     const { failedKeys, challenges } = exchange.settings;
-    const retrySeconds = failedKeys.count(exchange.caller.address);
+    const retrySeconds = failedKeys.count(exchange.client.address);
     if (retrySeconds === undefined) refuse(exchange, refusals.invalidKey(challenges));
     else refuse(exchange, refusals.tooManyFailures(retrySeconds));
   }
 
   function refuseWithoutQuota(exchange: Exchange, reason: string): void {
     recorder.limitMissing(exchange, reason);
-    refuse(exchange, refusals.quotaNotConfigured());
+    refuse(exchange, refusals.QUOTA_NOT_CONFIGURED);
   }
 
   function refuseByQuota(exchange: Exchange, decision: Exclude<QuotaDecision, { outcome: 'admitted' }>): void {
@@ -171,12 +162,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   /** Sends the customer's usage as the quota check counts it. Not counted itself, and available with no quota left. */
-  async function answerUsage(exchange: Exchange, customer: CustomerRecord): Promise<void> {
+  async function sendUsage(exchange: Exchange, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
     const usage = await quota.recentUsage(customer, limit.requestsPerHour);
     sendJson(exchange, { customer: customer.id, plan: exchange.plan, ...usageDocument(usage) });
-    recorder.answered(exchange);
+    recorder.responded(exchange);
   }
 
   function forward(exchange: Exchange, cleared: Cleared): void {
@@ -197,33 +188,35 @@ export function createPublicApp(parts: PublicAppParts): Express {
       responseHeaders() {
         const headers = quotaHeaders(cleared.decision);
         headers.push('X-Request-Id', exchange.requestId);
-        addExpiry(headers, cleared.known);
+        const { expiresAtMs } = cleared.known;
+        if (expiresAtMs !== undefined && expiresAtMs - clock.nowMs() <= EXPIRY_NOTICE_MS) {
+          headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
+        }
         return headers;
       },
       settled(outcome) {
         if (!outcome.begun) admission.refund();
-        if (outcome.kind === 'failed' && outcome.headSent) connections.abortResponse(res);
-        if (outcome.kind !== 'failed' || outcome.headSent) recorder.forwarded(exchange, outcome);
-        else
-          refuse(
-            exchange,
-            refusals.upstreamFailed(outcome, () => quotaHeaders(cleared.decision)),
-            outcome,
-          );
+        if (outcome.kind === 'failed' && !outcome.headSent) {
+          const headers = outcome.begun ? quotaHeaders(cleared.decision) : undefined;
+          refuse(exchange, refusals.upstreamFailed(outcome.failure, headers), outcome);
+          return;
+        }
+        if (outcome.kind === 'failed') connections.abortResponse(res);
+        recorder.forwarded(exchange, outcome);
       },
-      broken: (error) => answerBug(error, exchange),
+      broken: (error) => handleError(error, exchange),
     });
   }
 
   function ownRequestHeaders(exchange: Exchange, { known, host, assertion }: Cleared): string[] {
-    const { caller, customer = '', plan, requestId, settings } = exchange;
+    const { client, customer = '', plan, requestId, settings } = exchange;
     const own = ['X-Request-Id', requestId];
     if (settings.identityHeaders) {
       own.push('X-Tollgate-Customer', customer, 'X-Tollgate-Plan', plan, 'X-Tollgate-Key-Id', known.key.id);
     }
     if (assertion !== undefined) own.push('X-Tollgate-Assertion', assertion);
-    own.push('X-Forwarded-For', caller.forwardedFor, 'X-Forwarded-Proto', caller.proto);
-    const forwardedHost = caller.host ?? host;
+    own.push('X-Forwarded-For', client.forwardedFor, 'X-Forwarded-Proto', client.proto);
+    const forwardedHost = client.host ?? host;
     if (forwardedHost !== '') own.push('X-Forwarded-Host', forwardedHost);
     return own;
   }
@@ -234,33 +227,27 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return rateLimitHeaders(hour, burst, clock.nowMs());
   }
 
-  /** Adds a header if the key expires soon, so that the customer can rotate it in time. */
-  function addExpiry(headers: string[], { expiresAtMs }: KnownKey): void {
-    if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return;
-    headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
-  }
-
   function refuse(exchange: Exchange, problem: Problem, outcome?: ForwardOutcome): void {
     sendProblem(exchange, problem);
     recorder.refused(exchange, problem.code, outcome);
   }
 
   /** Handles an unexpected error: details go only to the log. The client gets a 500, or a truncated response. */
-  function answerBug(error: unknown, exchange: Exchange): void {
+  function handleError(error: unknown, exchange: Exchange): void {
     recorder.bug(error, exchange);
     if (exchange.res.headersSent) connections.abortResponse(exchange.res);
-    else sendProblem(exchange, refusals.internalError());
+    else sendProblem(exchange, refusals.INTERNAL_ERROR);
   }
 
-  const handleBug: ErrorRequestHandler = (error, _req, res, _next) => {
+  const handleExpressError: ErrorRequestHandler = (error, _req, res, _next) => {
     const exchange = res.locals.exchange as Exchange | undefined;
-    if (exchange !== undefined) return answerBug(error, exchange);
+    if (exchange !== undefined) return handleError(error, exchange);
     recorder.bug(error, undefined);
     res.destroy();
   };
 
   const app = createStrictApp();
   app.use(handle);
-  app.use(handleBug);
+  app.use(handleExpressError);
   return app;
 }

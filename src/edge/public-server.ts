@@ -61,7 +61,7 @@ function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): P
 }
 
 /** Returns a complete HTTP response, from status line to body, for input that never became a request. */
-function parseFailureAnswer(problem: Problem, requestId: string, documentationUrl: string | undefined): string {
+function parseFailureResponse(problem: Problem, requestId: string, documentationUrl: string | undefined): string {
   const { status, headers, body } = problemResponse(problem, requestId, documentationUrl);
   const fields = ['Date', new Date().toUTCString(), ...headers, 'Connection', 'close'];
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
@@ -102,7 +102,7 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     endWith(socket, () => {
       const requestId = randomUUID();
       onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
-      return parseFailureAnswer(problem, requestId, parts.documentationUrl());
+      return parseFailureResponse(problem, requestId, parts.documentationUrl());
     });
   }
 

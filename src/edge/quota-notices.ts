@@ -23,14 +23,7 @@ function isAlmostUsedUp({ admission, limit }: Admitted): boolean {
   return 20 * admission.remaining <= limit;
 }
 
-export interface QuotaNotices {
-  /** Logs that 80 % or 95 % is used. Call it only for requests that pass {@link isNear}. */
-  near(exchange: Exchange, decision: Admitted): void;
-  /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
-  shadowDenied(exchange: Exchange, decision: Admitted): void;
-}
-
-export function createQuotaNotices(logger: Logger, clock: Clock): QuotaNotices {
+export function createQuotaNotices(logger: Logger, clock: Clock) {
   const at80 = new Throttle(clock, HOUR_MS, CUSTOMERS);
   const at95 = new Throttle(clock, HOUR_MS, CUSTOMERS);
   const shadows = new Throttle(clock, HOUR_MS, CUSTOMERS);
@@ -40,7 +33,8 @@ export function createQuotaNotices(logger: Logger, clock: Clock): QuotaNotices {
   }
 
   return {
-    near(exchange, decision) {
+    /** Logs that 80 % or 95 % is used. Call it only for requests that pass {@link isNear}. */
+    near(exchange: Exchange, decision: Admitted): void {
       const { customer = '' } = exchange;
       if (isAlmostUsedUp(decision)) {
         if (!at95.isDue(customer)) return;
@@ -50,7 +44,8 @@ export function createQuotaNotices(logger: Logger, clock: Clock): QuotaNotices {
         logger.warn({ ...factsOf(exchange, decision), percent: 80 }, 'a customer has used 80 % of its hourly quota');
       }
     },
-    shadowDenied(exchange, decision) {
+    /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
+    shadowDenied(exchange: Exchange, decision: Admitted): void {
       const { customer = '' } = exchange;
       if (!shadows.isDue(customer)) return;
       const facts = { ...factsOf(exchange, decision), shadow_limit: decision.shadowLimit };

@@ -11,42 +11,15 @@ import type { ForwardOutcome } from '../upstream/forwarder.ts';
 import type { Exchange } from './exchange.ts';
 import { createQuotaNotices, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
-import { traceId } from './trace-context.ts';
+import { traceId } from './request-ids.ts';
 
 /** Status in metrics and logs if the client disconnects before there is one; nginx introduced the number. */
 const CLIENT_CLOSED_REQUEST = 499;
 const REPEAT_AFTER_MS = 10_000;
 /** Minimum interval between log lines about the same key. */
-const REPEAT_FOR_KEY_AFTER_MS = 600_000;
-const KEYS_REMEMBERED = 10_000;
-const CUSTOMERS_REMEMBERED = 10_000;
-
-/** Writes the metrics and log lines of requests. Records the end of each request once. */
-export interface Recorder {
-  /** Number of requests in progress. */
-  readonly inFlight: number;
-  opened(): void;
-  authenticated(result: AuthResult): void;
-  /** Counts a valid key that a browser sent, and logs its id. */
-  sentByBrowser(exchange: Exchange, outcome: BrowserUseOutcome): void;
-  /** Counts a dropped X-Tollgate-* request header: only the gateway may tell the backend who the customer is. */
-  spoofed(): void;
-  decided(exchange: Exchange, decision: QuotaDecision): void;
-  /** Records that a request needed the store, and the store was unavailable or the record damaged. */
-  undecided(exchange: Exchange, reason: StoreUnavailableError): void;
-  /** Records a successful response of the gateway itself. */
-  answered(exchange: Exchange): void;
-  /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
-  refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void;
-  /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
-  forwarded(exchange: Exchange, outcome: ForwardOutcome): void;
-  /** Records the refusal of input that never became a request. */
-  unparsed(code: ProblemCode, requestId: string, peerAddress: string): void;
-  /** Logs a customer without a usable limit: an operator must correct its record or the plans. */
-  limitMissing(exchange: Exchange, reason: string): void;
-  /** Logs an unexpected error, and records the end of its request. `exchange` is undefined if none was opened yet. */
-  bug(error: unknown, exchange: Exchange | undefined): void;
-}
+const KEY_REPEAT_AFTER_MS = 600_000;
+/** Maximum number of keys or customers that each of the limits above remembers. */
+const MAX_IDS = 10_000;
 
 export interface RecorderParts {
   readonly metrics: Metrics;
@@ -66,7 +39,10 @@ interface Finish {
   readonly isAborted?: boolean;
 }
 
-export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts): Recorder {
+export type Recorder = ReturnType<typeof createRecorder>;
+
+/** Writes the metrics and log lines of requests. Records the end of each request once. */
+export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
   function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
@@ -74,7 +50,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     if (exchange.isOver) return;
     exchange.isOver = true;
     const { req, requestId, route, plan } = exchange;
-    const durationMs = clock.monotonicMs() - exchange.startedAt;
+    const durationMs = clock.monotonicMs() - exchange.startedAtMs;
     const upstreamMs = outcome?.begun ? outcome.upstreamMs : undefined;
     inFlight--;
     metrics.inflight(-1);
@@ -98,7 +74,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       customer: exchange.customer,
       plan: plan === 'none' ? undefined : plan,
       keyId: exchange.keyId,
-      clientAddress: exchange.caller.address,
+      clientAddress: exchange.client.address,
       traceId: traceId(req.headers.traceparent),
       durationMs,
       upstreamMs,
@@ -126,33 +102,33 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
-  /** Rate-limits a log line that a flood of requests would repeat. The metrics count each occurrence. */
-  let silentUntil = Number.NEGATIVE_INFINITY;
-  function sayNowAndThen(say: () => void): void {
-    const nowMs = clock.monotonicMs();
-    if (nowMs < silentUntil) return;
-    silentUntil = nowMs + REPEAT_AFTER_MS;
-    say();
-  }
-
   const notices = createQuotaNotices(logger, clock);
-  const shareWarnings = new Throttle(clock, REPEAT_AFTER_MS, CUSTOMERS_REMEMBERED);
-  const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, CUSTOMERS_REMEMBERED);
-  const browserWarnings = new Throttle(clock, REPEAT_FOR_KEY_AFTER_MS, KEYS_REMEMBERED);
+  /** Rate-limit log lines that a flood of requests would repeat. The metrics count each occurrence. */
+  const storeWarnings = new Throttle(clock, REPEAT_AFTER_MS, 1);
+  const shareWarnings = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
+  const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
+  const browserWarnings = new Throttle(clock, KEY_REPEAT_AFTER_MS, MAX_IDS);
 
   return {
-    get inFlight() {
+    /** Number of requests in progress. */
+    get inFlight(): number {
       return inFlight;
     },
-    opened() {
+
+    opened(): void {
       inFlight++;
       metrics.inflight(1);
     },
-    authenticated(result) {
+
+    authenticated(result: AuthResult): void {
       metrics.auth(result);
     },
+
+    /** Counts a dropped X-Tollgate-* request header: only the gateway may tell the backend who the customer is. */
     spoofed: metrics.spoofedHeader,
-    sentByBrowser({ customer, keyId, plan }, outcome) {
+
+    /** Counts a valid key that a browser sent, and logs its id. */
+    sentByBrowser({ customer, keyId, plan }: Exchange, outcome: BrowserUseOutcome): void {
       metrics.browserUse(plan, outcome);
       if (!browserWarnings.isDue(keyId ?? '')) return;
       logger.warn(
@@ -160,7 +136,8 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         'an API key is used from a browser, where it can be read: have the customer rotate it and call from a server',
       );
     },
-    decided(exchange, decision) {
+
+    decided(exchange: Exchange, decision: QuotaDecision): void {
       const { plan } = exchange;
       switch (decision.outcome) {
         case 'admitted': {
@@ -186,25 +163,36 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
           return;
       }
     },
-    undecided({ requestId, customer, keyId, plan }, reason) {
+
+    /** Records that a request needed the store, and the store was unavailable or the record damaged. */
+    undecided({ requestId, customer, keyId, plan }: Exchange, reason: StoreUnavailableError): void {
       // The store itself logs and counts damaged records.
-      if (reason instanceof DamagedRecordError) return metrics.auth('unusable');
-      sayNowAndThen(() => {
+      if (reason instanceof DamagedRecordError) {
+        metrics.auth('unusable');
+        return;
+      }
+      if (storeWarnings.isDue('')) {
         logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store gave no answer');
-      });
+      }
       if (keyId === undefined) metrics.auth('store_error');
       else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');
     },
-    answered(exchange) {
+
+    /** Records a successful response of the gateway itself. */
+    responded(exchange: Exchange): void {
       finish(exchange, { status: 200, source: 'gateway' });
     },
-    refused(exchange, code, outcome) {
+
+    /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
+    refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId } = exchange;
       if (customer !== undefined) refusals.note(customer, code, keyId);
       finish(exchange, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(exchange, outcome);
     },
-    forwarded(exchange, outcome) {
+
+    /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
+    forwarded(exchange: Exchange, outcome: ForwardOutcome): void {
       const { status } = outcome;
       finish(exchange, {
         status: status ?? CLIENT_CLOSED_REQUEST,
@@ -214,7 +202,9 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       });
       explainFailure(exchange, outcome);
     },
-    unparsed(code, requestId, clientAddress) {
+
+    /** Records the refusal of input that never became a request. */
+    unparsed(code: ProblemCode, requestId: string, clientAddress: string): void {
       const record = {
         route: 'none',
         method: 'other',
@@ -225,12 +215,16 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       metrics.request({ ...record, plan: 'none' });
       accessLog.write({ ...record, requestId, clientAddress });
     },
-    limitMissing(exchange, reason) {
+
+    /** Logs a customer without a usable limit: an operator must correct its record or the plans. */
+    limitMissing(exchange: Exchange, reason: string): void {
       const { requestId, customer, keyId } = exchange;
       if (!limitErrors.isDue(customer ?? '')) return;
       logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
     },
-    bug(error, exchange) {
+
+    /** Logs an unexpected error, and records the end of its request. `exchange` is undefined if none was opened yet. */
+    bug(error: unknown, exchange: Exchange | undefined): void {
       logger.error({ request_id: exchange?.requestId, err: error }, 'internal error');
       if (exchange === undefined || exchange.isOver) return;
       const { customer, keyId, res } = exchange;

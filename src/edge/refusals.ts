@@ -1,8 +1,7 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
-import { FAILURE_PROBLEMS } from '../upstream/failures.ts';
-import type { ForwardOutcome } from '../upstream/forwarder.ts';
+import { FAILURE_PROBLEMS, type UpstreamFailure } from '../upstream/failures.ts';
 import type { Challenges } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
@@ -35,26 +34,26 @@ export function invalidKey(challenges: Challenges): Problem {
 export function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
-    detail: `The API key is not valid, like many others that came from your address. ${tryAgainIn(retrySeconds)}`,
+    detail: `Invalid API key. Too many invalid keys came from your address. ${tryAgainIn(retrySeconds)}`,
     headers: ['Retry-After', String(retrySeconds)],
   };
 }
 
-export function browserUse(): Problem {
-  return {
-    code: 'browser_use',
-    detail:
-      'This API key was sent by a browser, where it can be read. Consider it exposed: rotate it in your dashboard, and call this API from a server.',
-  };
-}
+export const BROWSER_USE: Problem = {
+  code: 'browser_use',
+  detail:
+    'This API key was sent by a browser, where it can be read. Consider it exposed: rotate it in your dashboard, and call this API from a server.',
+};
 
-export function customerSuspended(): Problem {
-  return { code: 'customer_suspended', detail: 'This account is suspended. Contact support to have it reactivated.' };
-}
+export const CUSTOMER_SUSPENDED: Problem = {
+  code: 'customer_suspended',
+  detail: 'This account is suspended. Contact support to have it reactivated.',
+};
 
-export function quotaNotConfigured(): Problem {
-  return { code: 'quota_not_configured', detail: 'This account has no request quota yet. Contact support.' };
-}
+export const QUOTA_NOT_CONFIGURED: Problem = {
+  code: 'quota_not_configured',
+  detail: 'This account has no request quota yet. Contact support.',
+};
 
 export function quotaExceeded(
   { limit, burst, resetSeconds }: Extract<QuotaDecision, { outcome: 'quota_exceeded' }>,
@@ -84,42 +83,38 @@ export function burstExceeded(
   };
 }
 
-export function storeUnavailable(): Problem {
-  return {
-    code: 'store_unavailable',
-    detail: 'The request cannot be checked right now. This says nothing about your key: try again shortly.',
-    headers: RETRY_SOON,
-  };
-}
+export const STORE_UNAVAILABLE: Problem = {
+  code: 'store_unavailable',
+  detail: 'The request cannot be checked right now. This says nothing about your key: try again shortly.',
+  headers: RETRY_SOON,
+};
 
 /** `closes`: close the connection as well, because it is above the connection limit. */
 export function overloaded(closes: boolean): Problem {
   return {
     code: 'overloaded',
-    detail: 'The gateway has more to do than it can. The request was not counted: try again shortly.',
+    detail: 'The gateway is overloaded. The request was not counted: try again shortly.',
     headers: closes ? [...RETRY_SOON, 'Connection', 'close'] : RETRY_SOON,
   };
 }
 
 const UPSTREAM_DETAILS = {
-  bad_gateway: 'The backend gave no usable answer. The request was counted.',
-  gateway_timeout: 'The backend did not answer in time. The request was counted.',
-  overloaded: 'Too many requests of this account are under way. The request was not counted: try again shortly.',
+  bad_gateway: 'The backend sent no valid response. The request was counted.',
+  gateway_timeout: 'The backend did not respond in time. The request was counted.',
+  overloaded: 'Too many requests of this account are in progress. The request was not counted: try again shortly.',
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
 } as const;
 
-/** A request that never began upstream was not counted, so its response has no quota headers. */
-export function upstreamFailed(
-  { failure, begun }: Extract<ForwardOutcome, { kind: 'failed' }>,
-  quotaHeaders: () => string[],
-): Problem {
+/** `quotaHeaders`: undefined if the request never began upstream, and so was not counted. */
+export function upstreamFailed(failure: UpstreamFailure, quotaHeaders: string[] | undefined): Problem {
   const code = FAILURE_PROBLEMS[failure];
-  return { code, detail: UPSTREAM_DETAILS[code], headers: begun ? quotaHeaders() : RETRY_SOON };
+  return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? RETRY_SOON };
 }
 
-export function internalError(): Problem {
-  return { code: 'internal_error', detail: 'The gateway failed. Please report the request_id.' };
-}
+export const INTERNAL_ERROR: Problem = {
+  code: 'internal_error',
+  detail: 'The gateway failed. Please report the request_id.',
+};
 
 /** Returns the wait in words, for people. `Retry-After` has the exact seconds. */
 function tryAgainIn(seconds: number): string {

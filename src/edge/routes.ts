@@ -34,11 +34,6 @@ export interface RouteTable {
 const MAX_ID_BYTES = 512;
 const VERSIONED_PREFIX = /^(.*\/)(v\d+)(?=\/|$)/;
 
-interface ParameterRoute {
-  readonly pattern: RegExp;
-  readonly route: Route;
-}
-
 /** A parameter excludes `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
 function toPattern(template: string): RegExp {
   const segments = template.split('/').map((segment) => {
@@ -49,8 +44,7 @@ function toPattern(template: string): RegExp {
 }
 
 function versionedPrefix(path: string): { base: string; version: string } | undefined {
-  const match = VERSIONED_PREFIX.exec(path);
-  const [, base, version] = match ?? [];
+  const [, base, version] = VERSIONED_PREFIX.exec(path) ?? [];
   return base === undefined || version === undefined ? undefined : { base, version };
 }
 
@@ -70,7 +64,7 @@ export function createRouteTable(
   aliases: Readonly<Record<string, string>>,
 ): RouteTable {
   const literals = new Map<string, Route>();
-  const parameterRoutes: ParameterRoute[] = [];
+  const parameterRoutes: { readonly pattern: RegExp; readonly route: Route }[] = [];
   for (const { path, methods, purpose } of definitions) {
     const route = { template: path, purpose, methods: new Set(methods), allow: methods.join(', ') };
     if (path.includes('{')) parameterRoutes.push({ pattern: toPattern(path), route });

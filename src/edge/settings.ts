@@ -1,8 +1,7 @@
 import type { FailedAttempts } from '../listener/failed-attempts.ts';
 import type { CredentialsPolicy } from '../upstream/request-headers.ts';
-import type { BrowserKeys } from './browser-use.ts';
-import type { TrustedProxies } from './client-address.ts';
-import type { Challenges } from './credentials.ts';
+import type { ProxyTrust } from './client-address.ts';
+import type { BrowserKeys, Challenges } from './credentials.ts';
 import type { GuardLimits } from './guard.ts';
 import type { RouteTable } from './routes.ts';
 
@@ -10,15 +9,12 @@ import type { RouteTable } from './routes.ts';
  * Settings of the public listener that a config reload can change. A reload replaces the whole object and never
  * modifies it. Each request uses the settings that were current when it arrived.
  */
-export interface PublicSettings {
+export interface PublicSettings extends ProxyTrust {
   readonly routes: RouteTable;
   readonly guardLimits: GuardLimits;
   /** Maximum requests in progress at once. */
-  readonly mostInFlight: number;
+  readonly maxInFlight: number;
   readonly challenges: Challenges;
-  readonly trustedProxies: TrustedProxies;
-  /** Whether X-Forwarded-Host from trusted proxies is used; otherwise the request's own Host is. */
-  readonly trustForwardedHost: boolean;
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
   readonly upstreamHeaders: CredentialsPolicy;

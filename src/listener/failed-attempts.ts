@@ -15,7 +15,7 @@ import { LruMap } from '../base/lru-map.ts';
 
 const WINDOW_MS = 60_000;
 /** Maximum number of address blocks in memory, of about 200 bytes each. */
-const ADDRESSES = 10_000;
+const MAX_ADDRESSES = 10_000;
 
 interface Window {
   readonly endsAtMs: number;
@@ -25,17 +25,17 @@ interface Window {
 export class FailedAttempts {
   readonly #clock: Clock;
   readonly #perMinute: number;
-  readonly #told: (block: string) => void;
-  readonly #windows = new LruMap<string, Window>(ADDRESSES);
+  readonly #onFailure: (block: string) => void;
+  readonly #windows = new LruMap<string, Window>(MAX_ADDRESSES);
 
   /**
-   * `perMinute`, at least 1: the failures of an address whose responses state the cause. `told` receives the block of
+   * `perMinute`, at least 1: the failures of an address whose responses state the cause. `onFailure` receives the block of
    * each failure counted here, up to the first above `perMinute`, so that other processes can count it, too.
    */
-  constructor(clock: Clock, perMinute: number, told: (block: string) => void = () => {}) {
+  constructor(clock: Clock, perMinute: number, onFailure: (block: string) => void = () => {}) {
     this.#clock = clock;
     this.#perMinute = perMinute;
-    this.#told = told;
+    this.#onFailure = onFailure;
   }
 
   /**
@@ -46,7 +46,7 @@ export class FailedAttempts {
     const nowMs = this.#clock.monotonicMs();
     const block = addressBlock(address);
     const window = this.#add(block, 1, nowMs);
-    if (window.failures <= this.#perMinute + 1) this.#told(block);
+    if (window.failures <= this.#perMinute + 1) this.#onFailure(block);
     return window.failures > this.#perMinute ? secondsUntil(window.endsAtMs, nowMs) : undefined;
   }
 

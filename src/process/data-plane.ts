@@ -294,7 +294,7 @@ function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
     ...parts,
     routes: createRouteTable(servedRoutes(config), config.aliases),
     guardLimits: limits,
-    mostInFlight: limits.inFlight,
+    maxInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
     trustedProxies: new TrustedProxies(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,

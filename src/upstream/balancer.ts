@@ -12,10 +12,6 @@ export type Choose<Member> = (except?: Member) => Member | undefined;
 
 /** Creates a function that chooses among `members`, in any order. Called for every request: no allocation, one loop. */
 export function createBalancer<Member extends Balanced>(balance: Balance, members: readonly Member[]): Choose<Member> {
-  const [only] = members;
-  if (members.length === 1 && only !== undefined) {
-    return (except) => (only.isUp && only !== except ? only : undefined);
-  }
   return balance === 'least_loaded' ? leastLoaded(members) : roundRobin(members);
 }
 

@@ -2,37 +2,28 @@ import type { ProblemCode } from '../problems/table.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import { InvalidResponseError } from './http1/response-parser.ts';
 
-/** Why a request got no complete response from the upstream. */
-export type UpstreamFailure =
-  /** No upstream is in service; nothing was sent. */
-  | 'none_available'
-  /** No connection could be made: refused, unreachable, unknown host, TLS. */
-  | 'refused'
-  | 'connect_timeout'
-  /** The customer's share of the connections is used up; nothing was sent. */
-  | 'share_exceeded'
-  /** The deadline for sending the request passed first; nothing was sent. */
-  | 'dispatch_timeout'
-  /** The request was sent, but no response head arrived in time. */
-  | 'response_timeout'
-  | 'total_timeout'
-  /** The connection closed before the response was complete. */
-  | 'reset'
-  /** The upstream sent something other than a valid HTTP/1.1 response. */
-  | 'invalid_answer';
-
-/** The problem code that the client gets for a failure. */
+/** The failures, and the problem code that the client gets for each. */
 export const FAILURE_PROBLEMS = {
+  /** No upstream is in service; nothing was sent. */
   none_available: 'upstream_unavailable',
+  /** No connection could be made: refused, unreachable, unknown host, TLS. */
   refused: 'upstream_unavailable',
   connect_timeout: 'upstream_unavailable',
+  /** The customer's share of the connections is used up; nothing was sent. */
   share_exceeded: 'overloaded',
+  /** The deadline for sending the request passed first; nothing was sent. */
   dispatch_timeout: 'upstream_unavailable',
+  /** The request was sent, but no response head arrived in time. */
   response_timeout: 'gateway_timeout',
   total_timeout: 'gateway_timeout',
+  /** The connection closed before the response was complete. */
   reset: 'bad_gateway',
+  /** The upstream sent something other than a valid HTTP/1.1 response. */
   invalid_answer: 'bad_gateway',
-} as const satisfies Record<UpstreamFailure, ProblemCode>;
+} as const satisfies Record<string, ProblemCode>;
+
+/** Why a request got no complete response from the upstream. */
+export type UpstreamFailure = keyof typeof FAILURE_PROBLEMS;
 
 /**
  * Returns the failure behind an error of a connection or of the system; undefined if the error is a bug of the gateway.

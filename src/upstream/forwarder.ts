@@ -80,7 +80,6 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     ],
   });
 
-  let closing: Promise<void> | undefined;
   return {
     forward(req: IncomingMessage & { [RELAY]?: Relay }, res, request) {
       const relay = new Relay(req, res, request, context);
@@ -90,10 +89,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       const abort = (error: unknown) => relay.abort(error ?? new Error('the proxy middleware declined a request'));
       middleware(req, res, abort).catch(abort);
     },
-    close() {
-      closing ??= upstreams.close();
-      return closing;
-    },
+    close: () => upstreams.close(),
     status: () => upstreams.status(),
   };
 }

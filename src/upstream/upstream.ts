@@ -56,7 +56,7 @@ export class Upstream implements Balanced {
   readonly #ejection: Ejection;
   readonly #checks: HealthChecks | undefined;
   readonly #addresses: Addresses | undefined;
-  #isUp = true;
+  isUp = true;
   #fault: string | undefined;
 
   constructor(options: UpstreamOptions) {
@@ -73,8 +73,8 @@ export class Upstream implements Balanced {
     this.pool = new ConnectionPool({ ...options, connect, onConnect: (error) => this.#connectEnded(error) });
     const changed = (): void => {
       const isUp = this.#ejection.reason === undefined && this.#checks?.isFailing !== true;
-      if (isUp === this.#isUp) return;
-      this.#isUp = isUp;
+      if (isUp === this.isUp) return;
+      this.isUp = isUp;
       options.changed(this);
     };
     this.#ejection = new Ejection({
@@ -90,17 +90,13 @@ export class Upstream implements Balanced {
     }
   }
 
-  get isUp(): boolean {
-    return this.#isUp;
-  }
-
   get load(): number {
     return this.pool.load;
   }
 
   status(): UpstreamStatus {
     const { reason } = this.#ejection;
-    const common = { url: this.url, up: this.#isUp };
+    const common = { url: this.url, up: this.isUp };
     if (reason !== undefined) return { ...common, reason, fault: this.#fault };
     if (this.#checks?.isFailing) return { ...common, reason: 'health_check', fault: this.#checks.fault };
     return { ...common, reason: undefined, fault: undefined };

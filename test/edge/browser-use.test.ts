@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isSentByBrowser } from '../../src/edge/browser-use.ts';
+import { isSentByBrowser } from '../../src/edge/credentials.ts';
 
 it.each([
   ['a script on another site', { origin: 'https://shop.example', 'sec-fetch-site': 'cross-site' }, true],

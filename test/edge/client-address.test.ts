@@ -1,23 +1,22 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type Arrival, identifyCaller, TrustedProxies } from '../../src/edge/client-address.ts';
+import { identifyClient, TrustedProxies } from '../../src/edge/client-address.ts';
 
-const trusted = new TrustedProxies(['10.0.0.0/8', '192.0.2.1', '2001:db8::/32']);
+const TRUST = {
+  trustedProxies: new TrustedProxies(['10.0.0.0/8', '192.0.2.1', '2001:db8::/32']),
+  trustForwardedHost: true,
+};
 
-function arrive(peerAddress: string, forwarded: Partial<Arrival> = {}): Arrival {
-  return {
-    peerAddress,
-    encrypted: false,
-    forwardedFor: undefined,
-    forwardedProto: undefined,
-    forwardedHost: undefined,
-    ...forwarded,
-  };
+function identify(remoteAddress: string, headers: IncomingHttpHeaders, trust = TRUST) {
+  const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress });
+  return identifyClient({ headers, socket }, trust);
 }
 
 describe('what an untrusted peer claims is dropped', () => {
   it('address, protocol and host are made anew', () => {
-    const claims = { forwardedFor: '1.1.1.1', forwardedProto: 'https', forwardedHost: 'bank.example' };
-    expect(identifyCaller(arrive('203.0.113.9', claims), trusted)).toEqual({
+    const claims = { 'x-forwarded-for': '1.1.1.1', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'bank.example' };
+    expect(identify('203.0.113.9', claims)).toEqual({
       address: '203.0.113.9',
       forwardedFor: '203.0.113.9',
       proto: 'http',
@@ -55,18 +54,23 @@ describe('what a trusted proxy says is extended', () => {
     ['an IPv6 hop in brackets', '10.0.0.1', '[2001:4860::1]:443', '2001:4860::1', '[2001:4860::1]:443, 10.0.0.1'],
     ['IPv6', '2001:db8::7', '2001:4860::1', '2001:4860::1', '2001:4860::1, 2001:db8::7'],
   ])('%s', (_, peer, forwardedFor, address, extended) => {
-    expect(identifyCaller(arrive(peer, { forwardedFor }), trusted)).toMatchObject({ address, forwardedFor: extended });
+    expect(identify(peer, { 'x-forwarded-for': forwardedFor })).toMatchObject({ address, forwardedFor: extended });
   });
 
   it('protocol and host are kept when they make sense', () => {
-    const good = { forwardedProto: 'https', forwardedHost: 'api.example:8443' };
-    expect(identifyCaller(arrive('10.0.0.1', good), trusted)).toMatchObject({
+    const good = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example:8443' };
+    expect(identify('10.0.0.1', good)).toMatchObject({
       proto: 'https',
       host: 'api.example:8443',
     });
-    const listed = { forwardedProto: 'https, http', forwardedHost: 'api.example, inner.example' };
-    expect(identifyCaller(arrive('10.0.0.1', listed), trusted)).toMatchObject({ proto: 'http', host: 'inner.example' });
-    const bad = { forwardedProto: 'ftp', forwardedHost: 'a b' };
-    expect(identifyCaller(arrive('10.0.0.1', bad), trusted)).toMatchObject({ proto: 'http', host: undefined });
+    const listed = { 'x-forwarded-proto': 'https, http', 'x-forwarded-host': 'api.example, inner.example' };
+    expect(identify('10.0.0.1', listed)).toMatchObject({ proto: 'http', host: 'inner.example' });
+    const bad = { 'x-forwarded-proto': 'ftp', 'x-forwarded-host': 'a b' };
+    expect(identify('10.0.0.1', bad)).toMatchObject({ proto: 'http', host: undefined });
+  });
+
+  it('X-Forwarded-Host is ignored unless the setting allows it', () => {
+    const headers = { 'x-forwarded-host': 'api.example' };
+    expect(identify('10.0.0.1', headers, { ...TRUST, trustForwardedHost: false }).host).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasKeyInQuery } from '../../src/edge/key-in-query.ts';
+import { hasKeyInQuery } from '../../src/edge/credentials.ts';
 import { createApiKey } from '../../src/keys/api-key.ts';
 
 const KEY = createApiKey();

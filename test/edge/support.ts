@@ -107,7 +107,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       current: {
         routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
         guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
-        mostInFlight: 100,
+        maxInFlight: 100,
         challenges: createChallenges('conversations'),
         trustedProxies: new TrustedProxies([]),
         trustForwardedHost: false,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { traceId } from '../../src/edge/trace-context.ts';
+import { traceId } from '../../src/edge/request-ids.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';

@@ -47,7 +47,7 @@ test.each(bugs)(
     const edge = await startEdge({
       known: { 'good-key': goodKey('key_1') },
       parts: { forwarder: forwarder as Forwarder },
-      settings: { mostInFlight: 1 },
+      settings: { maxInFlight: 1 },
     });
     for (let i = 0; i < 4; i++) {
       await expect(edge.send('good-key').then((response) => response.text())).rejects.toThrow();

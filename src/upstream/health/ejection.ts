@@ -36,7 +36,8 @@ export interface EjectionOptions {
 
 export class Ejection {
   readonly #options: EjectionOptions;
-  #reason: EjectionReason | undefined;
+  /** Why the upstream is ejected; undefined if it is not. */
+  reason: EjectionReason | undefined;
   #lastReason: EjectionReason | undefined;
   /** All three count consecutive events. */
   #failedRequests = 0;
@@ -53,14 +54,9 @@ export class Ejection {
     this.#options = options;
   }
 
-  /** Why the upstream is ejected; undefined if it is not. */
-  get reason(): EjectionReason | undefined {
-    return this.#reason;
-  }
-
   /** Records a complete, usable response. Called for each one. */
   succeeded(): void {
-    if (this.#hasNoFailure || this.#reason !== undefined) return;
+    if (this.#hasNoFailure || this.reason !== undefined) return;
     this.#failedRequests = 0;
     this.#failedConnections = 0;
     if (this.#times > 0 && ++this.#successes < SUCCESSES_TO_FORGET) return;
@@ -70,19 +66,19 @@ export class Ejection {
 
   /** Records that a request got no usable response. */
   failed(): void {
-    if (this.#reason !== undefined) return;
+    if (this.reason !== undefined) return;
     this.#recordFailure();
     if (++this.#failedRequests >= FAILED_REQUESTS && this.#options.canBeSpared()) this.#eject('failing');
   }
 
   connected(): void {
-    if (this.#reason === undefined) this.#failedConnections = 0;
-    else if (this.#isProbed || this.#reason === 'unreachable') this.readmit();
+    if (this.reason === undefined) this.#failedConnections = 0;
+    else if (this.#isProbed || this.reason === 'unreachable') this.readmit();
   }
 
   connectFailed(): void {
-    if (this.#reason !== undefined) {
-      if (this.#isProbed) this.#wait(this.#reason);
+    if (this.reason !== undefined) {
+      if (this.#isProbed) this.#wait(this.reason);
       return;
     }
     this.#recordFailure();
@@ -93,9 +89,9 @@ export class Ejection {
 
   /** Puts the upstream back into service, on probation. */
   readmit(): void {
-    if (this.#reason === undefined) return;
+    if (this.reason === undefined) return;
     this.close();
-    this.#reason = undefined;
+    this.reason = undefined;
     this.#failedRequests = FAILED_REQUESTS - 1;
     this.#failedConnections = FAILED_CONNECTIONS - 1;
     this.#options.changed();
@@ -114,7 +110,7 @@ export class Ejection {
 
   #eject(reason: EjectionReason): void {
     if (reason !== this.#lastReason) this.#times = 0;
-    this.#reason = reason;
+    this.reason = reason;
     this.#lastReason = reason;
     this.#wait(reason);
     this.#options.changed();

@@ -16,9 +16,10 @@ export interface HealthChecksOptions extends HealthCheckOptions {
  */
 export class HealthChecks {
   readonly #options: HealthChecksOptions;
-  #isFailing = false;
-  #fault: string | undefined;
-  /** Consecutive checks whose result contradicts `#isFailing`. */
+  isFailing = false;
+  /** What was wrong with the last failed check. */
+  fault: string | undefined;
+  /** Consecutive checks whose result contradicts `isFailing`. */
   #contrary = 0;
   #timer: Scheduled | undefined;
   #endCheck: (() => void) | undefined;
@@ -26,15 +27,6 @@ export class HealthChecks {
   constructor(options: HealthChecksOptions) {
     this.#options = options;
     this.#check();
-  }
-
-  get isFailing(): boolean {
-    return this.#isFailing;
-  }
-
-  /** What was wrong with the last failed check. */
-  get fault(): string | undefined {
-    return this.#fault;
   }
 
   close(): void {
@@ -51,14 +43,14 @@ export class HealthChecks {
   }
 
   #learn(fault: string | undefined): void {
-    if (fault !== undefined) this.#fault = fault;
-    if (this.#isFailing === (fault !== undefined)) {
+    if (fault !== undefined) this.fault = fault;
+    if (this.isFailing === (fault !== undefined)) {
       this.#contrary = 0;
       return;
     }
-    if (++this.#contrary < (this.#isFailing ? SUCCESSES : FAILURES)) return;
+    if (++this.#contrary < (this.isFailing ? SUCCESSES : FAILURES)) return;
     this.#contrary = 0;
-    this.#isFailing = !this.#isFailing;
+    this.isFailing = !this.isFailing;
     this.#options.changed();
   }
 }

@@ -29,17 +29,13 @@ export class CustomerShares {
   /** Customers with waiting requests, in the order of their turns. */
   readonly #turns = new LinkedList<Share>();
   #claims = 0;
-  #waitingCount = 0;
+  /** Requests that wait for a claim. */
+  waitingCount = 0;
 
   constructor({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer }: CustomerSharesOptions) {
     this.#maxPerCustomer = maxConnectionsPerCustomer < maxConnections ? maxConnectionsPerCustomer : Infinity;
     this.#maxWaiting = maxWaitingPerCustomer;
     this.#freeForAll = Math.floor(maxConnections / 2);
-  }
-
-  /** Requests that wait for a claim. */
-  get waitingCount(): number {
-    return this.#waitingCount;
   }
 
   /** Claims a connection, or queues the request for a claim. `isForced`: claims even above the customer's share. */
@@ -53,7 +49,7 @@ export class CustomerShares {
     if (waiting.length >= this.#maxWaiting) return 'refused';
     if (waiting.length === 0) this.#turns.append(share);
     waiting.add(request);
-    this.#waitingCount++;
+    this.waitingCount++;
     return 'waiting';
   }
 
@@ -61,14 +57,14 @@ export class CustomerShares {
   release(share: Share): ConnectionRequest | undefined {
     share.claims--;
     this.#claims--;
-    if (this.#waitingCount === 0) return undefined;
+    if (this.waitingCount === 0) return undefined;
     let next: Share | undefined;
     if (share.waiting.length > 0 && this.#isWithinShare(share)) next = share;
     else if (this.#claims < this.#freeForAll) next = this.#turns.first;
     if (next === undefined) return undefined;
     const request = next.waiting.shift();
     if (request === undefined) return undefined;
-    this.#waitingCount--;
+    this.waitingCount--;
     this.#turns.remove(next);
     if (next.waiting.length > 0) this.#turns.append(next);
     this.#grant(request, next);
@@ -84,7 +80,7 @@ export class CustomerShares {
   withdraw(request: ConnectionRequest): void {
     const share = this.#shareOf(request.customer);
     share.waiting.remove(request);
-    this.#waitingCount--;
+    this.waitingCount--;
     if (share.waiting.length === 0) this.#turns.remove(share);
   }
 

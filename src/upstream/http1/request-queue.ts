@@ -26,16 +26,12 @@ export interface ConnectionRequest extends Linked<ConnectionRequest> {
  */
 export class RequestQueue {
   readonly #requests = new LinkedList<ConnectionRequest>();
-  #length = 0;
-
-  get length(): number {
-    return this.#length;
-  }
+  length = 0;
 
   add(request: ConnectionRequest): void {
     request.queue = this;
     this.#requests.append(request);
-    this.#length++;
+    this.length++;
   }
 
   /** Removes `request`. Returns false, and does nothing, if it does not wait in this queue. */
@@ -43,7 +39,7 @@ export class RequestQueue {
     if (request.queue !== this) return false;
     request.queue = undefined;
     this.#requests.remove(request);
-    this.#length--;
+    this.length--;
     return true;
   }
 
