@@ -3,8 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditEntry, type AuditStore, InvalidCursorError } from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
-import { inTransaction } from './database.ts';
-import type { RunOperation } from './operation.ts';
+import { inTransaction, type RunOperation } from './database.ts';
 
 type AuditRow = AuditFields & { readonly id: number };
 

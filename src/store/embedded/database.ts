@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreUnavailableError } from '../store.ts';
+import { type StoreOp, StoreUnavailableError } from '../store.ts';
 
 /** Each migrates the schema to the next version; the first starts with an empty file. */
 const MIGRATIONS = [
@@ -74,6 +74,12 @@ const SQLITE_IOERR_WRITE = 10 | (3 << 8);
 const PRIMARY_CODE = 0xff;
 /** The file contains key hashes and the audit log. SQLite gives its `-wal` and `-shm` files the same mode. */
 const OWNER_ONLY = 0o600;
+
+/**
+ * Runs one synchronous operation on the database and reports it to the observer. Rejects with StoreUnavailableError when
+ * `operation` throws.
+ */
+export type RunOperation = <T>(op: StoreOp, operation: () => T) => Promise<T>;
 
 /**
  * Opens the file, creating it and its folder if missing. Locks it until it is closed or the process ends.

@@ -11,11 +11,10 @@ import { InvalidationListeners } from '../invalidation-listeners.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';
-import { isWriteRefusal, openDatabase, rewriteHeader, totalChanges } from './database.ts';
+import { isWriteRefusal, openDatabase, type RunOperation, rewriteHeader, totalChanges } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
-import type { RunOperation } from './operation.ts';
 import { embeddedRecords } from './records.ts';
-import { embeddedUsages, embeddedWindows } from './windows.ts';
+import { embeddedWindows } from './windows.ts';
 
 const EPOCH_BYTES = 6;
 
@@ -65,8 +64,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     records: embeddedRecords(database, run, (change) => listeners.emit(change)),
     keyUses: embeddedKeyUses(database, run),
     audit: embeddedAudit(database, run),
-    windows: embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
-    usages: embeddedUsages({ database, run, clock }),
+    ...embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.

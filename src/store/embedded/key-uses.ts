@@ -1,8 +1,7 @@
 /** Last uses of keys, in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyUseStore } from '../store.ts';
-import { inTransaction } from './database.ts';
-import type { RunOperation } from './operation.ts';
+import { inTransaction, type RunOperation } from './database.ts';
 
 export function embeddedKeyUses(database: DatabaseSync, run: RunOperation): KeyUseStore {
   // Inserts nothing if the key was deleted before its use was recorded.

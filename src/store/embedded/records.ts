@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
+  CUSTOMER_FIELDS,
   type CustomerFields,
   customerChangeFields,
   customerFields,
@@ -13,6 +14,7 @@ import {
   type EnforcedKeyFields,
   enforcedCustomerFrom,
   enforcedKeyFrom,
+  KEY_FIELDS,
   type KeyFields,
   keyChangeFields,
   keyFields,
@@ -27,8 +29,7 @@ import {
   unlessRefused,
 } from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
-import { inTransaction } from './database.ts';
-import type { RunOperation } from './operation.ts';
+import { inTransaction, type RunOperation } from './database.ts';
 
 type EnforcedKeyRow = Required<EnforcedKeyFields>;
 type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
@@ -52,15 +53,8 @@ export function embeddedRecords(
   const selectCustomerRecord = database.prepare('SELECT * FROM customer WHERE id = ?');
   const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
   const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
-  const insertCustomer = database.prepare(
-    `INSERT INTO customer (id, plan, requests_per_hour, name, suspended, usage_reset_at)
-     VALUES (:id, :plan, :requests_per_hour, :name, :suspended, :usage_reset_at) ON CONFLICT DO NOTHING`,
-  );
-  const insertKey = database.prepare(
-    `INSERT INTO api_key (sha256, id, customer, name, prefix, created_at, expires_at, revoked_at, replaced_by)
-     VALUES (:sha256, :id, :customer, :name, :prefix, :created_at, :expires_at, :revoked_at, :replaced_by)
-     ON CONFLICT DO NOTHING`,
-  );
+  const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
+  const insertKey = database.prepare(insertInto('api_key', ['sha256', ...KEY_FIELDS]));
   const updateCustomer = database.prepare(
     `UPDATE customer SET plan = :plan, requests_per_hour = :requests_per_hour, name = :name, suspended = :suspended
      WHERE id = :id`,
@@ -258,31 +252,24 @@ export function embeddedRecords(
       })),
 
     async *inspect() {
-      const customerExists = database.prepare('SELECT 1 FROM customer WHERE id = ?');
       for await (const rows of pages((after) => run('inspect', () => selectKeysAfter.all(after, PAGE) as KeyRow[]))) {
-        yield rows.map(
-          (row): InspectedKey => ({
-            kind: 'key',
-            record: `api_key ${row.id}`,
-            found: row,
-            faults: [],
-            customerExists: customerExists.get(row.customer ?? '') !== undefined,
-          }),
-        );
+        yield rows.map((row): InspectedKey => {
+          const customerExists = customerRow(row.customer ?? '') !== undefined;
+          return { kind: 'key', record: `api_key ${row.id}`, found: row, faults: [], customerExists };
+        });
       }
-      for await (const rows of pages((after) =>
-        run('inspect', () => selectCustomersAfter.all(after, PAGE) as CustomerRow[]),
-      )) {
-        yield rows.map(
-          (row): InspectedCustomer => ({
-            kind: 'customer',
-            record: `customer ${row.id}`,
-            found: { id: row.id, fields: row },
-          }),
-        );
+      const selectPage = (after: string) => selectCustomersAfter.all(after, PAGE) as CustomerRow[];
+      for await (const rows of pages((after) => run('inspect', () => selectPage(after)))) {
+        yield rows.map((row): InspectedCustomer => {
+          return { kind: 'customer', record: `customer ${row.id}`, found: { id: row.id, fields: row } };
+        });
       }
     },
   };
+}
+
+function insertInto(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns}) VALUES (${columns.map((column) => `:${column}`)}) ON CONFLICT DO NOTHING`;
 }
 
 /** Yields all rows in pages. `read` receives the id after which its page begins. */

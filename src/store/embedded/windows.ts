@@ -1,7 +1,7 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
-import type { Refund, UsageReader, WindowStore } from '../store.ts';
+import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
 import {
   charge,
   checkAdmitted,
@@ -13,8 +13,7 @@ import {
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
-import { inTransaction } from './database.ts';
-import type { RunOperation } from './operation.ts';
+import { inTransaction, type RunOperation } from './database.ts';
 
 /** No reply can be lost here, so one session lasts as long as the store is open. */
 const SESSION = 1;
@@ -34,11 +33,12 @@ export interface EmbeddedWindowsOptions {
   readonly newEpoch: () => string;
 }
 
-export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWindowsOptions): WindowStore {
+export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'windows' | 'usages'> {
+  const { database, run, clock, newEpoch } = options;
   const hashOf = sqliteHashes(database);
   const removeIdle = idleRemoval(database);
 
-  return {
+  const windows: WindowStore = {
     async reserve(request) {
       checkRequest(request);
       return run('reserve', () =>
@@ -67,24 +67,16 @@ export function embeddedWindows({ database, run, clock, newEpoch }: EmbeddedWind
       );
     },
   };
-}
 
-export function embeddedUsages({
-  database,
-  run,
-  clock,
-}: Pick<EmbeddedWindowsOptions, 'database' | 'run' | 'clock'>): UsageReader {
-  const selectBuckets = database.prepare('SELECT bucket, units FROM bucket WHERE customer = ?');
-  return {
+  const usages: UsageReader = {
     usedOf: (asked) =>
       run('read_usages', () => {
         const nowMs = clock.nowMs();
-        return asked.map(({ customer }) => {
-          const buckets = selectBuckets.all(customer).map((row) => [Number(row.bucket), Number(row.units)] as const);
-          return unitsCounted(buckets, HOURLY, nowMs);
-        });
+        return asked.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
       }),
   };
+
+  return { windows, usages };
 }
 
 function ofThisSession(refunds: readonly Refund[]): readonly Refund[] {

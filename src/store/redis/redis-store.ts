@@ -17,7 +17,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
 import type { Invalidations, Store, StoreObserver } from '../store.ts';
-import { type HostAndPort, parseStoreUrl, type RedisAddress } from '../store-address.ts';
+import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { RedisConnection } from './connection/connection.ts';
@@ -232,7 +232,9 @@ interface ConnectionEvents {
 }
 
 function createConnections(options: RedisStoreOptions, events: ConnectionEvents): Connections {
-  const address = redisAddress(options.url);
+  const address = parseStoreUrl(options.url);
+  // The message omits the URL, which may contain a password.
+  if (address.kind === 'invalid' || address.kind === 'sqlite') throw new Error('store.url does not name a Redis');
   const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
   const common = {
     clock,
@@ -284,12 +286,4 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     },
     close: () => Promise.all(all.map((each) => each.close())),
   };
-}
-
-function redisAddress(url: string): RedisAddress {
-  const address = parseStoreUrl(url);
-  // The message omits the URL, which may contain a password.
-  if (address.kind === 'invalid') throw new Error(`store.url ${address.fault}`);
-  if (address.kind === 'sqlite') throw new Error('store.url is none of Redis');
-  return address;
 }
