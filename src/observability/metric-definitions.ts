@@ -19,9 +19,9 @@ export interface MetricDefinition {
   readonly acrossWorkers?: AcrossWorkers;
 }
 
-const ROUTE = "the configured route's template, or `none` when no route matched";
-const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` when it is not configured";
-const SOURCE = '`upstream` when the backend answered, `gateway` otherwise';
+const ROUTE = "the configured route's template, or `none` if no route matched";
+const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` if it is not configured";
+const SOURCE = '`upstream` if the response is from the backend, `gateway` otherwise';
 const STORE_OP =
   '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
 
@@ -37,11 +37,11 @@ export const METRIC_DEFINITIONS = {
   httpRequests: {
     name: 'tollgate_http_requests_total',
     type: 'counter',
-    help: 'Requests on the public listener, by how they were answered.',
+    help: 'Requests on the public listener, by response.',
     labels: {
       route: ROUTE,
       method: '`GET`, `HEAD` or `other`',
-      code: 'the HTTP status that was answered',
+      code: 'the HTTP status of the response',
       source: SOURCE,
       plan: PLAN,
     },
@@ -49,27 +49,27 @@ export const METRIC_DEFINITIONS = {
   refusals: {
     name: 'tollgate_refusals_total',
     type: 'counter',
-    help: 'Problem documents that the gateway answered.',
+    help: 'Problem documents that the gateway sent.',
     labels: { problem: 'a `code` of docs/errors.md', plan: PLAN },
   },
   requestDuration: {
     name: 'tollgate_request_duration_seconds',
     type: 'histogram',
-    help: "From a request's headers to the end of its answer.",
+    help: "From a request's headers to the end of its response.",
     labels: { route: ROUTE, source: SOURCE },
     buckets: REQUEST_BUCKETS,
   },
   upstreamDuration: {
     name: 'tollgate_upstream_duration_seconds',
     type: 'histogram',
-    help: "From sending a request to the backend to the end of the backend's answer.",
+    help: "From sending a request to the backend to the end of the backend's response.",
     labels: { route: ROUTE },
     buckets: REQUEST_BUCKETS,
   },
   overhead: {
     name: 'tollgate_overhead_seconds',
     type: 'histogram',
-    help: 'The part of the request duration that was not spent with the backend; store calls are in it.',
+    help: 'The part of the request duration that was not spent with the backend; includes store calls.',
     labels: { source: SOURCE },
     buckets: OVERHEAD_BUCKETS,
   },
@@ -79,19 +79,19 @@ export const METRIC_DEFINITIONS = {
     help: 'Attempts to authenticate, by result.',
     labels: {
       result:
-        '`valid`, `missing` (no credentials), `in_query` (no credentials, but a key in the query), `malformed`, `checksum` (a mistyped key, refused without asking the store), `unknown`, `unusable` (the record of the key, or of its customer, is damaged), `revoked`, `expired` or `store_error` (the store could not be asked)',
+        '`valid`, `missing` (no credentials), `in_query` (no credentials, but a key in the query), `malformed`, `checksum` (a mistyped key, refused without a store call), `unknown`, `unusable` (the record of the key, or of its customer, is damaged), `revoked`, `expired` or `store_error` (the store was unavailable)',
     },
   },
   browserUse: {
     name: 'tollgate_browser_use_total',
     type: 'counter',
-    help: 'Requests with a good key that a browser sent; not counted with `auth.browser_keys: allow`.',
+    help: 'Requests with a valid key that a browser sent; not counted with `auth.browser_keys: allow`.',
     labels: { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },
   },
   spoofedHeaders: {
     name: 'tollgate_spoofed_fields_total',
     type: 'counter',
-    help: 'Header fields of callers that were dropped because they claim to tell who calls, as X-Tollgate-* do.',
+    help: 'Request headers that were dropped because only the gateway may send them to the backend, such as X-Tollgate-Customer.',
   },
   quotaDecisions: {
     name: 'tollgate_quota_decisions_total',
@@ -99,9 +99,9 @@ export const METRIC_DEFINITIONS = {
     help: 'Quota decisions.',
     labels: {
       plan: PLAN,
-      policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tried out)',
+      policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tested, not enforced)',
       outcome:
-        '`allowed`, `near` (allowed by the hourly limit, with this request at least 80 % of it used; counted in place of `allowed`, and only with the store), `denied`, `shadow_denied` (would have been denied, was not) or `store_error` (no decision was possible)',
+        '`allowed`, `near` (allowed, and at least 80 % of the hourly limit is used with this request; counted instead of `allowed`, and not in mode `local`), `denied`, `shadow_denied` (a shadow limit would have refused the request) or `store_error` (no decision was possible)',
       mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',
     },
   },
@@ -109,19 +109,19 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_customer_usage_ratio',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: 'Used by limit of the hour, for the ten highest of the customers about whom this instance asked the store within the last five minutes; units that open leases hold elsewhere are counted as used.',
-    labels: { customer: 'ids of ten customers at most' },
+    help: 'Used units divided by the hourly limit, for the ten customers with the highest ratio. Only customers for which the store replied to this instance within the last five minutes; units in open leases of other instances count as used.',
+    labels: { customer: 'ids of at most ten customers' },
   },
   storeCalls: {
     name: 'tollgate_store_calls_total',
     type: 'counter',
-    help: 'Calls to the store, failed ones included.',
+    help: 'Calls to the store, including failed ones.',
     labels: { op: STORE_OP },
   },
   storeCommandDuration: {
     name: 'tollgate_store_command_duration_seconds',
     type: 'histogram',
-    help: 'How long the store took to answer, failed calls included.',
+    help: 'Duration of store calls, including failed ones.',
     labels: { op: STORE_OP },
     buckets: STORE_BUCKETS,
   },
@@ -129,29 +129,29 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_store_up',
     type: 'gauge',
     acrossWorkers: 'min',
-    help: '1 while the store can be reached, else 0.',
+    help: '1 while the store is reachable, else 0.',
   },
   degraded: {
     name: 'tollgate_degraded',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: '1 while the store, which was reached before, cannot be reached, refuses what quotas have to write, or cannot prove that a key does not exist because it lost its data, has no record or evicted keys; else 0.',
+    help: '1 while the store is unreachable after it was reached, refuses the writes that quotas need, or may lack records because it lost its data, is empty or evicted keys; else 0.',
   },
   storeRefusing: {
     name: 'tollgate_store_refusing',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: '1 while the store can be reached and refuses what quotas have to write, for want of memory or of a permission; quotas are then decided by `store.on_error`. Else 0.',
+    help: '1 while the store is reachable but refuses the writes that quotas need, for example because its memory is full or a permission is missing; quotas then follow `store.on_error`. Else 0.',
   },
   damagedWindows: {
     name: 'tollgate_damaged_windows_total',
     type: 'counter',
-    help: 'Reservations that failed because the window of the customer holds what no gateway wrote; its quota is then decided by `store.on_error`. The log names the customer.',
+    help: 'Reservations that failed because another program damaged the window of the customer; its quota then follows `store.on_error`. The log names the customer.',
   },
   damagedRecords: {
     name: 'tollgate_damaged_records_total',
     type: 'counter',
-    help: 'Reads of a key or customer record that another program wrote wrongly; requests that are answered from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
+    help: 'Reads of a damaged key or customer record; requests decided from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
     labels: {
       record: '`key` or `customer`',
       fault:
@@ -162,57 +162,57 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_upstream_up',
     type: 'gauge',
     acrossWorkers: 'min',
-    help: '1 while requests are sent to this server of the backend, 0 while it is out of service.',
+    help: '1 while this backend server is in service, else 0.',
     labels: { upstream: 'an entry of `upstream.urls`: origin and base path' },
   },
   upstreamRetries: {
     name: 'tollgate_upstream_retries_total',
     type: 'counter',
-    help: 'Requests that could be sent a second time, because the first attempt ended before any byte of an answer.',
-    labels: { result: '`sent`, or `over_budget` (the caller got the error instead)' },
+    help: 'Requests whose first attempt failed before any byte of a response, so that they could be retried.',
+    labels: { result: '`sent`, or `over_budget` (the client got the error instead)' },
   },
   inflightRequests: {
     name: 'tollgate_inflight_requests',
     type: 'gauge',
     acrossWorkers: 'sum',
-    help: 'Requests on the public listener that are not finished.',
+    help: 'Requests in progress on the public listener.',
   },
   logLinesDropped: {
     name: 'tollgate_log_lines_dropped_total',
     type: 'counter',
-    help: 'Log lines that were lost because whatever reads standard output was too slow, or gone.',
+    help: 'Log lines that were lost because the reader of standard output was too slow, or gone.',
   },
   connections: {
     name: 'tollgate_connections',
     type: 'gauge',
     acrossWorkers: 'sum',
-    help: 'Open connections of callers on the public listener.',
+    help: 'Open client connections on the public listener.',
   },
   closedConnections: {
     name: 'tollgate_connections_cut_total',
     type: 'counter',
-    help: 'Connections of callers that were ended without an answer, to protect the others.',
+    help: 'Client connections that the gateway closed without an error response, to protect other clients.',
     labels: {
       reason:
-        '`displaced` (had no request under way when a newer one needed its place: `limits.connections`), `surplus` (came when all were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.answer_stall_timeout_ms`), `pipelined` (too many requests waited behind others) or `tls` (no TLS connection came about)',
+        '`displaced` (had no request in progress when a new connection exceeded `limits.connections`), `surplus` (opened while all connections were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.answer_stall_timeout_ms`), `pipelined` (too many pipelined requests were waiting) or `tls` (the TLS handshake failed)',
     },
   },
   certificateExpiry: {
     name: 'tollgate_certificate_expiry_timestamp_seconds',
     type: 'gauge',
     acrossWorkers: 'min',
-    help: 'When the certificate of the public listener ends, in seconds since the Unix epoch; only with `listen.tls`.',
+    help: 'When the certificate of the public listener expires, in seconds since the Unix epoch; only with `listen.tls`.',
   },
   certificateReloads: {
     name: 'tollgate_certificate_reloads_total',
     type: 'counter',
-    help: 'New contents of the certificate files of `listen.tls`; the last good ones stay in use when new ones are refused.',
+    help: 'Changes of the certificate files of `listen.tls`. If the new files are refused, the last valid certificate stays in use.',
     labels: { result: '`used` or `refused`' },
   },
   adminRequests: {
     name: 'tollgate_admin_requests_total',
     type: 'counter',
-    help: 'Requests on the admin listener. Code 401 and 429 are refused credentials, 421 is a foreign Host.',
+    help: 'Requests on the admin listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
     labels: {
       route: "the template of the admin API's path, or `none`",
       method: '`GET`, `HEAD`, `POST`, `PATCH`, `DELETE` or `other`',
@@ -224,28 +224,28 @@ export const METRIC_DEFINITIONS = {
     type: 'gauge',
     acrossWorkers: 'primary',
     help: 'Always 1; the running configuration.',
-    labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, secrets left out' },
+    labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, without secrets' },
   },
   configReloads: {
     name: 'tollgate_config_reloads_total',
     type: 'counter',
-    help: 'Attempts to take over a configuration file that has changed, or that somebody asked to be read again.',
+    help: 'Reloads of the config file: after a change, or on request.',
     labels: {
       result:
-        '`applied`, `unchanged` (nothing of it differs from what runs), `invalid` (it cannot be read, or has faults), `restart_required`, `plan_in_use` (it drops a plan that customers hold), `unverified` (whether customers hold it cannot be found out now; tried again by itself) or `failed` (a bug)',
+        '`applied`, `unchanged` (equal to the running configuration), `invalid` (unreadable, or with errors), `restart_required`, `plan_in_use` (drops a plan that customers hold), `unverified` (could not determine whether customers hold a dropped plan; retried automatically) or `failed` (a bug)',
     },
   },
   configReloadFailing: {
     name: 'tollgate_config_reload_failing',
     type: 'gauge',
     acrossWorkers: 'primary',
-    help: '1 while the gateway runs with another configuration than the file that it read last, because that one was not taken over; else 0.',
+    help: '1 while the config file that was read last is not applied, so that the gateway runs another configuration; else 0.',
   },
   configLastSuccess: {
     name: 'tollgate_config_last_success_timestamp_seconds',
     type: 'gauge',
     acrossWorkers: 'primary',
-    help: 'When the configuration file was last read and found to be what runs since, in seconds since the Unix epoch.',
+    help: 'When the config file was last read and applied, or found equal to the running configuration, in seconds since the Unix epoch.',
   },
   workerRestarts: {
     name: 'tollgate_worker_restarts_total',

@@ -32,7 +32,7 @@ export const PROBLEMS = {
   invalid_key: {
     status: 401,
     title: 'Invalid API key',
-    when: 'The key is unknown, revoked or expired; the three are not told apart.',
+    when: 'The key is unknown, revoked or expired; the response does not say which.',
     remedy: 'Check that the whole key was copied; otherwise create a new key in your dashboard.',
   },
   key_in_query: {
@@ -44,14 +44,14 @@ export const PROBLEMS = {
   too_many_failures: {
     status: 429,
     title: 'Too many failed attempts',
-    when: 'What the request identifies itself with is not valid, like much else from its address within the last minute (`auth.failures_per_minute`). A valid API key or JWT is never refused by this; the admin token may be, while its address floods the admin API with guesses.',
-    remedy: 'Correct or stop what sends it, and wait for the seconds in `Retry-After`.',
+    when: 'The API key, token or JWT is invalid, and so were too many others from the same address within the last minute (`auth.failures_per_minute`). A valid API key or JWT is never refused for this reason; the admin token may be, while its address floods the admin API with guesses.',
+    remedy: 'Correct or stop the client, and wait for the seconds in `Retry-After`.',
   },
   browser_use: {
     status: 403,
     title: 'API key used from a browser',
     when: 'A browser sent the request (`Origin` or `Sec-Fetch-Site`), and `auth.browser_keys` is `reject`.',
-    remedy: 'Rotate the key: whoever uses the page can read it. Call the API from a server of your own.',
+    remedy: 'Rotate the key: every user of the page can read it. Call the API from your own server.',
   },
   customer_suspended: {
     status: 403,
@@ -69,7 +69,7 @@ export const PROBLEMS = {
     status: 429,
     title: 'Hourly quota exceeded',
     type: QUOTA_EXCEEDED_TYPE,
-    when: 'The customer has used its requests of the last 3600 seconds; all keys of a customer share them.',
+    when: 'The customer has used its quota of the last 3600 seconds; all keys of a customer share it.',
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
   },
   burst_exceeded: {
@@ -82,14 +82,14 @@ export const PROBLEMS = {
   store_unavailable: {
     status: 503,
     title: 'Temporarily unable to check the request',
-    when: 'The gateway cannot reach its store, so it can neither accept nor refuse the key or the quota.',
-    remedy: 'Try again after `Retry-After`; it says nothing about the key.',
+    when: 'The gateway cannot use its store, so it can decide neither on the key nor on the quota.',
+    remedy: 'Try again after `Retry-After`; the key itself may be valid.',
   },
   not_found: {
     status: 404,
     title: 'No such resource',
-    when: 'The path is none of the API, has a trailing slash, or names a version that does not exist.',
-    remedy: 'Compare the path with the documentation; `detail` names the right form where there is one.',
+    when: 'The path is not part of the API, has a trailing slash, or names a version that does not exist.',
+    remedy: 'Compare the path with the documentation; `detail` names the correct path if there is one.',
   },
   method_not_allowed: {
     status: 405,
@@ -136,19 +136,19 @@ export const PROBLEMS = {
   overloaded: {
     status: 503,
     title: 'The gateway is overloaded',
-    when: 'As many requests are under way as `limits.in_flight` allows, all of `limits.connections` connections are busy, or the customer uses up its share of the connections to the backend (`upstream.max_connections_per_customer`). Admin API: another preview is in progress.',
+    when: '`limits.in_flight` requests are in progress, all of `limits.connections` connections are busy, or the customer has used up its share of the connections to the backend (`upstream.max_connections_per_customer`). Admin API: another preview is in progress.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
   },
   bad_gateway: {
     status: 502,
     title: 'Bad answer from the backend',
-    when: 'The backend closed the connection or answered with what is not HTTP.',
+    when: 'The backend closed the connection, or its response is not valid HTTP.',
     remedy: 'Try again; the request was counted. If it persists, report `request_id`.',
   },
   gateway_timeout: {
     status: 504,
     title: 'The backend did not answer in time',
-    when: 'The backend sent no answer within `upstream.response_timeout_ms` or `upstream.total_timeout_ms`.',
+    when: 'The response did not begin within `upstream.response_timeout_ms`, or was not complete within `upstream.total_timeout_ms`.',
     remedy: 'Try again later, or ask for less; the request was counted. If it persists, report `request_id`.',
   },
   upstream_unavailable: {
@@ -160,7 +160,7 @@ export const PROBLEMS = {
   internal_error: {
     status: 500,
     title: 'Internal error',
-    when: 'The gateway met a bug of its own.',
+    when: 'The request hit a bug in the gateway.',
     remedy: 'Report `request_id`.',
   },
   unauthorized: {
@@ -168,7 +168,7 @@ export const PROBLEMS = {
     title: 'Admin credentials required',
     when: 'Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer.',
     remedy:
-      'Send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that suits `admin.jwt`.',
+      'Send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that `admin.jwt` accepts.',
   },
   forbidden: {
     status: 403,
@@ -179,8 +179,8 @@ export const PROBLEMS = {
   issuer_unavailable: {
     status: 503,
     title: 'Temporarily unable to check the token',
-    when: "Admin API: the keys of the JWT's issuer cannot be loaded from `admin.jwt.jwks_url`, or the last ones are too old.",
-    remedy: 'Try again after `Retry-After`, or use the admin token; it says nothing about the JWT.',
+    when: "Admin API: the keys of the JWT's issuer cannot be loaded from `admin.jwt.jwks_url`, and the last ones are too old or lack the key of this JWT.",
+    remedy: 'Try again after `Retry-After`, or use the admin token; the JWT itself may be valid.',
   },
   misdirected_request: {
     status: 421,
@@ -191,13 +191,13 @@ export const PROBLEMS = {
   conflict: {
     status: 409,
     title: 'In conflict with what is there',
-    when: 'Admin API: the customer or key exists already, or the key is in a state that rules the change out.',
-    remedy: 'Read the record that is there, and decide by what `detail` says.',
+    when: 'Admin API: the customer or key already exists, or the state of the key rules out the change.',
+    remedy: 'Read the existing record; `detail` says what conflicts.',
   },
   unprocessable: {
     status: 422,
     title: 'The request cannot be carried out as asked',
-    when: 'Admin API: a member or query parameter is missing, unknown or of the wrong kind; the plan is unknown; a custom plan lacks its limit.',
+    when: 'Admin API: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit.',
     remedy: 'Correct what `detail` names.',
   },
   unsupported_media_type: {
