@@ -1,8 +1,8 @@
 /**
  * Keeps reference tables and printed output in the pages, the JSON Schema of the configuration, and the schemas of the
- * admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one is stale. What is generated in a page stands between
- * `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML: `# generated: NAME` and `# end generated`); the
- * prose around it is free.
+ * admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one is stale. What is
+ * generated in a page stands between `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML: `# generated: NAME`
+ * and `# end generated`); the prose around it is free. Also checks the imports between folders, and the links.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { editorSchema } from '../src/config/json-schema.ts';
@@ -13,6 +13,7 @@ import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
 import { adminSchemas } from './admin-schemas.ts';
 import { BOUNDARIES, boundaryFaults } from './boundaries.ts';
+import { linkFaults } from './links.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
@@ -112,6 +113,6 @@ for (const [name, { file, make }] of Object.entries(GENERATED)) {
   keep(file, `${before}${begin}${await make()}\n${end}${after}`);
 }
 keep('config/gateway.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n`);
-const faults = boundaryFaults();
-for (const fault of faults) console.error(`${fault}: see scripts/boundaries.ts`);
+const faults = [...boundaryFaults().map((fault) => `${fault}: see scripts/boundaries.ts`), ...linkFaults()];
+for (const fault of faults) console.error(fault);
 process.exitCode = stale + faults.length > 0 ? 1 : 0;
