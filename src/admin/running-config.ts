@@ -1,7 +1,7 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
 import express, { type RequestHandler, type Response } from 'express';
 import type { PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
-import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/changes.ts';
+import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';

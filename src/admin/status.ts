@@ -1,5 +1,5 @@
 import type { StatusDocument } from '../admin-api/responses.ts';
-import { MAX_LISTED_CHANGES } from '../config/changes.ts';
+import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';

@@ -46,9 +46,8 @@ export async function watchFiles({ files, pollMs, check, onUnwatched, signal }: 
 
   function scheduleCheck(): void {
     clearTimeout(timer);
-    const delayMs =
-      changedAtMs === undefined ? pollMs : Math.min(SETTLE_MS, changedAtMs + MAX_SETTLE_MS - performance.now());
-    timer = setTimeout(() => void checkNow(), delayMs).unref();
+    const settleMs = Math.min(SETTLE_MS, (changedAtMs ?? Infinity) + MAX_SETTLE_MS - performance.now());
+    timer = setTimeout(() => void checkNow(), changedAtMs === undefined ? pollMs : Math.max(0, settleMs)).unref();
   }
 
   function noteChange(): void {

@@ -3,7 +3,7 @@
  * milliseconds where a name ends in `Ms`, sizes in bytes where it ends in `Bytes`.
  */
 
-import type { ConfigSource } from './source.ts';
+import type { ConfigSource } from './config-files.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;

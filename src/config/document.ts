@@ -13,8 +13,8 @@ import {
   type YAMLError,
   type YAMLMap,
 } from 'yaml';
+import { describeFault, type Environment, substitute } from './environment.ts';
 import { type Path, type Problem, pathKey } from './problems.ts';
-import { describeFault, type Environment, substitute } from './substitute.ts';
 
 /** Replaces a value that could not be read; the problem is already reported. */
 export const BROKEN: unique symbol = Symbol('broken');

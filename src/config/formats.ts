@@ -65,13 +65,9 @@ export function isRoutePrefix(prefix: string, routes: readonly string[]): boolea
   return routes.some((route) => isWithin(route, prefix));
 }
 
-function parseUrl(text: string): URL | undefined {
-  return URL.parse(text) ?? undefined;
-}
-
 /** Parses an origin such as `https://host:8443`. Returns it as the URL standard writes it, or undefined. */
 export function parseOrigin(text: string): string | undefined {
-  const url = parseUrl(text);
+  const url = URL.parse(text);
   if (!url || !/^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text)) return undefined;
   return url.username === '' && url.password === '' ? url.origin : undefined;
 }
@@ -90,7 +86,7 @@ export function parseUpstreamUrl(text: string): string | undefined {
 
 /** Accepts `https://…`, or `http://…` to a loopback host; without credentials and fragment. */
 export function isTrustworthyUrl(text: string): boolean {
-  const url = parseUrl(text);
+  const url = URL.parse(text);
   if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
 }
@@ -98,6 +94,6 @@ export function isTrustworthyUrl(text: string): boolean {
 /** Accepts an `http(s)://…` URL for people; `{code}` may occur anywhere after the host. */
 export function isDocumentationUrl(text: string): boolean {
   if (text.length > 1024 || !/^https?:\/\/[^/{}]+(\/\S*)?$/.test(text)) return false;
-  const url = parseUrl(text.replaceAll('{code}', 'code'));
-  return url !== undefined && url.username === '' && url.password === '';
+  const url = URL.parse(text.replaceAll('{code}', 'code'));
+  return url !== null && url.username === '' && url.password === '';
 }

@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store/store-address.ts';
-import { readConfigFileBytes } from './bounded-file.ts';
 import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
+import { type ConfigSource, digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { BROKEN, ConfigDocument, isMapping } from './document.ts';
+import type { Environment } from './environment.ts';
 import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { settingAt } from './json-schema.ts';
 import { limitOrigins } from './limit-origins.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, formatWarnings, type Path, type Problem, systemReason } from './problems.ts';
+import { ConfigError, formatWarnings, type Path, type Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
-import { type ConfigSource, digestOfSource } from './source.ts';
-import type { Environment } from './substitute.ts';
 import { findWarnings } from './warnings.ts';
 
 /**
@@ -26,15 +25,6 @@ import { findWarnings } from './warnings.ts';
  */
 export async function loadConfig(file: string, env: Environment): Promise<Config> {
   return await parseConfig(file, await readConfigFile(file), env);
-}
-
-/** Reads the bytes of a config file. Rejects with {@link ConfigError}. */
-export async function readConfigFile(file: string): Promise<Uint8Array> {
-  try {
-    return await readConfigFileBytes(file);
-  } catch (error) {
-    throw ConfigError.of(file, [{ path: [], what: `cannot be read: ${systemReason(error)}` }]);
-  }
 }
 
 export interface ParseOptions {

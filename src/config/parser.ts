@@ -6,13 +6,13 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { ConfigChange, DisclosedConfig } from './changes.ts';
 import type { Config } from './config.ts';
+import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
+import type { ConfigSource } from './config-files.ts';
+import type { Environment } from './environment.ts';
 import { restoreClone } from './freeze.ts';
 import { parseConfig } from './load.ts';
 import { ConfigError } from './problems.ts';
-import type { ConfigSource } from './source.ts';
-import type { Environment } from './substitute.ts';
 
 /** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */
 const ENTRY = new URL(`./parser-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -37,8 +37,7 @@ export type ParserJob =
     });
 
 export type ParserResult =
-  | { readonly kind: 'parsed'; readonly config: Config }
-  | { readonly kind: 'compared'; readonly comparison: Comparison }
+  | { readonly kind: 'done'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
 /** Limits for one parser job. */
@@ -73,9 +72,7 @@ export interface ParserOptions extends ParserBounds {
 export async function parseWithoutStall(input: ParserInput, options: ParserOptions): Promise<Config> {
   const { file, content, environment } = input;
   if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
-  const result = await runJob({ kind: 'parse', ...input }, options);
-  if (result.kind !== 'parsed') throw new Error(`unexpected result of the parser: ${result.kind}`);
-  return restoreClone(result.config);
+  return restoreClone(await runJob<Config>({ kind: 'parse', ...input }, options));
 }
 
 /**
@@ -88,12 +85,10 @@ export async function compareInThread(
   { disclosed, expressions, source }: Config,
   options: ParserOptions,
 ): Promise<Comparison> {
-  const result = await runJob({ kind: 'compare', ...input, running: { disclosed, expressions, source } }, options);
-  if (result.kind !== 'compared') throw new Error(`unexpected result of the parser: ${result.kind}`);
-  return result.comparison;
+  return await runJob<Comparison>({ kind: 'compare', ...input, running: { disclosed, expressions, source } }, options);
 }
 
-async function runJob(job: ParserJob, { signal, ...bounds }: ParserOptions): Promise<ParserResult> {
+async function runJob<Value>(job: ParserJob, { signal, ...bounds }: ParserOptions): Promise<Value> {
   const deadline = AbortSignal.timeout(bounds.deadlineMs);
   const thread = new Worker(ENTRY, {
     workerData: { ...job, environment: { ...job.environment } },
@@ -109,7 +104,7 @@ async function runJob(job: ParserJob, { signal, ...bounds }: ParserOptions): Pro
     });
     const result: ParserResult = message;
     if (result.kind === 'refused') throw new ConfigError(result.problems, result.source);
-    return result;
+    return result.value as Value;
   } catch (error) {
     const what = exceededBound(error, deadline, bounds);
     throw what === undefined ? error : ConfigError.of(job.file, [{ path: [], what }]);

@@ -1,5 +1,5 @@
-import { isPartlyReloadable, takesEffect } from './changes.ts';
 import { SETTINGS, type SettingSchema } from './json-schema.ts';
+import { isPartlyReloadable, takesEffect } from './reloadable-settings.ts';
 
 /** One row of the reference table of the configuration file. All members are plain text. */
 export interface ReferenceRow {

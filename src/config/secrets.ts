@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
-import { readNamedFile } from './bounded-file.ts';
+import { type NamedFile, readNamedFile } from './config-files.ts';
 import type { ConfigDocument } from './document.ts';
 import { formatPath, type Path, type Problem, systemReason } from './problems.ts';
-import type { NamedFile } from './source.ts';
 
 /** A value set inline or in the file that its `…_file` setting names. `path`: the setting that was used. */
 export type Secret =

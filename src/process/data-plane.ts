@@ -8,7 +8,7 @@ import { Server as TlsServer } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
-import { portVariable } from '../config/port-variable.ts';
+import { portVariable } from '../config/environment.ts';
 import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';

@@ -4,8 +4,7 @@
  */
 import { type Clock, systemClock } from '../base/clock.ts';
 import type { Config, SeedCustomer } from '../config/config.ts';
-import { processEnvironment } from '../config/environment.ts';
-import type { Environment } from '../config/substitute.ts';
+import { type Environment, processEnvironment } from '../config/environment.ts';
 import { keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import { createLogger, type LogDestination } from '../observability/logger.ts';
 import type { RecordStore } from '../store/store.ts';

@@ -1,6 +1,7 @@
 /** Shows what a posted config file would change, and for which customers, without applying it. */
-import type { ConfigChange } from '../config/changes.ts';
+
 import type { Config } from '../config/config.ts';
+import type { ConfigChange } from '../config/config-changes.ts';
 import type { Comparison } from '../config/parser.ts';
 import { countHolders } from './customers.ts';
 import { assessImpact, type Impact, type ImpactParts } from './impact.ts';

@@ -10,10 +10,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
-import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
+import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
+import type { ConfigSource } from '../config/config-files.ts';
 import { ConfigError } from '../config/problems.ts';
-import type { ConfigSource } from '../config/source.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
 import { type LimitPolicy, planNameOf } from '../quota/effective-limit.ts';

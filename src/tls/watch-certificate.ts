@@ -51,19 +51,15 @@ async function readCertificate({
   certFile,
   keyFile,
 }: CertificateFiles): Promise<{ id: string; read: CertificateRead }> {
-  const texts: string[] = [];
-  for (const file of [certFile, keyFile]) {
-    try {
-      texts.push(await readFile(file, 'utf8'));
-    } catch (error) {
-      const fault = `${file} cannot be read (${error instanceof Error && 'code' in error ? error.code : 'unknown'})`;
-      return { id: fault, read: { kind: 'invalid', fault } };
-    }
+  try {
+    const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
+    const read = checkCertificate(cert, key);
+    const id = createHash('sha256').update(`${cert}\0${key}`).digest('hex');
+    if (read.kind === 'usable') return { id, read };
+    return { id, read: { kind: 'invalid', fault: `${read.at === 'cert' ? certFile : keyFile} ${read.fault}` } };
+  } catch (error) {
+    const { path, code = 'unknown' } = error as NodeJS.ErrnoException;
+    const fault = `${path} cannot be read (${code})`;
+    return { id: fault, read: { kind: 'invalid', fault } };
   }
-  const [cert = '', key = ''] = texts;
-  const checked = checkCertificate(cert, key);
-  const id = createHash('sha256').update(`${cert}\0${key}`).digest('hex');
-  if (checked.kind === 'usable') return { id, read: checked };
-  const fault = `${checked.at === 'cert' ? certFile : keyFile} ${checked.fault}`;
-  return { id, read: { kind: 'invalid', fault } };
 }

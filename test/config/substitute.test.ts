@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: what the configuration's own substitutions look like
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { substitute } from '../../src/config/substitute.ts';
+import { substitute } from '../../src/config/environment.ts';
 
 const env = { NAME: 'value', EMPTY: '', TRICKY: '${NAME} $${' };
 

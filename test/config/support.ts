@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/config.ts';
+import type { Environment } from '../../src/config/environment.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problems.ts';
-import type { Environment } from '../../src/config/substitute.ts';
 
 /** The least that a configuration must say, on lines 1 and 2. */
 export const MINIMAL = 'store: { url: "redis://127.0.0.1:6379" }\nupstream: { urls: ["http://backend:3000"] }\n';

@@ -1,8 +1,8 @@
 /** What becomes of a file by itself: a fake of the file and of the store's answers, and time that stands still. */
 import { expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
+import { digestOfSource } from '../../src/config/config-files.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { digestOfSource } from '../../src/config/source.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import type { ReloadResult } from '../../src/observability/metrics.ts';
 import { Reloader } from '../../src/reload/reloader.ts';

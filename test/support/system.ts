@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
-import type { Environment } from '../../src/config/substitute.ts';
+import type { Environment } from '../../src/config/environment.ts';
 import { createCustomerWithKey, type NewCustomer } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';
 import { EMBEDDED_STORE, type StoreKind, startTestGateway, type TestGateway } from './gateway.ts';

@@ -4,8 +4,8 @@
  * The values of `${NAME}` in the config file reach workers as part of the parsed configuration.
  */
 import type { Config } from '../../config/config.ts';
+import type { Environment } from '../../config/environment.ts';
 import { pathKey } from '../../config/problems.ts';
-import type { Environment } from '../../config/substitute.ts';
 
 /** Read by Node.js, the libraries it links, or the operating system's loader. None of them usually holds a secret. */
 const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([

@@ -7,7 +7,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock, Scheduled, Scheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
-import type { Environment } from '../../config/substitute.ts';
+import type { Environment } from '../../config/environment.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics, MetricsSnapshot } from '../../observability/metrics.ts';
 import type { DataPlaneView } from '../control-plane.ts';

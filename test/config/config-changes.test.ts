@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { configChanges, takesEffect } from '../../src/config/changes.ts';
+import { configChanges } from '../../src/config/config-changes.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { configReference } from '../../src/config/reference.ts';
+import { takesEffect } from '../../src/config/reloadable-settings.ts';
 import { load, MINIMAL, withFolder } from './support.ts';
 
 async function changesOf(before: string, after: string) {
@@ -20,7 +21,7 @@ describe('a change', () => {
       'of a plan',
       'plans: { a: { requests_per_hour: 1000 }, b: { requests_per_hour: 1 } }',
       'plans: { a: { requests_per_hour: 800 }, c: { requests_per_hour: custom } }',
-      ['plan b is removed', 'plans.a.requests_per_hour: 1000 → 800', 'plan c is added: { requests_per_hour: custom }'],
+      ['plans.a.requests_per_hour: 1000 → 800', 'plan b is removed', 'plan c is added: { requests_per_hour: custom }'],
     ],
     [
       'of a list, as a whole',

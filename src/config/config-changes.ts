@@ -1,10 +1,11 @@
 /** Lists the changes between two configurations, and whether a reload can apply each. */
 import { isDeepStrictEqual } from 'node:util';
+import { type Difference, differences, memberOf } from './compare-values.ts';
 import type { Config, Disclosed } from './config.ts';
-import { type Difference, differences, memberOf } from './differences.ts';
 import { HIDDEN, withoutUserInfo } from './disclose.ts';
 import { isMapping } from './document.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
+import { isWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
 
 export interface ConfigChange {
   /** As named in the file: `plans.starter.requests_per_hour`. */
@@ -21,61 +22,20 @@ export interface ConfigChange {
 /** A file may change thousands of overrides: responses and log lines list at most this many changes. */
 export const MAX_LISTED_CHANGES = 100;
 
-export type TakesEffect = 'reload' | 'restart';
-
 /**
- * Keys that a reload applies, with all keys below them. Any other key needs a restart: a new key is reported, and not
- * half-applied, until it is added here.
+ * Values that may differ although the disclosed ones are equal, by the key under which a change is reported. Includes
+ * whole sections whose secrets only a restart can change.
  */
-const RELOADABLE: readonly string[] = [
-  'listen.trusted_proxies',
-  'listen.trust_forwarded_host',
-  'admin.token',
-  'admin.token_file',
-  'admin.allowed_hosts',
-  'upstream.credentials',
-  'upstream.authorization',
-  'upstream.authorization_file',
-  'upstream.preserve_host',
-  'routes',
-  'aliases',
-  'usage_path',
-  'documentation_url',
-  'plans',
-  'overrides',
-  'auth.realm',
-  'auth.cache_seconds',
-  'auth.stale_if_error_seconds',
-  'auth.failures_per_minute',
-  'auth.browser_keys',
-  'identity',
-  'limits.header_count',
-  'limits.in_flight',
-  'shutdown',
-  'logging.level',
-  'logging.access',
-];
-
-/** Returns when a change of a key takes effect. `key`: as in the reference, also `routes[].path` or `plans.<name>`. */
-export function takesEffect(key: string): TakesEffect {
-  return RELOADABLE.some((reloadable) => isWithin(key, reloadable)) ? 'reload' : 'restart';
+function hiddenValues({ admin, upstream, identity, store, seed }: Config): Readonly<Record<string, unknown>> {
+  return {
+    'admin.token': admin?.token,
+    'upstream.tls': upstream.tls,
+    'upstream.authorization': upstream.authorization,
+    'identity.assertion.signing_key_file': identity.assertion?.signingKeys,
+    store,
+    seed,
+  };
 }
-
-/** Returns whether a reload applies some keys below this key, but not the key as a whole. */
-export function isPartlyReloadable(key: string): boolean {
-  return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isWithin(reloadable, key));
-}
-
-/** Hidden values, each with the key under which a change of it is reported. */
-const SECRETS: readonly { readonly key: string; readonly of: (config: Config) => unknown }[] = [
-  { key: 'admin.token', of: ({ admin }) => admin?.token },
-  { key: 'upstream.tls', of: ({ upstream }) => upstream.tls },
-  { key: 'upstream.authorization', of: ({ upstream }) => upstream.authorization },
-  { key: 'identity.assertion.signing_key_file', of: ({ identity }) => identity.assertion?.signingKeys },
-];
-
-/** Sections whose secrets, including the content of the files that they name, only a restart can change. */
-const FIXED_SECTIONS = ['store', 'seed'] as const satisfies readonly (keyof Config)[];
 
 /** The parts of a configuration that can be compared without reading a secret. Plain data. */
 export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
@@ -83,12 +43,12 @@ export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
 /** Returns changes in the order of the config reference, then those of secrets. Ignores differences of notation. */
 export function configChanges(before: Config, after: Config): ConfigChange[] {
   const changes = [...differences(before.disclosed, after.disclosed)].map(changeOf);
-  const tell = (key: string, isChanged: boolean) => {
-    if (!isChanged || changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key))) return;
+  const hiddenBefore = hiddenValues(before);
+  for (const [key, value] of Object.entries(hiddenValues(after))) {
+    const isListed = changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key));
+    if (isListed || isDeepStrictEqual(hiddenBefore[key], value)) continue;
     changes.push({ key, before: HIDDEN, after: HIDDEN, text: anotherValue(key), takesEffect: takesEffect(key) });
-  };
-  for (const { key, of } of SECRETS) tell(key, !isDeepStrictEqual(of(before), of(after)));
-  for (const section of FIXED_SECTIONS) tell(section, !isDeepStrictEqual(before[section], after[section]));
+  }
   return changes;
 }
 
@@ -100,7 +60,7 @@ export function disclosedChanges(before: DisclosedConfig, after: DisclosedConfig
   return [...differences(before.disclosed, after.disclosed)].map((difference) =>
     changeOf({
       ...difference,
-      before: asWritten(difference.before, difference.pathBefore, before.expressions),
+      before: asWritten(difference.before, difference.pathBefore ?? difference.path, before.expressions),
       after: asWritten(difference.after, difference.path, after.expressions),
     }),
   );
@@ -193,8 +153,4 @@ function inOneLine(value: Disclosed | undefined): string {
   if (!isMapping(value)) return String(value);
   const members = Object.entries(value).map(([name, member]) => `${name}: ${inOneLine(member)}`);
   return members.length > 0 ? `{ ${members.join(', ')} }` : '{}';
-}
-
-function isWithin(key: string, section: string): boolean {
-  return key === section || (key.startsWith(section) && /^[.[]/.test(key.slice(section.length)));
 }

@@ -1,0 +1,50 @@
+/** When a changed setting takes effect. */
+export type TakesEffect = 'reload' | 'restart';
+
+/**
+ * Keys that a reload applies, with all keys below them. Any other key needs a restart: a new key is reported, and not
+ * half-applied, until it is added here.
+ */
+const RELOADABLE: readonly string[] = [
+  'listen.trusted_proxies',
+  'listen.trust_forwarded_host',
+  'admin.token',
+  'admin.token_file',
+  'admin.allowed_hosts',
+  'upstream.credentials',
+  'upstream.authorization',
+  'upstream.authorization_file',
+  'upstream.preserve_host',
+  'routes',
+  'aliases',
+  'usage_path',
+  'documentation_url',
+  'plans',
+  'overrides',
+  'auth.realm',
+  'auth.cache_seconds',
+  'auth.stale_if_error_seconds',
+  'auth.failures_per_minute',
+  'auth.browser_keys',
+  'identity',
+  'limits.header_count',
+  'limits.in_flight',
+  'shutdown',
+  'logging.level',
+  'logging.access',
+];
+
+/** Returns when a change of a key takes effect. `key`: as in the reference, also `routes[].path` or `plans.<name>`. */
+export function takesEffect(key: string): TakesEffect {
+  return RELOADABLE.some((reloadable) => isWithin(key, reloadable)) ? 'reload' : 'restart';
+}
+
+/** Returns whether a reload applies some keys below this key, but not the key as a whole. */
+export function isPartlyReloadable(key: string): boolean {
+  return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isWithin(reloadable, key));
+}
+
+/** Returns whether `key` is `section`, or below it. */
+export function isWithin(key: string, section: string): boolean {
+  return key === section || (key.startsWith(section) && /^[.[]/.test(key.slice(section.length)));
+}
