@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
-import { isCustomerId } from '../store/record-ids.ts';
+import { isCustomerId } from '../store/record-fields.ts';
 import { CUSTOMER_ID } from './responses.ts';
 
 /** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */

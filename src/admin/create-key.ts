@@ -1,6 +1,6 @@
 /** Adds keys to the store: generated here, or imported. */
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
-import type { KeyRecord } from '../store/store.ts';
+import type { KeyRecord } from '../store/record-fields.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { definedMembers } from './documents.ts';
 import { Refusal } from './refusal.ts';

@@ -1,7 +1,11 @@
 import { z } from 'zod';
 import { customerChange, newCustomer } from '../admin-api/requests.ts';
-import { isCustomerId } from '../store/record-ids.ts';
-import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/store.ts';
+import {
+  type CustomerChange,
+  type CustomerRecord,
+  type EnforcedCustomer,
+  isCustomerId,
+} from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerDocument, definedMembers, pageDocument } from './documents.ts';

@@ -10,7 +10,8 @@ import type {
 } from '../admin-api/responses.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
-import type { CustomerRecord, KeyRecord, Page } from '../store/store.ts';
+import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
+import type { Page } from '../store/store.ts';
 
 /** `limit_problem` says why there is no limit. `currentPlan`: undefined if the plan is not configured. */
 export function customerDocument(

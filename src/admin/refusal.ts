@@ -1,7 +1,7 @@
 /** Refusals of requests, and lookups of records that refuse with `not_found`. */
 import type { ProblemCode } from '../problems/table.ts';
-import { isCustomerId } from '../store/record-ids.ts';
-import type { CustomerRecord, KeyRecord, RecordStore } from '../store/store.ts';
+import { type CustomerRecord, isCustomerId, type KeyRecord } from '../store/record-fields.ts';
+import type { RecordStore } from '../store/store.ts';
 
 /** Thrown by admin handlers to respond with a problem document, which error-handler.ts writes. */
 export class Refusal extends Error {

@@ -5,7 +5,8 @@
  */
 import { ROTATION } from '../admin-api/requests.ts';
 import { expiryMsOf, keyState } from '../keys/key-state.ts';
-import type { KeyRecord, KeyReplacement, Retirement } from '../store/store.ts';
+import type { KeyRecord } from '../store/record-fields.ts';
+import type { KeyReplacement, Retirement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { newKeyDocument } from './documents.ts';

@@ -1,7 +1,7 @@
 /** Options that all admin API commands share. Loaded for every command line, so it imports little. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { parseOrigin } from '../config/formats.ts';
-import { isCustomerId } from '../store/record-ids.ts';
+import { isCustomerId } from '../store/record-fields.ts';
 
 export interface AdminOptions {
   readonly adminUrl: string;

@@ -3,7 +3,7 @@
  * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
  */
 import { z } from 'zod';
-import { isCustomerId } from '../store/record-ids.ts';
+import { isCustomerId } from '../store/record-fields.ts';
 import {
   isAddressOrBlock,
   isDocumentationUrl,

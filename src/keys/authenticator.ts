@@ -5,8 +5,9 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
-import { isCustomerId, isKeyId } from '../store/record-ids.ts';
-import type { EnforcedCustomer, EnforcedKey, Invalidation, Invalidations, RecordStore } from '../store/store.ts';
+import type { Invalidation, Invalidations } from '../store/invalidations.ts';
+import { type EnforcedCustomer, type EnforcedKey, isCustomerId, isKeyId } from '../store/record-fields.ts';
+import type { RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';

@@ -1,5 +1,5 @@
 import { parseTimestamp } from '../base/timestamp.ts';
-import type { EnforcedKey, KeyRecord } from '../store/store.ts';
+import type { EnforcedKey, KeyRecord } from '../store/record-fields.ts';
 
 export type KeyState = 'live' | 'revoked' | 'expired';
 

@@ -1,5 +1,5 @@
 /** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
-import type { CustomerRecord } from '../store/store.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 import type { BurstLimiter } from './burst.ts';
 import {
   type EffectiveLimit,

@@ -1,4 +1,4 @@
-import type { CustomerRecord } from '../store/store.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 
 /** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
 export interface PlanPolicy {

@@ -12,7 +12,8 @@ import {
   type PlanPolicy,
   planNameOf,
 } from '../quota/effective-limit.ts';
-import type { CustomerRecord, UsageReader } from '../store/store.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
+import type { UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
 /** From this fraction of its limit on, a customer counts as near it. */

@@ -3,7 +3,8 @@
  * whole, oldest first. Its cursor holds the sort position of the last key, not an index, because keys may be created or
  * deleted between two pages. A longer list is paged in the store's own order, and each page is sorted by itself.
  */
-import type { KeyRecord, Page } from './store.ts';
+import type { KeyRecord } from './record-fields.ts';
+import type { Page } from './store.ts';
 
 /** A list with at most this many keys, or one that fits into one page, is sorted as a whole. */
 const MOST_SORTED = 200;

@@ -4,8 +4,14 @@
  */
 
 import { parseTimestamp } from '../base/timestamp.ts';
-import type { CustomerFields, EnforcedCustomerFields, EnforcedKeyFields, KeyFields } from './record-fields.ts';
-import { isCustomerId, isKeyId } from './record-ids.ts';
+import {
+  type CustomerFields,
+  type EnforcedCustomerFields,
+  type EnforcedKeyFields,
+  isCustomerId,
+  isKeyId,
+  type KeyFields,
+} from './record-fields.ts';
 
 export type FaultCode =
   | 'wrong_type'

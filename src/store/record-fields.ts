@@ -1,8 +1,65 @@
 /**
- * Records as named text fields, the form in which both stores keep them. An absent, null or empty field is unset. Other
- * programs also write such records, so no value is trusted.
+ * Key and customer records, and their form as named text fields, in which both stores keep them. An absent, null or empty
+ * field is unset. Other programs also write such records, so no value is trusted.
  */
-import type { CustomerChange, CustomerRecord, EnforcedCustomer, EnforcedKey, KeyChange, KeyRecord } from './store.ts';
+
+/** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
+export interface KeyRecord {
+  readonly id: string;
+  readonly customer: string;
+  readonly name?: string;
+  /** The first characters of the key, for people to recognise it by. */
+  readonly prefix?: string;
+  readonly createdAt?: string;
+  readonly expiresAt?: string;
+  readonly revokedAt?: string;
+  /** The id of the key that replaces this one; `expiresAt` is then the end of this key's grace period. */
+  readonly replacedBy?: string;
+}
+
+/** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
+export type EnforcedKey = Pick<KeyRecord, 'id' | 'customer' | 'expiresAt' | 'revokedAt' | 'replacedBy'>;
+
+export interface CustomerRecord {
+  readonly id: string;
+  readonly plan: string;
+  readonly name?: string;
+  /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
+  readonly requestsPerHour?: number | 'invalid';
+  readonly suspended: boolean;
+  readonly usageResetAt?: string;
+}
+
+/** Like {@link EnforcedKey}: the fields that affect requests. */
+export type EnforcedCustomer = Omit<CustomerRecord, 'name'>;
+
+/** An omitted field keeps its value; null unsets it. */
+export interface CustomerChange {
+  readonly plan?: string;
+  readonly name?: string | null;
+  readonly requestsPerHour?: number | null;
+  readonly suspended?: boolean;
+}
+
+/** An omitted field keeps its value; null unsets it. */
+export interface KeyChange {
+  readonly name?: string | null;
+  readonly expiresAt?: string | null;
+}
+
+/** A customer's id: safe in header values, Redis key names and URLs. */
+const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;
+
+export function isCustomerId(text: string): boolean {
+  return CUSTOMER_ID.test(text);
+}
+
+/** The public id of an API key: safe in header values and log lines. */
+const KEY_ID = /^[\x21-\x7e]{1,256}$/;
+
+export function isKeyId(text: string): boolean {
+  return KEY_ID.test(text);
+}
 
 export const KEY_FIELDS = [
   'id',

@@ -4,51 +4,16 @@
  * implement them and pass the same contract tests.
  */
 
+import type { Invalidations } from './invalidations.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
-
-/** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
-export interface KeyRecord {
-  readonly id: string;
-  readonly customer: string;
-  readonly name?: string;
-  /** The first characters of the key, for people to recognise it by. */
-  readonly prefix?: string;
-  readonly createdAt?: string;
-  readonly expiresAt?: string;
-  readonly revokedAt?: string;
-  /** The id of the key that replaces this one; `expiresAt` is then the end of this key's grace period. */
-  readonly replacedBy?: string;
-}
-
-/** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
-export type EnforcedKey = Pick<KeyRecord, 'id' | 'customer' | 'expiresAt' | 'revokedAt' | 'replacedBy'>;
-
-export interface CustomerRecord {
-  readonly id: string;
-  readonly plan: string;
-  readonly name?: string;
-  /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
-  readonly requestsPerHour?: number | 'invalid';
-  readonly suspended: boolean;
-  readonly usageResetAt?: string;
-}
-
-/** Like {@link EnforcedKey}: the fields that affect requests. */
-export type EnforcedCustomer = Omit<CustomerRecord, 'name'>;
-
-/** An omitted field keeps its value; null unsets it. */
-export interface CustomerChange {
-  readonly plan?: string;
-  readonly name?: string | null;
-  readonly requestsPerHour?: number | null;
-  readonly suspended?: boolean;
-}
-
-/** An omitted field keeps its value; null unsets it. */
-export interface KeyChange {
-  readonly name?: string | null;
-  readonly expiresAt?: string | null;
-}
+import type {
+  CustomerChange,
+  CustomerRecord,
+  EnforcedCustomer,
+  EnforcedKey,
+  KeyChange,
+  KeyRecord,
+} from './record-fields.ts';
 
 /** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
@@ -210,23 +175,6 @@ export interface AuditStore {
     limit: number,
     range?: TimeRange,
   ): Promise<Page<AuditEntry & { readonly id: string }>>;
-}
-
-/** A change reported by the store, made by this program or by any other. */
-export type Invalidation =
-  | { readonly kind: 'key'; readonly sha256: string }
-  | { readonly kind: 'customer'; readonly id: string }
-  /** Anything may have changed: the push was interrupted, or everything was deleted. */
-  | { readonly kind: 'all' };
-
-/** The push of changes to key and customer records that were read before, including records that did not exist then. */
-export interface Invalidations {
-  /** While false, changes by other processes are noticed only by reading again. */
-  readonly connected: boolean;
-  /**
-   * Calls `listener` in the event-loop turn in which the push arrives. Returns a function that ends the subscription.
-   */
-  subscribe(listener: (invalidation: Invalidation) => void): () => void;
 }
 
 /** A refund: units of one lease that return to the bucket they were counted in. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
-import { type CustomerChange, type RecordStore, StoreUnavailableError } from '../../src/store/store.ts';
+import type { CustomerChange } from '../../src/store/record-fields.ts';
+import { type RecordStore, StoreUnavailableError } from '../../src/store/store.ts';
 import { NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 
 overBothStores((start) => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
-import type { KeyRecord } from '../../src/store/store.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { NOW, overBothStores, type TestAdmin } from './support.ts';
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum, sha256Hex } from '../../src/keys/api-key.ts';
-import { type KeyRecord, type RecordStore, type Retirement, StoreUnavailableError } from '../../src/store/store.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
+import { type RecordStore, type Retirement, StoreUnavailableError } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { type JsonAnswer, NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 

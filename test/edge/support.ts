@@ -16,7 +16,7 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
 import { RecentUsage } from '../../src/quota/recent-usage.ts';
-import type { CustomerRecord } from '../../src/store/store.ts';
+import type { CustomerRecord } from '../../src/store/record-fields.ts';
 import { createForwarder } from '../../src/upstream/forwarder.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 

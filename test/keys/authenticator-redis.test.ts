@@ -3,8 +3,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { sha256Hex } from '../../src/keys/api-key.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { Invalidation } from '../../src/store/invalidations.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { type Invalidation, StoreUnavailableError } from '../../src/store/store.ts';
+import { StoreUnavailableError } from '../../src/store/store.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 

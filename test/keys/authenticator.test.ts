@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { type Authentication, Authenticator } from '../../src/keys/authenticator.ts';
-import {
-  type CustomerRecord,
-  type Invalidation,
-  type KeyRecord,
-  StoreUnavailableError,
-} from '../../src/store/store.ts';
+import type { Invalidation } from '../../src/store/invalidations.ts';
+import type { CustomerRecord, KeyRecord } from '../../src/store/record-fields.ts';
+import { StoreUnavailableError } from '../../src/store/store.ts';
 import { HeldClock } from './held-clock.ts';
 import { HeldReads } from './held-reads.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expiryMsOf, isUnusedSince, keyState } from '../../src/keys/key-state.ts';
-import type { KeyRecord } from '../../src/store/store.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { effectiveLimit, limitOrigin } from '../../src/quota/effective-limit.ts';
-import type { CustomerRecord } from '../../src/store/store.ts';
+import type { CustomerRecord } from '../../src/store/record-fields.ts';
 
 const policy = {
   plans: new Map<string, { requestsPerHour: number | 'custom' }>([

@@ -1,6 +1,7 @@
 /** What every store promises of changes to records that are there. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
-import type { CustomerChange, KeyChange, KeyRecord, ReserveRequest } from '../../src/store/store.ts';
+import type { CustomerChange, KeyChange, KeyRecord } from '../../src/store/record-fields.ts';
+import type { ReserveRequest } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';

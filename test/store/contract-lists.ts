@@ -1,7 +1,8 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import { type InspectedRecord, isFault } from '../../src/store/record-faults.ts';
-import { InvalidCursorError, type KeyRecord } from '../../src/store/store.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
+import { InvalidCursorError } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
 import type { OpenedStore } from './opened-store.ts';

@@ -1,4 +1,4 @@
-import type { Invalidation, Invalidations } from '../../src/store/store.ts';
+import type { Invalidation, Invalidations } from '../../src/store/invalidations.ts';
 
 /** Everything that was pushed since it was made, and when. */
 export class RecordedInvalidations {

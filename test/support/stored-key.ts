@@ -1,4 +1,5 @@
-import type { KeyRecord, RecordStore } from '../../src/store/store.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
+import type { RecordStore } from '../../src/store/store.ts';
 
 /** Creates a key, and before it its customer where there is none: a key without a customer is not created. */
 export async function createKeyWithCustomer(

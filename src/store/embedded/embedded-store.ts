@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import { InvalidationListeners } from '../invalidation-listeners.ts';
+import { InvalidationListeners } from '../invalidations.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';

@@ -1,10 +1,12 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
+import type { Invalidation } from '../invalidations.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
   type CustomerFields,
+  type CustomerRecord,
   customerChangeFields,
   customerFields,
   customerRecordFrom,
@@ -16,18 +18,12 @@ import {
   enforcedKeyFrom,
   KEY_FIELDS,
   type KeyFields,
+  type KeyRecord,
   keyChangeFields,
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import {
-  type CustomerRecord,
-  type Invalidation,
-  type KeyRecord,
-  type RecordStore,
-  type Retirement,
-  unlessRefused,
-} from '../store.ts';
+import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
 import { inTransaction, type RunOperation } from './database.ts';
 

@@ -8,8 +8,8 @@
  * slot while it moves are not pushed, so a new assignment of slots invalidates everything.
  */
 import type { Clock } from '../../../base/clock.ts';
-import { InvalidationListeners } from '../../invalidation-listeners.ts';
-import { type Invalidations, type StoreObserver, StoreUnavailableError } from '../../store.ts';
+import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
+import { type StoreObserver, StoreUnavailableError } from '../../store.ts';
 import type { HostAndPort } from '../../store-address.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import type { InvalidationPush } from '../connection/invalidation-push.ts';

@@ -10,8 +10,7 @@
  * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
  * everything.
  */
-import { InvalidationListeners } from '../../invalidation-listeners.ts';
-import type { Invalidations } from '../../store.ts';
+import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { parseTrackedName, type TrackedName, trackedPrefixes } from '../protocol/key-names.ts';

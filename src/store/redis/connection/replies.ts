@@ -1,7 +1,15 @@
 /** Sends commands in pipelines and checks the form of Redis' replies. */
 import { ReplyError } from 'ioredis';
-import { CUSTOMER_FIELDS, customerRecordFrom, type Fields, KEY_FIELDS, keyRecordFrom } from '../../record-fields.ts';
-import type { CustomerRecord, KeyRecord, StoreOp } from '../../store.ts';
+import {
+  CUSTOMER_FIELDS,
+  type CustomerRecord,
+  customerRecordFrom,
+  type Fields,
+  KEY_FIELDS,
+  type KeyRecord,
+  keyRecordFrom,
+} from '../../record-fields.ts';
+import type { StoreOp } from '../../store.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';

@@ -10,8 +10,7 @@ import {
   unbracedName,
   wrongType,
 } from '../../record-faults.ts';
-import type { EnforcedCustomerFields, EnforcedKeyFields } from '../../record-fields.ts';
-import { isCustomerId, isKeyId } from '../../record-ids.ts';
+import { type EnforcedCustomerFields, type EnforcedKeyFields, isCustomerId, isKeyId } from '../../record-fields.ts';
 import type { RecordDamage, StoreObserver } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerName } from '../protocol/key-names.ts';

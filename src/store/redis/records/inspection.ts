@@ -16,8 +16,7 @@ import {
   unbracedName,
   wrongType,
 } from '../../record-faults.ts';
-import { CUSTOMER_FIELDS, type KeyFields } from '../../record-fields.ts';
-import { isCustomerId, isKeyId } from '../../record-ids.ts';
+import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
 import { ask, readHashes } from '../connection/replies.ts';
 import {
   CUSTOMER_RECORD_NAMES,

@@ -7,8 +7,8 @@
  * first. So code that deletes such an entry reads the record again afterwards, and restores the entry if the record now
  * exists. createKey in turn writes its entries again after the record. Whichever runs later sees the other's write.
  */
-import { KEY_FIELDS, type KeyFields, keyRecordFrom } from '../../record-fields.ts';
-import type { KeyRecord, StoreOp } from '../../store.ts';
+import { KEY_FIELDS, type KeyFields, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
+import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
 import { ask, readHashes, scanSteps } from '../connection/replies.ts';

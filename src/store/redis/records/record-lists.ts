@@ -4,9 +4,8 @@
  */
 
 import { mostSorted, oldestFirst, positionIn, sortedPage } from '../../customer-key-pages.ts';
-import { CUSTOMER_FIELDS, customerRecordFrom } from '../../record-fields.ts';
-import { isCustomerId } from '../../record-ids.ts';
-import type { KeyRecord, RecordStore, StoreOp } from '../../store.ts';
+import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } from '../../record-fields.ts';
+import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
 import type { Installed } from '../installation/installed.ts';
 import {

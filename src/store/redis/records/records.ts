@@ -14,17 +14,11 @@ import {
   enforcedKeyFrom,
   type Fields,
   KEY_FIELDS,
+  type KeyRecord,
   keyChangeFields,
   keyFields,
 } from '../../record-fields.ts';
-import {
-  DamagedRecordError,
-  type KeyRecord,
-  type RecordStore,
-  type Retirement,
-  type StoreOp,
-  unlessRefused,
-} from '../../store.ts';
+import { DamagedRecordError, type RecordStore, type Retirement, type StoreOp, unlessRefused } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import {
   customerRecordFromReply,

@@ -11,8 +11,8 @@ import {
   type RecordFault,
   wrongType,
 } from '../../record-faults.ts';
-import { keyRecordFrom } from '../../record-fields.ts';
-import type { KeyRecord, ReindexReport } from '../../store.ts';
+import { type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
+import type { ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
 import { ask, scanSteps } from '../connection/replies.ts';
 import {
