@@ -96,7 +96,7 @@ export function readCredentials(
   const token = authorization.slice(start);
   if (!isPossibleKey(token)) {
     return malformed(
-      'What follows "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.',
+      'The value after "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.',
     );
   }
   return { token };

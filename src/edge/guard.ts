@@ -94,23 +94,23 @@ function inspectHeaders(
       case 'expect':
         // RFC 9110 §10.1.1 defines no other expectation. Refuse what cannot be met instead of ignoring it.
         if (!EXPECTATION.test(value)) {
-          return refusal('bad_request', 'The only expectation that can be met is 100-continue.');
+          return refusal('bad_request', 'The only supported expectation is 100-continue.');
         }
         break;
       case 'transfer-encoding':
         if (value.toLowerCase() === 'chunked') return BODY_REFUSED;
         if (value === '') return refusal('bad_request', 'The Transfer-Encoding header is empty.');
-        return refusal('not_implemented', 'This transfer coding is not implemented.');
+        return refusal('not_implemented', 'This transfer coding is not supported.');
       case 'content-length':
         if (value !== '0') return BODY_REFUSED;
         break;
     }
   }
   if (bytes > limits.headerBytes) {
-    return refusal('headers_too_large', `The header fields may have ${limits.headerBytes} bytes together.`);
+    return refusal('headers_too_large', `The headers may have at most ${limits.headerBytes} bytes in total.`);
   }
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return refusal('bad_request', 'This gateway speaks HTTP/1.1 and HTTP/1.0.');
+    return refusal('bad_request', 'This gateway supports only HTTP/1.1 and HTTP/1.0.');
   }
   if (host === undefined && httpVersion === '1.1') {
     return refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).');
@@ -130,10 +130,10 @@ export function hideTarget(request: { url?: string | undefined; originalUrl?: st
 export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
   const target = request.originalUrl ?? '';
   if (target.length > limits.targetBytes) {
-    return refusal('target_too_long', `Path and query may have ${limits.targetBytes} bytes together.`);
+    return refusal('target_too_long', `Path and query may have at most ${limits.targetBytes} bytes in total.`);
   }
   if (request.rawHeaders.length > 2 * limits.headerCount) {
-    return refusal('headers_too_large', `A request may have ${limits.headerCount} header fields.`);
+    return refusal('headers_too_large', `A request may have at most ${limits.headerCount} headers.`);
   }
   const headers = inspectHeaders(request, limits);
   if (!headers.passed) return headers;
@@ -142,7 +142,7 @@ export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
     return refusal('bad_request', 'The request target must be a path that begins with a slash.');
   }
   if (parts.authority !== undefined && !isHost(parts.authority)) {
-    return refusal('bad_request', 'The request target names no host.');
+    return refusal('bad_request', 'The host in the request target is not a host name.');
   }
   const fault = findPathFault(parts.path);
   if (fault) return refusal('bad_request', `The path ${fault}.`);

@@ -9,7 +9,7 @@
 
 /** Why a path is refused. Completes the error message `The path …`. */
 export type PathFault =
-  | 'has a character that does not belong into a path'
+  | 'has a character that is not allowed in a path'
   | 'has a percent sign without two hexadecimal digits'
   | 'percent-encodes a character that must be sent as it is'
   | 'percent-encodes a separator or a control character'
@@ -70,7 +70,7 @@ export function findPathFault(path: string): PathFault | undefined {
       }
       i += 2;
     } else if (code >= 0x80 || CLASSES[code] === 0) {
-      return 'has a character that does not belong into a path';
+      return 'has a character that is not allowed in a path';
     }
   }
   return hasHighBytes ? findEncodedTextFault(path) : undefined;

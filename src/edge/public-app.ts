@@ -53,7 +53,7 @@ export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
 
 /** What forwarding needs of a request that passed every check. */
-interface Cleared {
+interface AdmittedRequest {
   readonly path: string;
   readonly host: string;
   readonly known: KnownKey;
@@ -171,25 +171,25 @@ export function createPublicApp(parts: PublicAppParts): Express {
     recorder.responded(exchange);
   }
 
-  function forward(exchange: Exchange, cleared: Cleared): void {
+  function forward(exchange: Exchange, admitted: AdmittedRequest): void {
     const { req, res } = exchange;
-    const { admission } = cleared.decision;
+    const { admission } = admitted.decision;
     forwarder.forward(req, res, {
-      customer: cleared.known.key.customer,
-      path: cleared.path,
+      customer: admitted.known.key.customer,
+      path: admitted.path,
       headers: buildRequestHeaders(req.rawHeaders, {
         ...exchange.settings.upstreamHeaders,
-        host: cleared.host,
+        host: admitted.host,
         httpVersion: req.httpVersion,
-        own: ownRequestHeaders(exchange, cleared),
+        own: ownRequestHeaders(exchange, admitted),
         spoofed: recorder.spoofed,
       }),
       beginDeadlineMs: admission.beginDeadlineMs,
       beginDeadlineWallMs: admission.beginDeadlineWallMs,
       responseHeaders() {
-        const headers = quotaHeaders(cleared.decision);
+        const headers = quotaHeaders(admitted.decision);
         headers.push('X-Request-Id', exchange.requestId);
-        const { expiresAtMs } = cleared.known;
+        const { expiresAtMs } = admitted.known;
         if (expiresAtMs !== undefined && expiresAtMs - clock.nowMs() <= EXPIRY_NOTICE_MS) {
           headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
         }
@@ -198,7 +198,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       settled(outcome) {
         if (!outcome.begun) admission.refund();
         if (outcome.kind === 'failed' && !outcome.headSent) {
-          const headers = outcome.begun ? quotaHeaders(cleared.decision) : undefined;
+          const headers = outcome.begun ? quotaHeaders(admitted.decision) : undefined;
           refuse(exchange, refusals.upstreamFailed(outcome.failure, headers), outcome);
           return;
         }
@@ -209,7 +209,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     });
   }
 
-  function ownRequestHeaders(exchange: Exchange, { known, host, assertion }: Cleared): string[] {
+  function ownRequestHeaders(exchange: Exchange, { known, host, assertion }: AdmittedRequest): string[] {
     const { client, customer = '', plan, requestId, settings } = exchange;
     const own = ['X-Request-Id', requestId];
     if (settings.identityHeaders) {
@@ -223,7 +223,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
-  function quotaHeaders({ admission, burst, limit }: Cleared['decision']): string[] {
+  function quotaHeaders({ admission, burst, limit }: AdmittedRequest['decision']): string[] {
     const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
     return rateLimitHeaders(hour, burst, clock.nowMs());
   }

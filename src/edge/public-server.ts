@@ -130,7 +130,7 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
   });
   server.maxHeadersCount = 0; // above a limit, Node.js drops headers silently; the guard refuses the request instead
   server.on('connect', (_req: IncomingMessage, socket: Socket) => {
-    refuse(socket, { code: 'bad_request', detail: 'This is no proxy: CONNECT is not offered.' });
+    refuse(socket, { code: 'bad_request', detail: 'CONNECT is not supported: this gateway is not a proxy.' });
   });
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
     if (!connections.isOpen(socket)) connections.abort(socket, 'tls');

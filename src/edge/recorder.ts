@@ -133,7 +133,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       if (!browserWarnings.isDue(keyId ?? '')) return;
       logger.warn(
         { customer, key_id: keyId, outcome },
-        'an API key is used from a browser, where it can be read: have the customer rotate it and call from a server',
+        'an API key is used from a browser, where anyone can read it: ask the customer to rotate it and to call from a server',
       );
     },
 
@@ -172,7 +172,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         return;
       }
       if (storeWarnings.isDue('')) {
-        logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store gave no answer');
+        logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store did not respond');
       }
       if (keyId === undefined) metrics.auth('store_error');
       else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');

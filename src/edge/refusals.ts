@@ -77,7 +77,7 @@ export function burstExceeded(
 ): Problem {
   return {
     code: 'burst_exceeded',
-    detail: `More than ${burstLimit} requests came within a second. ${tryAgainIn(resetSeconds)}`,
+    detail: `More than ${burstLimit} requests arrived within a second. ${tryAgainIn(resetSeconds)}`,
     headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds, nowMs)],
     members: { 'violated-policies': [BURST_POLICY] },
   };

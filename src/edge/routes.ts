@@ -98,11 +98,11 @@ export function createRouteTable(
     const meant = bare === path ? undefined : find(canonical(bare));
     if (meant) return `There is no trailing slash here: use ${meant.template} instead.`;
     const asked = versionedPrefix(path);
-    const otherVersion = asked && knownPrefixes.some(({ base }) => base === asked.base);
-    if (otherVersion && !versions.includes(asked.base + asked.version)) {
-      return `Version ${asked.version} does not exist. What exists is under ${listed(versions)}.`;
+    const isOtherVersion = asked && knownPrefixes.some(({ base }) => base === asked.base);
+    if (isOtherVersion && !versions.includes(asked.base + asked.version)) {
+      return `Version ${asked.version} does not exist. The API is under ${listed(versions)}.`;
     }
-    return `There is nothing at this path. What exists: ${templates}.`;
+    return `There is nothing at this path. Available paths: ${templates}.`;
   }
 
   return {

@@ -21,9 +21,9 @@ import {
   discardInput,
   endAndLinger,
   endsConnection,
-  queuedBytes,
-  readAgain,
-  readNoMore,
+  pauseReading,
+  resumeReading,
+  unacceptedBytes,
 } from './socket-control.ts';
 
 export interface ConnectionLimits {
@@ -91,10 +91,10 @@ interface Connection {
    */
   waiting: ServerResponse[] | undefined;
   /**
-   * Write progress, and since when (monotonic ms) it has not changed. `taken`: bytes of completed writes. `queued`:
-   * bytes of the current write that the kernel has not accepted.
+   * Write progress, and since when (monotonic ms) it has not changed. `writtenBytes`: of completed writes. `queuedBytes`:
+   * of the current write that the kernel has not accepted.
    */
-  stall: { readonly taken: number; readonly queued: number; readonly sinceMs: number } | undefined;
+  stall: { readonly writtenBytes: number; readonly queuedBytes: number; readonly sinceMs: number } | undefined;
 }
 
 export type Connections = ReturnType<typeof createConnections>;
@@ -151,9 +151,9 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   }
 
   function makeRoom(): boolean {
-    const victim = findIdle();
-    if (victim === undefined) return false;
-    abort(victim, 'displaced');
+    const idle = findIdle();
+    if (idle === undefined) return false;
+    abort(idle, 'displaced');
     return true;
   }
 
@@ -162,12 +162,12 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (oldest !== undefined) {
       const isLate = clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS;
       // If most connections never sent a request, they cause the shortage: displace one of them, not a good client's.
-      const isOfCrowd = !oldest.isSurplus && withoutRequest.size > withRequest.size;
-      if (isLate || isOfCrowd) return oldest;
+      const areMost = !oldest.isSurplus && withoutRequest.size > withRequest.size;
+      if (isLate || areMost) return oldest;
     }
-    let looks = Math.min(CHECKED_PER_SEARCH, withRequest.size);
+    let checksLeft = Math.min(CHECKED_PER_SEARCH, withRequest.size);
     for (const connection of withRequest) {
-      if (looks-- === 0) break;
+      if (checksLeft-- === 0) break;
       if (connection.inProgress === 0) return connection;
       withRequest.delete(connection);
       withRequest.add(connection);
@@ -244,7 +244,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     waitingCount -= waiting.length;
     connection.waiting = undefined;
     connection.unreadUntilMs = clock.monotonicMs();
-    readAgain(connection.socket);
+    resumeReading(connection.socket);
   }
 
   /** Queues a request and pauses reading. More can follow, because input already read is parsed nevertheless. */
@@ -257,7 +257,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     waitingCount++;
     if (connection.waiting === undefined) {
       connection.waiting = [res];
-      readNoMore(connection.socket, () => connection.waiting !== undefined);
+      pauseReading(connection.socket, () => connection.waiting !== undefined);
     } else {
       connection.waiting.push(res);
     }
@@ -277,10 +277,10 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       connection.stall = undefined;
       return false;
     }
-    const taken = socket.bytesWritten - unsentBytes;
-    const queued = queuedBytes(socket);
-    if (stall === undefined || stall.taken !== taken || stall.queued !== queued) {
-      connection.stall = { taken, queued, sinceMs: nowMs };
+    const writtenBytes = socket.bytesWritten - unsentBytes;
+    const queuedBytes = unacceptedBytes(socket);
+    if (stall === undefined || stall.writtenBytes !== writtenBytes || stall.queuedBytes !== queuedBytes) {
+      connection.stall = { writtenBytes, queuedBytes, sinceMs: nowMs };
       return false;
     }
     return nowMs - stall.sinceMs >= limits.responseStallTimeoutMs;

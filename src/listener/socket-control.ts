@@ -62,7 +62,7 @@ export function belowTls(socket: Socket): Socket {
 }
 
 /** Returns the bytes of the current write that the kernel has not accepted. Node.js's idle timeout reads it, too. */
-export function queuedBytes(socket: Socket): number {
+export function unacceptedBytes(socket: Socket): number {
   return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
 }
 
@@ -70,14 +70,14 @@ export function queuedBytes(socket: Socket): number {
  * Stops reading from a socket. Disables `resume`, because Node.js resumes a socket at the start and end of each
  * request. Pauses on the next tick, after any `resume` in progress.
  */
-export function readNoMore(socket: Socket, isWanted: () => boolean): void {
+export function pauseReading(socket: Socket, isWanted: () => boolean): void {
   socket.resume = () => socket;
   process.nextTick(() => {
     if (isWanted()) socket.pause();
   });
 }
 
-export function readAgain(socket: Socket): void {
+export function resumeReading(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
   socket.resume();
 }

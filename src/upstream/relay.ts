@@ -206,9 +206,14 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     return false;
   }
 
-  onHead(status: number, reason: string, fields: string[], ended: boolean): void {
+  onHead(status: number, reason: string, received: string[], ended: boolean): void {
     if (this.#phase !== 'begun') return;
-    const headers = buildResponseHeaders(fields, status, this.#context.ownHeaderNames, this.#request.responseHeaders());
+    const headers = buildResponseHeaders(
+      received,
+      status,
+      this.#context.ownHeaderNames,
+      this.#request.responseHeaders(),
+    );
     if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);
     else this.#res.writeHead(status, reason, headers);
     this.#status = status;

@@ -65,12 +65,12 @@ describe('a near miss is told the right form', () => {
   });
 
   it.each(['/v2/conversations', '/api/v2/conversations', '/v2', '/api/v10/x'])('another version: %s', (path) => {
-    expect(missDetail(path)).toContain('What exists is under /api/v1 and /v1');
+    expect(missDetail(path)).toContain('The API is under /api/v1 and /v1');
   });
 
   it('anything else gets the list of what exists', () => {
     expect(missDetail('/metrics')).toBe(
-      'There is nothing at this path. What exists: /api/v1/conversations and /api/v1/conversations/{id}.',
+      'There is nothing at this path. Available paths: /api/v1/conversations and /api/v1/conversations/{id}.',
     );
   });
 });

@@ -157,8 +157,8 @@ describe.each(STORES)('refusals over $name', ({ start }) => {
   it.each([
     ['/v1/conversations/', 'not_found', 'use /api/v1/conversations instead'],
     ['/api/v2/conversations', 'not_found', 'Version v2 does not exist'],
-    ['/V1/conversations', 'not_found', 'What exists'],
-    ['/metrics', 'not_found', 'What exists'],
+    ['/V1/conversations', 'not_found', 'Available paths'],
+    ['/metrics', 'not_found', 'Available paths'],
     ['/v1/conversations/..%2f..', 'bad_request', 'The path'],
     ['/v1/conversations/%ff', 'bad_request', 'UTF-8'],
     ['/v1/conversations/..', 'bad_request', 'dot segment'],

@@ -12,10 +12,10 @@ export class InvalidResponseError extends Error {
 /** Receives one response in order: its head, then its body until `ended`. Its exceptions reach the parser's caller. */
 export interface ResponseSink {
   /**
-   * Called with the head of the final response; interim responses are skipped. `fields`: headers as received, flat
-   * (name, value, …), decoded as Latin-1. `ended`: there is no body.
+   * Called with the head of the final response; interim responses are skipped. `headers`: as received, flat (name,
+   * value, …), decoded as Latin-1. `ended`: there is no body.
    */
-  onHead(status: number, reason: string, fields: string[], ended: boolean): void;
+  onHead(status: number, reason: string, headers: string[], ended: boolean): void;
   /**
    * Called with body bytes: `bytes` from `start` to before `end`, valid only during the call. Called once for all
    * chunks that arrive in one read.
@@ -238,7 +238,7 @@ export class ResponseParser {
     let lineEnd = text.indexOf('\r\n');
     if (lineEnd < 0) lineEnd = text.length;
     const reason = text.slice(STATUS_AT + 4, lineEnd);
-    const fields: string[] = [];
+    const headers: string[] = [];
     let contentLength: string | undefined;
     let coding: string | undefined;
     this.mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
@@ -249,7 +249,7 @@ export class ResponseParser {
       const colon = text.indexOf(':', start);
       const name = text.slice(start, colon);
       const value = trimmed(text, colon + 1, lineEnd);
-      fields.push(name, value);
+      headers.push(name, value);
       switch (name.toLowerCase()) {
         case 'content-length':
           if (contentLength !== undefined || !LENGTH.test(value)) {
@@ -276,14 +276,14 @@ export class ResponseParser {
     if (coding !== undefined && (contentLength !== undefined || text[7] === '0')) {
       throw new InvalidResponseError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
     }
-    this.#beginContent(status, reason, fields, contentLength, coding !== undefined);
+    this.#beginContent(status, reason, headers, contentLength, coding !== undefined);
   }
 
   /** Determines what follows the head (RFC 9112 §6.3). */
   #beginContent(
     status: number,
     reason: string,
-    fields: string[],
+    headers: string[],
     contentLength: string | undefined,
     isChunked: boolean,
   ): void {
@@ -305,7 +305,7 @@ export class ResponseParser {
     } else {
       this.#state = 'close';
     }
-    sink?.onHead(status, reason, fields, ended);
+    sink?.onHead(status, reason, headers, ended);
   }
 
   #beginChunk(): void {
