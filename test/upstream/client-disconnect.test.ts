@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { ClientDisconnects } from '../../src/upstream/client-disconnect.ts';
 
-test('all requests of a connection learn of its end, through one listener, except those that are over', () => {
+test('one listener per connection notifies all of its requests that have not ended when it closes', () => {
   const socket = new Socket();
   const watch = new ClientDisconnects();
   const told: number[] = [];

@@ -77,7 +77,7 @@ function closed(connection: HeldConnection): Promise<unknown> {
   return new Promise((resolve) => connection.once('close', resolve));
 }
 
-test('a connection that has become free is used again, the one used last first', async () => {
+test('a free connection is reused, the most recently used first', async () => {
   const { take, at, begun } = openPool();
   const [first, second] = [take(), take()];
   at(0).stand();
@@ -90,7 +90,7 @@ test('a connection that has become free is used again, the one used last first',
   expect(begun).toHaveLength(2);
 });
 
-test('no more connections are made than allowed; who comes beyond them waits, first come, first served', async () => {
+test('at most maxConnections are opened; further requests wait and are served first in, first out', async () => {
   const { take, at, begun } = openPool({ maxConnections: 1 });
   const [first, second, third] = [take(), take(), take()];
   at(0).stand();
@@ -101,7 +101,7 @@ test('no more connections are made than allowed; who comes beyond them waits, fi
   expect(begun).toHaveLength(1);
 });
 
-test('who has stopped waiting gets none, and a connection made for nobody serves the next', () => {
+test('a withdrawn request gets no connection, and the connection opened for it serves the next request', () => {
   const { pool, take, at, begun } = openPool();
   const gone = take();
   pool.withdraw(gone);
@@ -111,7 +111,7 @@ test('who has stopped waiting gets none, and a connection made for nobody serves
   expect(begun).toHaveLength(1);
 });
 
-test('a connection that is declined goes to the next in line', () => {
+test('a declined connection goes to the next waiting request', () => {
   const { take, at } = openPool({ maxConnections: 1 });
   take({ declines: true });
   const next = take();
@@ -119,7 +119,7 @@ test('a connection that is declined goes to the next in line', () => {
   expect(next.connection).toBeDefined();
 });
 
-test('a failed attempt disappoints one taker, and none for whom another connection is being made', () => {
+test('a failed connection fails one waiting request, and none for which another connection is being opened', () => {
   const { pool, take, at } = openPool();
   const [first, second] = [take(), take()];
   pool.withdraw(first);
@@ -133,7 +133,7 @@ test('a failed attempt disappoints one taker, and none for whom another connecti
   expect(second.error).toBe(refusal);
 });
 
-test('a connection that closes makes room for whoever waits', async () => {
+test('a connection that closes is replaced by a new one for the waiting request', async () => {
   const { take, at, begun } = openPool({ maxConnections: 1 });
   const [first, second] = [take(), take()];
   at(0).stand();
@@ -146,15 +146,15 @@ test('a connection that closes makes room for whoever waits', async () => {
 });
 
 test.each([
-  ['for 4 s where the upstream says nothing', ANSWER, 3999, 4000],
+  ['for 4 s if the upstream names no timeout', ANSWER, 3999, 4000],
   [
-    'until 2 s before the end that it names',
+    'until 2 s before the timeout that the upstream names',
     'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=15\r\nContent-Length: 0\r\n\r\n',
     12_999,
     13_000,
   ],
   [
-    'for ten minutes at the most',
+    'for at most ten minutes',
     'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=99999\r\nContent-Length: 0\r\n\r\n',
     599_999,
     600_000,
@@ -174,7 +174,7 @@ test.each([
   }
 });
 
-test('a connection is not kept whose end the upstream names for the next moment', async () => {
+test('a connection is not kept if the keep-alive timeout of the upstream is too short', async () => {
   const { take, at } = openPool();
   take();
   at(0).stand();
@@ -182,7 +182,7 @@ test('a connection is not kept whose end the upstream names for the next moment'
   expect(at(0).destroyed).toBe(true);
 });
 
-test('bytes that nobody asked for end a free connection, so that they are nobody’s answer', async () => {
+test('unsolicited bytes close a free connection, so that they are not read as a response', async () => {
   const { take, at, begun } = openPool();
   take();
   at(0).stand();
@@ -194,7 +194,7 @@ test('bytes that nobody asked for end a free connection, so that they are nobody
   expect(begun).toHaveLength(2);
 });
 
-test('bytes that come before a request has left are not its answer', async () => {
+test('bytes that arrive before a request is written are not its response', async () => {
   const { take, at } = openPool();
   take();
   at(0).stand();
@@ -208,7 +208,7 @@ test('bytes that come before a request has left are not its answer', async () =>
   expect(at(0).sent).toBe(REQUEST);
 });
 
-test('bytes after an answer, in the same read, end its connection', async () => {
+test('bytes after a response, in the same read, close its connection', async () => {
   const { take, at } = openPool();
   const taker = take();
   at(0).stand();
@@ -217,7 +217,7 @@ test('bytes after an answer, in the same read, end its connection', async () => 
   expect(at(0).destroyed).toBe(true);
 });
 
-test('closing waits for what is under way, closes what is free, and gives none to those who come later', async () => {
+test('close waits for requests in progress, closes free connections and refuses later requests', async () => {
   const { pool, take, at } = openPool();
   const taker = take();
   at(0).stand();

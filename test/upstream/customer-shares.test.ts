@@ -29,19 +29,19 @@ test('a customer claims its share, and more while fewer than half of the connect
   expect(results('third', 2)).toEqual(['claimed', 'claimed']);
 });
 
-test('a share of all connections means that there are no shares', () => {
+test('a share of all connections switches shares off', () => {
   const { claim } = openShares({ maxConnectionsPerCustomer: 8 });
   for (let i = 0; i < 20; i++) expect(claim('greedy').result).toBe('claimed');
 });
 
-test('beyond the bound of those who wait, a request is refused; a forced one never is', () => {
+test('above maxWaitingPerCustomer a request is refused; a forced one never is', () => {
   const { claim } = openShares();
   for (let i = 0; i < 4 + 3; i++) claim('greedy');
   expect(claim('greedy').result).toBe('refused');
   expect(claim('greedy', true).result).toBe('claimed');
 });
 
-test('customers take turns for what is given up', () => {
+test('customers take turns for released claims', () => {
   const { claim, release } = openShares({ maxConnectionsPerCustomer: 1 });
   const held = Array.from({ length: 4 }, () => claim('a').member);
   claim('b');
@@ -49,7 +49,7 @@ test('customers take turns for what is given up', () => {
   expect(held.map((each) => release(each))).toEqual([undefined, waiting[0], waiting[2], waiting[1]]);
 });
 
-test('whatever is claimed, released and withdrawn: nobody waits in vain, each customer is served in order', () => {
+test('after any claims, releases and withdrawals, requests wait only if they must, and each customer is served in order', () => {
   const STEP = fc.record({
     action: fc.constantFrom('claim', 'claim', 'force', 'release', 'withdraw'),
     customer: fc.constantFrom('a', 'b', 'c'),

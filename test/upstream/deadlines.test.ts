@@ -8,7 +8,7 @@ import { startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 const inMs = (ms: number): number => systemClock.monotonicMs() + ms;
 
-test('a head that is late fails the request and closes the upstream connection', async () => {
+test('a late response head fails the request and closes the upstream connection', async () => {
   const closed = Promise.withResolvers<void>();
   const upstream = await startRawUpstream((socket) => socket.once('close', () => closed.resolve()));
   const gateway = await startGateway(upstream.port, { responseTimeoutMs: 80 });
@@ -20,7 +20,7 @@ test('a head that is late fails the request and closes the upstream connection',
   await closed.promise;
 });
 
-test('endless interim answers do not put the deadline off', async () => {
+test('endless interim responses do not extend the deadline', async () => {
   const upstream = await startRawUpstream((socket) => {
     const timer = setInterval(() => socket.write('HTTP/1.1 102 Processing\r\n\r\n'), 10);
     socket.once('close', () => clearInterval(timer));
@@ -30,14 +30,14 @@ test('endless interim answers do not put the deadline off', async () => {
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'response_timeout' });
 });
 
-test('the total deadline holds for a late head too', async () => {
+test('the total deadline also applies to a late response head', async () => {
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { totalTimeoutMs: 500 });
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('gateway_timeout total_timeout');
 });
 
-test('content that never ends is cut at the total deadline', async () => {
+test('an endless response body is aborted at the total deadline', async () => {
   const closed = Promise.withResolvers<void>();
   const upstream = await startRawUpstream((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -53,7 +53,7 @@ test('content that never ends is cut at the total deadline', async () => {
   await closed.promise;
 });
 
-test('a caller that never takes the end of its answer is cut at the total deadline', async () => {
+test('a client that never reads the end of its response is disconnected at the total deadline', async () => {
   const content = Buffer.alloc(16 * 1024 * 1024);
   const upstream = await startHttpUpstream((_req, res) => res.end(content));
   const gateway = await startGateway(upstream, { totalTimeoutMs: 600 });
@@ -62,7 +62,7 @@ test('a caller that never takes the end of its answer is cut at the total deadli
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'total_timeout', headSent: true });
 });
 
-test('a request that has to wait too long for a connection never begins', async () => {
+test('a request that waits too long for a connection is never sent', async () => {
   const held = Promise.withResolvers<ServerResponse>();
   let seen = 0;
   const upstream = await startHttpUpstream((_req, res) => {
@@ -87,7 +87,7 @@ test('a request that has to wait too long for a connection never begins', async 
   expect(seen).toBe(1);
 });
 
-test('a waiting request takes the connection as soon as it is free', async () => {
+test('a waiting request gets the connection as soon as it is free', async () => {
   const upstream = await startHttpUpstream((req, res) => res.end(req.url));
   const gateway = await startGateway(upstream, { maxConnections: 1 });
   const paths = Array.from({ length: 20 }, (_, i) => `/${i}`);
@@ -95,7 +95,7 @@ test('a waiting request takes the connection as soon as it is free', async () =>
   expect(answers.map((answer) => answer.status)).toEqual(paths.map(() => 200));
 });
 
-test('a request whose time is over as its connection stands is not sent', async () => {
+test('a request whose deadline has passed when its connection opens is not sent', async () => {
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineMs: inMs(-1) }) });
   await call(gateway.port);
@@ -104,7 +104,7 @@ test('a request whose time is over as its connection stands is not sent', async 
   expect(upstream.heads).toEqual([]);
 });
 
-test('a request whose time is over by the wall clock alone is not sent', async () => {
+test('a request whose deadline has passed by the wall clock alone is not sent', async () => {
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineWallMs: Date.now() - 1 }) });
   await call(gateway.port);
@@ -113,14 +113,14 @@ test('a request whose time is over by the wall clock alone is not sent', async (
   expect(upstream.heads).toEqual([]);
 });
 
-test('a connection that is not made in time fails the request before it began', async () => {
+test('a connect timeout fails the request before it is sent', async () => {
   const gateway = await startGateway(await fillBacklog(), { connectTimeoutMs: 120 });
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('upstream_unavailable connect_timeout');
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'connect_timeout', begun: false });
 });
 
-test('the time to begin holds while a connection is being made', async () => {
+test('the deadline for sending applies while a connection is being opened', async () => {
   const gateway = await startGateway(await fillBacklog(), {
     connectTimeoutMs: 500,
     request: () => ({ beginDeadlineMs: inMs(60) }),
@@ -129,7 +129,7 @@ test('the time to begin holds while a connection is being made', async () => {
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
 });
 
-test('once the head is there, content may take longer than the head was allowed to', async () => {
+test('after the head, the body may take longer than the response timeout', async () => {
   const upstream = await startHttpUpstream((_req, res) => {
     res.write('slow ');
     setTimeout(() => res.end('answer'), 800);

@@ -36,7 +36,7 @@ function openPool() {
   return { pool, begun, ends };
 }
 
-test('the load is what waits and what is under way: not what is free or only being made', async () => {
+test('the load counts waiting requests and requests in progress, not free or opening connections', async () => {
   const { pool, begun } = openPool();
   const facts = (): number[] => [pool.load, pool.openCount];
   const [first, second, third] = [new SendingRequest(), new SendingRequest(), new SendingRequest()];
@@ -58,7 +58,7 @@ test('the load is what waits and what is under way: not what is free or only bei
   expect(facts()).toEqual([0, 2]);
 });
 
-test('every connection tells once whether it was made', async () => {
+test('every connection reports once whether it was opened', async () => {
   const { pool, begun, ends } = openPool();
   pool.probe();
   pool.probe();
@@ -69,7 +69,7 @@ test('every connection tells once whether it was made', async () => {
   expect(ends).toEqual([undefined, 'refused']);
 });
 
-test('a taker that wants a new connection gets one, although others are free or wait before it', async () => {
+test('a request that needs a new connection gets one before free connections and waiting requests', async () => {
   const { pool, begun } = openPool();
   pool.take(new SendingRequest());
   begun[0]?.stand();
@@ -90,7 +90,7 @@ test('a taker that wants a new connection gets one, although others are free or 
   expect(begun[2]?.sent).not.toBe('');
 });
 
-test('where all connections are free, one of them makes room for a new one', async () => {
+test('if all connections are free, one is closed to make room for a new one', async () => {
   const { pool, begun } = openPool();
   pool.take(new SendingRequest());
   pool.take(new SendingRequest());

@@ -80,7 +80,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   };
 }
 
-test('a connection that stands after the caller has left is not used, and the upstreams do not close before', async () => {
+test('a connection that opens after the client has disconnected is not used, and the upstreams do not close before', async () => {
   const { outcome, upstreams, connection, leave } = connecting();
   leave();
   expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
@@ -95,7 +95,7 @@ test('a connection that stands after the caller has left is not used, and the up
   expect(connection.sent).toBe('');
 });
 
-test('the time to begin is looked at once more when the connection stands', async () => {
+test('the deadline for sending is checked again when the connection opens', async () => {
   const { outcome, connection, setTime } = connecting();
   setTime(1_000_000);
   connection.stand();
@@ -103,7 +103,7 @@ test('the time to begin is looked at once more when the connection stands', asyn
   expect(connection.sent).toBe('');
 });
 
-test('the time to begin is looked at once more when the request leaves, at the end of the turn', async () => {
+test('the deadline for sending is checked again when the request is written, at the end of the turn', async () => {
   const { outcome, connection, setTime } = connecting();
   connection.stand();
   setTime(1_000_000);
@@ -111,7 +111,7 @@ test('the time to begin is looked at once more when the request leaves, at the e
   expect([connection.sent, connection.destroyed]).toEqual(['', true]);
 });
 
-test('a request begins up to the last moment', async () => {
+test('a request is sent until just before its deadline', async () => {
   const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);
   connection.stand();
@@ -122,7 +122,7 @@ test('a request begins up to the last moment', async () => {
   expect(connection.destroyed).toBe(true);
 });
 
-test('a bug before the request began rejects and lets the connection go unused', async () => {
+test('a bug before the request was sent rejects and leaves the connection unused', async () => {
   const { relay, outcome, connection } = connecting();
   relay.abort(new TypeError('a bug'));
   await expect(outcome).rejects.toThrow('a bug');
@@ -130,7 +130,7 @@ test('a bug before the request began rejects and lets the connection go unused',
   expect([connection.sent, connection.destroyed]).toEqual(['', false]);
 });
 
-test('a connection that fails after its request was given up is nobody’s failure', async () => {
+test('a connection that fails after its client disconnected is not reported as a failure', async () => {
   const { outcome, upstreams, connection, leave } = connecting();
   leave();
   connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
@@ -153,9 +153,9 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([
       return connection.receive('SSH-2.0-OpenSSH_9.2\r\n\r\n');
     },
   ],
-  ['is left by its caller', ({ leave }) => leave()],
+  ['is aborted by its client', ({ leave }) => leave()],
   ['meets a bug', ({ relay }) => relay.abort(new TypeError('a bug'))],
-])('a caller connection and the deadlines keep nothing of a request that %s', async (_, end) => {
+])('client connection and deadlines keep no reference to a request that %s', async (_, end) => {
   const connected = connecting();
   expect(connected.watchers()).toBe(2);
   await end(connected);
@@ -166,7 +166,7 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([
 test.each([
   [999_999, 2, ['sent']],
   [1_000_000, 1, []],
-])('refused at %i ms of 1,000,000 to begin within, %i connections are tried', async (ms, attempts, retried) => {
+])('refused at %i ms, with a deadline of 1,000,000 ms, %i connections are tried', async (ms, attempts, retried) => {
   const urls = [new URL('http://192.0.2.1'), new URL('http://192.0.2.2')];
   const { outcome, connection, setTime, begun, retries } = connecting(urls);
   setTime(ms);

@@ -43,7 +43,7 @@ test.each(['with its length', 'chunked'])('5 MB of content arrive byte for byte,
   });
 });
 
-test('names, order and repeats of header fields are kept, obs-text included', async () => {
+test('names, order and repeats of headers are kept, obs-text included', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write(
       Buffer.from(
@@ -62,7 +62,7 @@ test('names, order and repeats of header fields are kept, obs-text included', as
   ]);
 });
 
-test('the gateway replaces its own fields of the answer and passes nothing of the connection', async () => {
+test('the gateway replaces its own response headers and relays no hop-by-hop header', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write(
       'HTTP/1.1 200 OK\r\nX-Request-ID: theirs\r\nX_Tollgate-Secret: 1\r\nKeep-Alive: timeout=9\r\n' +
@@ -79,13 +79,13 @@ test('the gateway replaces its own fields of the answer and passes nothing of th
   ]);
 });
 
-test('an answer without Date gets one', async () => {
+test('a response without Date gets one', async () => {
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
   const gateway = await startGateway(upstream.port);
   expect(headerValues(await call(gateway.port), 'date')).toHaveLength(1);
 });
 
-test('the upstream gets Host first, then the approved fields as they are, and nothing else', async () => {
+test('the upstream gets Host first, then the given headers unchanged, and nothing else', async () => {
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
   const path = "/api/v1/conversations/a:b@c!$&'()*+,=%C3%A9?q=//x/../y&%zz=[]";
   const gateway = await startGateway(upstream.port, {
@@ -97,7 +97,7 @@ test('the upstream gets Host first, then the approved fields as they are, and no
   ]);
 });
 
-test('a Host among the given fields takes the place of the upstream authority', async () => {
+test("a Host among the given headers replaces the upstream's authority", async () => {
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
   const gateway = await startGateway(upstream.port, { request: () => ({ headers: ['Host', 'api.example.com'] }) });
   await call(gateway.port);
@@ -114,7 +114,7 @@ test.each(['http://[/x', '//', 'http://other.test/elsewhere'])(
   },
 );
 
-test('HEAD gets the header fields of GET and no content', async () => {
+test('HEAD gets the headers of GET and no body', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.setHeader('Content-Length', 7).end('content'));
   const gateway = await startGateway(upstream);
   const answer = await call(gateway.port, '/', 'HEAD');
@@ -122,7 +122,7 @@ test('HEAD gets the header fields of GET and no content', async () => {
   expect(answer.content).toHaveLength(0);
 });
 
-test('304 passes with its fields and without content', async () => {
+test('304 is relayed with its headers and without a body', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write('HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 42\r\n\r\n'),
   );
@@ -132,7 +132,7 @@ test('304 passes with its fields and without content', async () => {
   expect(answer.content).toHaveLength(0);
 });
 
-test('204 has neither content nor a length', async () => {
+test('204 has neither body nor Content-Length', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n'),
   );
@@ -143,7 +143,7 @@ test('204 has neither content nor a length', async () => {
   expect(answer.content).toHaveLength(0);
 });
 
-test('interim answers are not taken for the final one', async () => {
+test('interim responses are not taken for the final one', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write(
       'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n' +
@@ -156,7 +156,7 @@ test('interim answers are not taken for the final one', async () => {
   expect(answer.content.toString()).toBe('no!');
 });
 
-test('compressed content is passed as it is', async () => {
+test('a compressed body is relayed unchanged', async () => {
   const content = gzipSync('{"a":1}');
   const upstream = await startHttpUpstream((_req, res) =>
     res.writeHead(200, ['Content-Encoding', 'gzip', 'Content-Length', String(content.length)]).end(content),
@@ -165,7 +165,7 @@ test('compressed content is passed as it is', async () => {
   expect(answer.content.equals(content)).toBe(true);
 });
 
-test('a redirect is passed, not followed', async () => {
+test('a redirect is relayed, not followed', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write('HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n'),
   );
@@ -175,7 +175,7 @@ test('a redirect is passed, not followed', async () => {
   expect(upstream.heads).toHaveLength(1);
 });
 
-test('a head that comes long before its content is passed at once', async () => {
+test('a head that arrives long before its body is relayed at once', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.flushHeaders());
   const gateway = await startGateway(upstream);
   const caller = openCaller(gateway.port);
@@ -183,7 +183,7 @@ test('a head that comes long before its content is passed at once', async () => 
   expect(await readUntil(caller, (text) => text.includes('\r\n\r\n'))).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
 });
 
-test('an HTTP/1.0 caller gets chunked content without the chunks', async () => {
+test('an HTTP/1.0 client gets a chunked body without chunks', async () => {
   const upstream = await startHttpUpstream((_req, res) => {
     res.write('one ');
     res.end('two');
@@ -193,14 +193,14 @@ test('an HTTP/1.0 caller gets chunked content without the chunks', async () => {
   expect(answer.content.toString()).toBe('one two');
 });
 
-test('connections are kept and used again', async () => {
+test('connections are kept and reused', async () => {
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
   const gateway = await startGateway(upstream.port, { maxConnections: 1 });
   for (let i = 0; i < 3; i++) await call(gateway.port);
   expect([upstream.heads.length, upstream.connections()]).toEqual([3, 1]);
 });
 
-test('close waits for what is under way or in the queue, and refuses what comes later', async () => {
+test('close waits for requests in progress and in the queue, and refuses later ones', async () => {
   const held = Promise.withResolvers<ServerResponse>();
   const upstream = await startHttpUpstream((req, res) => {
     if (req.url === '/first') held.resolve(res);
@@ -235,7 +235,7 @@ test('close waits for what is under way or in the queue, and refuses what comes 
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'refused', begun: false });
 });
 
-test('a bug before the transport rejects, and nobody waits for ever', async () => {
+test('a bug before the transport rejects, and no request hangs', async () => {
   const upstream = await startRawUpstream((socket) => socket.end());
   const gateway = await startGateway(upstream.port, {
     request: () => ({ beginDeadlineMs: Symbol('no number') as unknown as number }),
@@ -245,7 +245,7 @@ test('a bug before the transport rejects, and nobody waits for ever', async () =
   expect((await answer).status).toBe(500);
 });
 
-test('a bug in the callback rejects and leaves the answer to the caller of forward', async () => {
+test('a bug in a callback rejects and leaves the response to the caller of forward', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.end('x'));
   const gateway = await startGateway(upstream, {
     request: () => ({
@@ -259,7 +259,7 @@ test('a bug in the callback rejects and leaves the answer to the caller of forwa
   expect((await answer).status).toBe(500);
 });
 
-test('header fields that cannot be sent are a bug, not a failure of the upstream', async () => {
+test('headers that cannot be sent are a bug, not a failure of the upstream', async () => {
   const upstream = await startRawUpstream((socket) => socket.end());
   const gateway = await startGateway(upstream.port, { request: () => ({ headers: ['X-A', 'b\r\nX-C: d'] }) });
   const answer = call(gateway.port);

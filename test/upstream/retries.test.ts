@@ -18,7 +18,7 @@ function noteRetries() {
 test.each<[string, (socket: Socket) => void]>([
   ['closed', (socket) => socket.end()],
   ['reset', (socket) => socket.resetAndDestroy()],
-])('a kept connection that is %s as it is used again costs the caller nothing', async (_, end) => {
+])('a kept connection that is %s as it is reused costs the client nothing', async (_, end) => {
   const upstream = await startRawUpstream((socket) => {
     if (upstream.heads.length === 2) end(socket);
     else socket.write(OK);
@@ -32,7 +32,7 @@ test.each<[string, (socket: Socket) => void]>([
   expect([upstream.heads.length, upstream.connections(), retries]).toEqual([3, 2, ['sent']]);
 });
 
-test('the second attempt trusts no other kept connection', async () => {
+test('a retry uses no other kept connection', async () => {
   let isStale = false;
   const upstream = await startRawUpstream((socket) => {
     const wasKept = kept.has(socket);
@@ -50,7 +50,7 @@ test('the second attempt trusts no other kept connection', async () => {
   expect((await call(gateway.port)).status).toBe(200);
 });
 
-test('HEAD is sent again as HEAD', async () => {
+test('HEAD is retried as HEAD', async () => {
   const upstream = await startRawUpstream((socket) => {
     if (upstream.heads.length === 1) socket.end();
     else socket.write(OK.slice(0, -2));
@@ -60,7 +60,7 @@ test('HEAD is sent again as HEAD', async () => {
   expect(upstream.heads.map((head) => head.split('\r\n')[0])).toEqual(['HEAD /x HTTP/1.1', 'HEAD /x HTTP/1.1']);
 });
 
-test('a request is sent twice at most', async () => {
+test('a request is sent at most twice', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
   const gateway = await startGateway(upstream.port);
   expect((await call(gateway.port)).content.toString()).toContain('bad_gateway reset');
@@ -72,7 +72,7 @@ test.each<[string, string]>([
   ['a part of a head', 'HTTP/1.1 2'],
   ['an interim answer', 'HTTP/1.1 102 Processing\r\n\r\n'],
   ['a part of the content', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart'],
-])('after %s nothing is sent again', async (_, bytes) => {
+])('after %s the request is not retried', async (_, bytes) => {
   const upstream = await startRawUpstream((socket) => socket.end(bytes));
   const gateway = await startGateway(upstream.port);
   await call(gateway.port);
@@ -80,7 +80,7 @@ test.each<[string, string]>([
   expect(upstream.heads).toHaveLength(1);
 });
 
-test('an answer that is none, or late, is no reason to ask again', async () => {
+test('an invalid or late response is not retried', async () => {
   const upstream = await startRawUpstream((socket, head) => {
     if (head.includes('/nonsense')) socket.write('SSH-2.0\r\n\r\n');
   });
@@ -90,7 +90,7 @@ test('an answer that is none, or late, is no reason to ask again', async () => {
   expect(upstream.heads).toHaveLength(2);
 });
 
-test('a connection that is refused is made to another upstream', async () => {
+test('after a refused connection the request goes to another upstream', async () => {
   const other = await startHttpUpstream((_req, res) => res.end('ok'));
   const gateway = await startGateway([await findClosedPort(), other]);
   for (let i = 0; i < 20; i++) {
@@ -99,13 +99,13 @@ test('a connection that is refused is made to another upstream', async () => {
   }
 });
 
-test('a connection that is not made in time is made to another upstream', async () => {
+test('after a connect timeout the request goes to another upstream', async () => {
   const other = await startHttpUpstream((_req, res) => res.end('ok'));
   const gateway = await startGateway([await fillBacklog(), other], { connectTimeoutMs: 50 });
   expect((await call(gateway.port)).status).toBe(200);
 });
 
-test('once its time to begin is over, a request is made to no other upstream', async () => {
+test('after its deadline a request goes to no other upstream', async () => {
   const other = await startRawUpstream((socket) => socket.write(OK));
   const gateway = await startGateway([await fillBacklog(), other.port], {
     connectTimeoutMs: 100,
@@ -116,7 +116,7 @@ test('once its time to begin is over, a request is made to no other upstream', a
   expect(other.heads).toEqual([]);
 });
 
-test('a request that was reset too late to begin once more is not sent again', async () => {
+test('a request that was reset after its deadline is not retried', async () => {
   const upstream = await startRawUpstream((socket) => setTimeout(() => socket.resetAndDestroy(), 100));
   const gateway = await startGateway(upstream.port, {
     request: () => ({ beginDeadlineMs: systemClock.monotonicMs() + 60 }),
@@ -128,13 +128,13 @@ test('a request that was reset too late to begin once more is not sent again', a
   expect(upstream.heads.length).toBeLessThanOrEqual(1);
 });
 
-test('refused everywhere, nothing began', async () => {
+test('refused by every upstream, the request counts as not sent', async () => {
   const gateway = await startGateway([await findClosedPort(), await findClosedPort()]);
   expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable refused');
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', begun: false, upstreamMs: 0 });
 });
 
-test('a request that was reset by one and refused by the other had begun, and says so', async () => {
+test('a request that one upstream reset and the other refused is reported as sent', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
   const gateway = await startGateway([upstream.port, await findClosedPort()]);
   const outcomes = [];
@@ -147,7 +147,7 @@ test('a request that was reset by one and refused by the other had begun, and sa
   expect(upstream.heads).toHaveLength(2);
 });
 
-test('over its budget, a request gets the failure of its first attempt', async () => {
+test('above the retry budget, a request gets the failure of its first attempt', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
   const { retries, observer } = noteRetries();
   // No time passes for the budget, so nothing but the requests brings retries.

@@ -52,7 +52,7 @@ test.each(['least_loaded', 'round_robin'] as const)('%s: requests are shared out
   expect(upstreams.map(({ heads }) => heads.length)).toEqual([10, 10, 10]);
 });
 
-test('least_loaded: one that hangs gets no more than its share of what is under way', async () => {
+test('least_loaded: an upstream that hangs gets no more than its share of the requests in progress', async () => {
   const held: ServerResponse[] = [];
   const hanging = await startHttpUpstream((_req, res) => void held.push(res));
   const quick = await startHttpUpstream((_req, res) => res.end('ok'));
@@ -65,7 +65,7 @@ test('least_loaded: one that hangs gets no more than its share of what is under 
   for (const answer of await answers) expect(answer.status).toBe(200);
 });
 
-test('each upstream is asked for under its own name', async () => {
+test('each upstream gets its own authority as Host', async () => {
   const upstreams = await Promise.all([0, 1].map(() => startRawUpstream((socket) => socket.write(OK))));
   const [first, second] = upstreams.map(({ port }) => port);
   const gateway = await startGateway([first ?? 0, second ?? 0]);
@@ -76,7 +76,7 @@ test('each upstream is asked for under its own name', async () => {
   ]);
 });
 
-test('one of several that goes down costs no request, is ejected, probed, and returns by itself', async () => {
+test('an upstream of several that goes down costs no request, is ejected, probed, and returns by itself', async () => {
   const port = await findClosedPort();
   const weak = restartable(port);
   await weak.start();
@@ -100,7 +100,7 @@ test('one of several that goes down costs no request, is ejected, probed, and re
   for (let i = 0; i < 4; i++) expect((await call(gateway.port)).status).toBe(200);
 });
 
-test('with all of them down nobody waits: the request is refused before any connection is tried', async () => {
+test('with all upstreams down, a request is refused before any connection is tried', async () => {
   const stuck = await fillBacklog();
   const time = new HeldTime();
   const { observer, next } = noteChanges();
@@ -173,14 +173,14 @@ test.each([1, 2, 3])(
   },
 );
 
-test('404, 500 and 501 are answers, not failures of the upstream', async () => {
+test('404, 500 and 501 are responses, not failures of the upstream', async () => {
   const bad = await startHttpUpstream((req, res) => res.writeHead(Number(req.url?.slice(1))).end());
   const gateway = await startGateway([bad, bad]);
   for (const status of [404, 500, 501]) for (let i = 0; i < 20; i++) await call(gateway.port, `/${status}`);
   expect(gateway.forwarder.status().map(({ up }) => up)).toEqual([true, true]);
 });
 
-test('one that was failing is back at once when the others cannot be reached', async () => {
+test('an upstream ejected as failing is back at once when the others cannot be reached', async () => {
   const port = await findClosedPort();
   const last = restartable(port);
   await last.start();
@@ -194,7 +194,7 @@ test('one that was failing is back at once when the others cannot be reached', a
   expect((await call(gateway.port)).status).toBe(503);
 });
 
-test('kept connections that their upstream closes are not held against it', async () => {
+test('kept connections that their upstream closes do not count as failures', async () => {
   const kept = new Set<Socket>();
   const closing = await startRawUpstream((socket) => {
     if (kept.has(socket)) {
@@ -213,7 +213,7 @@ test('kept connections that their upstream closes are not held against it', asyn
   expect(gateway.forwarder.status().map(({ up }) => up)).toEqual([true, true]);
 });
 
-test('a health check that fails three times takes an upstream out, and two good ones bring it back', async () => {
+test('three failed health checks eject an upstream, and two successful ones bring it back', async () => {
   let status = 200;
   const checked = await startRawUpstream((socket, head) => {
     const isCheck = head.startsWith('GET /healthz?deep HTTP/1.1\r\n');
@@ -256,7 +256,7 @@ test.each<[string, () => Promise<number>, string]>([
   expect(gateway.forwarder.status()[0]?.fault).toContain(fault);
 });
 
-test('a name is followed where it leads: new connections go there, and kept ones to where it led are given up', async () => {
+test("new connections use a name's new addresses, and kept ones to its old addresses are closed", async () => {
   const seen: string[] = [];
   const held = Promise.withResolvers<ServerResponse>();
   const server = createServer({ keepAliveTimeout: 60_000 }, (req, res) => {
@@ -303,7 +303,7 @@ test('a name is followed where it leads: new connections go there, and kept ones
   expect(seen.slice(3)).toEqual([...first, '127.0.0.2', '127.0.0.2', '127.0.0.2']);
 });
 
-test('of several addresses of a name, one that refuses is passed over', async () => {
+test('of several addresses of a name, one that refuses connections is skipped', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.end('ok'));
   const gateway = await startGateway(0, {
     urls: [new URL(`http://backend.test:${upstream}`)],
@@ -316,7 +316,7 @@ test('of several addresses of a name, one that refuses is passed over', async ()
   expect((await call(gateway.port)).content.toString()).toContain('ok');
 });
 
-test('closing ends checks, probes and lookups', async () => {
+test('close stops health checks, probes and lookups', async () => {
   const time = new HeldTime();
   let lookups = 0;
   const gateway = await startGateway(0, {

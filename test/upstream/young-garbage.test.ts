@@ -55,7 +55,7 @@ function promotedBytes(begin: (exchange: TestExchange) => void, end: (exchange: 
   return oldBytes() - before;
 }
 
-test('deadlines keep no exchange that is over', () => {
+test('deadlines keep no request that has ended', () => {
   const deadlines = new Deadlines(systemClock);
   const promoted = promotedBytes(
     (exchange) => deadlines.watch(exchange),
@@ -64,7 +64,7 @@ test('deadlines keep no exchange that is over', () => {
   expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
 });
 
-test('connections of callers keep no exchange that is over', () => {
+test('client connections keep no request that has ended', () => {
   const callers = new ClientDisconnects();
   const socket = new Socket();
   const promoted = promotedBytes(
