@@ -112,11 +112,11 @@ export class AdminClient {
     content?: Content,
   ): Promise<z.output<Schema>> {
     const { status, text } = await this.#send(method, path, content);
-    const answer = parseJson(text);
-    const checked = schema.safeParse(answer);
+    const document = parseJson(text);
+    const checked = schema.safeParse(document);
     if (!checked.success) throw notTheAdminApi(this.#settings.url, describeIssues(status, checked.error));
     // The schemas only check, so this returns the response itself, with its members in their original order.
-    return answer as z.output<Schema>;
+    return document as z.output<Schema>;
   }
 
   /** Identifies the listener by paths that only one listener has. Without a response, assumes the admin listener. */
@@ -141,10 +141,10 @@ export class AdminClient {
 
   async #send(method: string, path: string, content?: Content): Promise<{ status: number; text: string }> {
     const { url, token } = this.#settings;
-    let answer: Response;
+    let response: Response;
     let text: string;
     try {
-      answer = await fetch(url + path, {
+      response = await fetch(url + path, {
         method,
         headers: {
           authorization: `Bearer ${token}`,
@@ -156,12 +156,12 @@ export class AdminClient {
         redirect: 'manual',
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
-      text = await answer.text();
+      text = await response.text();
     } catch (error) {
       throw unreachable(url, error, this.#timeoutMs);
     }
-    if (!answer.ok) throw await this.#refusal(answer.status, text);
-    return { status: answer.status, text };
+    if (!response.ok) throw await this.#refusal(response.status, text);
+    return { status: response.status, text };
   }
 
   async #refusal(status: number, text: string): Promise<Error> {

@@ -28,12 +28,12 @@ export class AdminUnreachableError extends Error {
 
 /** No connection was made, so the request cannot have been processed. */
 const NEVER_SENT: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'the host name is not known',
+  ECONNREFUSED: 'nothing listens on it',
+  ENOTFOUND: 'the host name is unknown',
   EAI_AGAIN: 'the host name cannot be looked up now',
   EHOSTUNREACH: 'there is no route to the host',
   ENETUNREACH: 'there is no route to the network',
-  UND_ERR_CONNECT_TIMEOUT: 'the host does not answer',
+  UND_ERR_CONNECT_TIMEOUT: 'the host does not respond',
 };
 
 /** Returns the error for a failed `fetch`. `error`: what `fetch` threw. */
@@ -46,16 +46,16 @@ export function unreachable(url: string, error: unknown, timeoutMs: number): Adm
   if (never !== undefined) {
     return new AdminUnreachableError(
       `cannot reach the admin API at ${url}: ${never}\n` +
-        'Check that the gateway runs with an admin section in its configuration, and name its address with --admin-url.',
+        'Check that the gateway runs with an admin section in its configuration, and set its address with --admin-url.',
     );
   }
   const timedOut = error instanceof Error && error.name === 'TimeoutError';
   const reason = timedOut
-    ? `no complete answer within ${timeoutMs / 1000} seconds`
+    ? `no complete response within ${timeoutMs / 1000} seconds`
     : printable(cause instanceof Error ? cause.message : String(cause));
   return new AdminUnreachableError(
-    `the admin API at ${url} did not answer: ${reason}\n` +
-      'Whether the call was carried out is not known: look, then repeat it. Another address is named with --admin-url.',
+    `the admin API at ${url} did not respond: ${reason}\n` +
+      'It is unknown whether the call took effect: check before repeating it. --admin-url sets another address.',
   );
 }
 
@@ -64,14 +64,14 @@ export function wrongListener(url: string, listener: 'ops' | 'public'): AdminUnr
   const purpose = listener === 'ops' ? 'for probes and metrics' : 'for API customers';
   return new AdminUnreachableError(
     `${url} is the ${listener} listener of a gateway (${purpose}), not its admin listener\n` +
-      'Name the address of the admin listener with --admin-url: admin.host and admin.port of the configuration file.',
+      'Set the address of the admin listener with --admin-url: admin.host and admin.port of the configuration file.',
   );
 }
 
 /** Returns the error for a response that does not have the form of the admin API's. */
 export function notTheAdminApi(url: string, what: string): AdminUnreachableError {
   return new AdminUnreachableError(
-    `${url} answered, but not as the admin API does: ${what}\n` +
+    `${url} responded, but not like the admin API: ${what}\n` +
       'Check that --admin-url names the admin listener of a gateway of this version.',
   );
 }

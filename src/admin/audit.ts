@@ -43,7 +43,7 @@ const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>>
   'key.update': 'key updated',
   'key.revoke': 'key revoked',
   'key.rotate': 'key rotated',
-  'config.reload': 'configuration reloaded by a call',
+  'config.reload': 'configuration reloaded by the admin API',
   'config.preview': 'configuration file previewed',
 };
 
@@ -80,7 +80,7 @@ export function createChangeRecorder({
     } catch (error) {
       loggerForAllLevels(logger).error(
         { err: error, audit_entry: document },
-        'a change was made but cannot be written to the audit: this line has the entry',
+        'a change was made but cannot be written to the audit: this line contains the entry',
       );
     }
   };

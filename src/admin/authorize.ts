@@ -71,7 +71,7 @@ export function authorize({
 
   async function judge(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
     if (!token && !jwt) {
-      const detail = 'Nobody has access: set admin.token or admin.jwt in the configuration file.';
+      const detail = 'No credentials are accepted: set admin.token or admin.jwt in the configuration file.';
       return { outcome: 'refused', reason: 'nothing_configured', problem: unauthorized(detail) };
     }
     const presented = BEARER.exec(authorization ?? '')?.[1];
@@ -123,7 +123,7 @@ export function authorize({
         if (retrySeconds !== undefined) {
           sendProblem(res, tooManyFailures(retrySeconds));
           if (silence.isDue(counted)) {
-            logger.warn(who, 'admin access refused too often: no line for each');
+            logger.warn(who, 'admin access refused too often: further refusals are not logged one by one');
             auditGuesser(client, actor);
           }
           return;
@@ -181,13 +181,13 @@ function insufficientScope(scope: string): Problem {
 function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
-    detail: `More than ${REFUSALS_PER_MINUTE} requests from your address were refused within a minute. Tokens from there are checked slowly for now.`,
+    detail: `More than ${REFUSALS_PER_MINUTE} requests from your address were refused within a minute. Tokens from your address are checked at a limited rate for now.`,
     headers: ['Retry-After', String(retrySeconds)],
   };
 }
 
 const ISSUER_UNAVAILABLE: Problem = {
   code: 'issuer_unavailable',
-  detail: "The keys of the JWT's issuer cannot be loaded: it is neither accepted nor refused.",
+  detail: "The keys of the JWT's issuer cannot be loaded, so the JWT cannot be verified.",
   headers: ['Retry-After', '10'],
 };

@@ -23,7 +23,7 @@ export async function issueKey(
   const outcome = await dependencies.records.createKey(sha256Hex(key), record);
   if (outcome === 'no_customer') return undefined;
   if (outcome === 'exists') {
-    throw new Error('a new random key or key id was there already: is the source of randomness broken?');
+    throw new Error('a new random key or key id exists already: is the source of randomness broken?');
   }
   return { key, record };
 }

@@ -41,7 +41,7 @@ export function customerRoutes(context: AdminContext): Routes {
         const problem = limitProblem(customer);
         if (problem) throw problem;
         if ((await records.createCustomer(customer)) === 'exists') {
-          throw new Refusal('conflict', 'There is a customer with this id already.');
+          throw new Refusal('conflict', 'A customer with this id exists already.');
         }
         await recordChange(res, { action: 'customer.create', customer: id, details });
         res.status(201).location(`/admin/v1/customers/${id}`).json(describe(customer));

@@ -30,7 +30,7 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
 function problemOf(error: unknown): Problem {
   if (error instanceof Refusal) return { code: error.code, detail: error.detail, members: error.members };
   if (error instanceof InvalidCursorError) {
-    return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier answer' };
+    return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier response' };
   }
   if (error instanceof PreviewBusyError) {
     return retrySoon('overloaded', 'Another preview is in progress. Retry after the seconds in Retry-After.');
@@ -39,7 +39,7 @@ function problemOf(error: unknown): Problem {
     const fault = error.doubt === 'evicted' ? 'has evicted keys' : 'has lost its data';
     return retrySoon(
       'store_unavailable',
-      `The store ${fault}: restore it, or declare that it is meant as it is with "tollgate store init".`,
+      `The store ${fault}: restore it, or accept its content as complete with "tollgate store init".`,
     );
   }
   if (error instanceof DamagedRecordError) {
@@ -49,7 +49,7 @@ function problemOf(error: unknown): Problem {
     );
   }
   if (error instanceof StoreUnavailableError) {
-    return retrySoon('store_unavailable', 'The store does not answer; whether a change was made is not known.');
+    return retrySoon('store_unavailable', 'The store does not respond; it is unknown whether a change was made.');
   }
   return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }

@@ -131,7 +131,7 @@ export function keyRoutes(context: AdminContext): Routes {
     if (keyState(key, clock.nowMs()) === 'expired')
       return new Refusal('conflict', 'The key has expired. Create a new one.');
     if (expiresAt !== null || key.replacedBy === undefined) return undefined;
-    return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must end. Set a time for its end.`);
+    return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must expire. Set another expires_at.`);
   }
 }
 

@@ -36,7 +36,7 @@ export const PAGE_PARAMETERS = {
     .regex(/^(?:[1-9]\d{0,2}|1000)$/, 'must be an integer from 1 to 1000')
     .transform(Number)
     .default(100),
-  cursor: z.string().min(1, 'must be the next_cursor of an earlier answer').optional(),
+  cursor: z.string().min(1, 'must be the next_cursor of an earlier response').optional(),
 };
 
 export const PAGE_QUERY = z.strictObject(PAGE_PARAMETERS);

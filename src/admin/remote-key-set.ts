@@ -135,13 +135,13 @@ async function fetchKeySet(url: string, closing: AbortSignal): Promise<JSONWebKe
   });
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new Error(`the address answers with status ${response.status}`);
+    throw new Error(`the response has status ${response.status}`);
   }
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new Error(`the answer has more than ${MAX_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));

@@ -80,7 +80,7 @@ export function rotationRoutes(context: AdminContext): Routes {
 /** Refuses keys that are replaced, revoked or expired. @throws Refusal `conflict` */
 function requireReplaceable(key: KeyRecord, nowMs: number): void {
   if (key.replacedBy !== undefined) {
-    throw new Refusal('conflict', `The key is replaced already, by ${key.replacedBy}: rotate that one.`);
+    throw new Refusal('conflict', `The key was already replaced by ${key.replacedBy}: rotate that one.`);
   }
   const state = keyState(key, nowMs);
   if (state === 'revoked') throw new Refusal('conflict', 'The key is revoked. Create a new one.');

@@ -2,6 +2,7 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../store/record-fields.ts';
+import { UsageError } from './exit-status.ts';
 
 export interface AdminOptions {
   readonly adminUrl: string;
@@ -16,7 +17,7 @@ export interface JsonOption {
 export interface DocumentOptions extends AdminOptions, JsonOption {}
 
 /** Options of a command that cannot be undone. */
-export interface EndingOptions extends AdminOptions {
+export interface DestructiveOptions extends AdminOptions {
   readonly yes?: true;
 }
 
@@ -26,7 +27,7 @@ const GROUP = 'Admin API:';
 export function addAdminOptions(command: Command): void {
   command
     .addOption(
-      new Option('--admin-url <url>', 'where the admin API listens')
+      new Option('--admin-url <url>', 'URL of the admin API')
         .argParser(parseAdminUrl)
         .default('http://127.0.0.1:8082')
         .helpGroup(GROUP),
@@ -34,7 +35,7 @@ export function addAdminOptions(command: Command): void {
     .addOption(
       new Option(
         '--admin-token-file <file>',
-        'the file with the admin token; else TOLLGATE_ADMIN_TOKEN has it',
+        'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
       ).helpGroup(GROUP),
     );
 }
@@ -44,7 +45,7 @@ export function jsonOption(description = 'print the JSON of the admin API'): Opt
 }
 
 export function yesOption(): Option {
-  return new Option('--yes', 'do not ask before what cannot be undone');
+  return new Option('--yes', 'do not ask for confirmation');
 }
 
 export function customerArgument(name = '<customer>'): Argument {
@@ -82,4 +83,18 @@ function parseAdminUrl(text: string): string {
   const origin = parseOrigin(text);
   if (origin !== undefined) return origin;
   throw new InvalidArgumentError('It must be like http://127.0.0.1:8082, without a path or credentials.');
+}
+
+/** The value of an option: `--name …` sets it, `--no-name` makes it false. */
+export type Unsettable<Value> = Value | false;
+
+/** Converts an option for a PATCH: null unsets the member; undefined is omitted from the JSON and changes nothing. */
+export function unset<Value>(value: Unsettable<Value> | undefined): Value | null | undefined {
+  return value === false ? null : value;
+}
+
+/** @throws UsageError if no option changes anything. */
+export function requireSomeChange(change: Readonly<Record<string, unknown>>): void {
+  if (Object.values(change).some((value) => value !== undefined)) return;
+  throw new UsageError('nothing to change: give at least one option (see --help)');
 }

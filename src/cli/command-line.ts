@@ -19,22 +19,22 @@ export function buildProgram(finish: (status: number) => void): Command {
     .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
     .version(readVersion())
     .exitOverride()
-    .showHelpAfterError('(--help shows what there is)');
+    .showHelpAfterError('(see --help)');
   program
     .command('start')
     .description('run the gateway until SIGTERM or SIGINT')
     .requiredOption('--config <file>', 'the YAML configuration file')
-    .addOption(new Option('--log-format <format>', 'instead of logging.format').choices(LOG_FORMATS))
+    .addOption(new Option('--log-format <format>', 'overrides logging.format').choices(LOG_FORMATS))
     .action(async ({ config, logFormat }: { config: string; logFormat?: (typeof LOG_FORMATS)[number] }) => {
       const { start } = await import('./start.ts');
       finish(await start(config, logFormat));
     });
   program
     .command('check-config')
-    .description('check a configuration file and print everything that is wrong with it')
+    .description('check a configuration file and print all its problems')
     .argument('<file>', 'the YAML configuration file')
     .option('--strict', 'fail if there are warnings')
-    .option('--connect', 'also try the store and each upstream; writes nothing')
+    .option('--connect', 'also connect to the store and each upstream; writes nothing')
     .action(async (file: string, options: CheckOptions) => {
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file, options));
@@ -43,26 +43,26 @@ export function buildProgram(finish: (status: number) => void): Command {
   addKeyCommands(program);
   addUsageCommands(program);
   addGatewayCommands(program);
-  const store = program.command('store').description('look after the store');
+  const store = program.command('store').description('maintain the store');
   store
     .command('init')
-    .description('declare the store to be meant as it is, after its data was lost')
+    .description('accept the content of the store as complete, after it lost data')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .action(async ({ config }: { config: string }) => {
-      const { initialiseStore } = await import('./store-init.ts');
+      const { initialiseStore } = await import('./store.ts');
       finish(await initialiseStore(config));
     });
   store
     .command('reindex')
-    .description('index the keys that other programs wrote')
+    .description('index keys that other programs wrote')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .action(async ({ config }: { config: string }) => {
-      const { reindexStore } = await import('./store-reindex.ts');
+      const { reindexStore } = await import('./store.ts');
       finish(await reindexStore(config));
     });
   store
     .command('check')
-    .description('read all records and list what is wrong with them; changes nothing')
+    .description('read all records and list their faults; changes nothing')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .option('--json', 'print JSON')
     .action(async ({ config, ...options }: { config: string; json?: true }) => {

@@ -1,14 +1,14 @@
 import { createInterface } from 'node:readline';
-import type { EndingOptions } from './admin-options.ts';
+import type { DestructiveOptions } from './admin-options.ts';
 import { UsageError } from './exit-status.ts';
 
 /**
  * Call it before any request to the gateway.
  * @throws UsageError without `--yes` if there is no terminal to ask for confirmation.
  */
-export function requireSomebodyToAsk({ yes }: EndingOptions): void {
+export function requireTerminalOrYes({ yes }: DestructiveOptions): void {
   if (yes || (process.stdin.isTTY && process.stderr.isTTY)) return;
-  throw new UsageError('this cannot be undone, and there is no terminal to ask at: add --yes');
+  throw new UsageError('this cannot be undone, and there is no terminal to ask for confirmation: add --yes');
 }
 
 /** Asks for confirmation on standard error. @throws Error unless the user types yes. */

@@ -25,9 +25,7 @@ export async function connect({ adminUrl, adminTokenFile }: AdminOptions): Promi
 function tokenOfEnvironment(): string {
   const token = processEnvironment()[TOKEN_VARIABLE];
   if (token) return token;
-  throw new UsageError(
-    `there is no admin token: set ${TOKEN_VARIABLE}, or name a file that has it with --admin-token-file`,
-  );
+  throw new UsageError(`no admin token: set ${TOKEN_VARIABLE}, or name a file with the token by --admin-token-file`);
 }
 
 async function tokenOfFile(file: string): Promise<string> {

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import {
   addAdminOptions,
   customerArgument,
+  type DestructiveOptions,
   type DocumentOptions,
-  type EndingOptions,
   integerParser,
   jsonOption,
   yesOption,
@@ -14,21 +14,21 @@ import type { ImportOptions } from './import.ts';
 const load = () => import('./customers.ts');
 
 export function addCustomerCommands(program: Command): void {
-  const customers = program.command('customers').description('customers: their plans, limits and suspension');
+  const customers = program.command('customers').description('manage customers: plans, limits, suspension');
 
   customers
     .command('list')
-    .description('list all customers, or some of them')
-    .option('--plan <plan>', 'those of this plan')
-    .option('--suspended', 'those that are suspended')
-    .option('--no-suspended', 'those that are not')
-    .option('--id-prefix <text>', 'those whose id begins so')
+    .description('list customers, all or filtered')
+    .option('--plan <plan>', 'only customers of this plan')
+    .option('--suspended', 'only suspended customers')
+    .option('--no-suspended', 'only customers that are not suspended')
+    .option('--id-prefix <text>', 'only customers whose id starts with this text')
     .addOption(jsonOption())
     .action(async (options: CustomerListOptions) => (await load()).listCustomers(options));
 
   customers
     .command('show')
-    .description('show one customer and the limit that holds for it')
+    .description('show a customer and its effective limit')
     .addArgument(customerArgument())
     .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) => (await load()).showCustomer(customer, options));
@@ -38,8 +38,8 @@ export function addCustomerCommands(program: Command): void {
     .description('create a customer')
     .addArgument(customerArgument())
     .requiredOption('--plan <plan>', 'a plan of the configuration')
-    .option('--name <name>', 'what people call the customer')
-    .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
+    .option('--name <name>', 'display name of the customer')
+    .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
     .addOption(jsonOption())
     .action(async (customer: string, options: NewCustomerOptions) => (await load()).createCustomer(customer, options));
 
@@ -48,20 +48,20 @@ export function addCustomerCommands(program: Command): void {
     .description('create many customers from a file of CSV or JSON Lines; safe to repeat')
     .requiredOption('--file <file>', 'id, plan, name, requests_per_hour in each line; - is standard input')
     .option('--dry-run', 'check every line and import nothing')
-    .addOption(jsonOption('print what became of each line as JSON'))
+    .addOption(jsonOption('print the result of each line as JSON'))
     .action(async (options: ImportOptions) => (await import('./customers-import.ts')).importCustomers(options));
 
   customers
     .command('update')
-    .description('change a customer; what is not named stays as it is')
+    .description('change a customer; members without an option stay unchanged')
     .addArgument(customerArgument())
     .option('--plan <plan>', 'a plan of the configuration')
-    .option('--name <name>', 'what people call the customer')
-    .option('--no-name', 'take its name away')
-    .option('--requests-per-hour <number>', "its own limit instead of the plan's", integerParser(1))
-    .option('--no-requests-per-hour', "take its own limit away, so that the plan's holds")
-    .option('--suspended', 'refuse its requests from now on')
-    .option('--no-suspended', 'let its requests pass again')
+    .option('--name <name>', 'display name of the customer')
+    .option('--no-name', 'remove its name')
+    .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
+    .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
+    .option('--suspended', 'refuse its requests')
+    .option('--no-suspended', 'accept its requests again')
     .addOption(jsonOption())
     .action(async (customer: string, options: UpdateCustomerOptions) =>
       (await load()).updateCustomer(customer, options),
@@ -72,7 +72,7 @@ export function addCustomerCommands(program: Command): void {
     .description('delete a customer with its keys and its usage')
     .addArgument(customerArgument())
     .addOption(yesOption())
-    .action(async (customer: string, options: EndingOptions) => (await load()).deleteCustomer(customer, options));
+    .action(async (customer: string, options: DestructiveOptions) => (await load()).deleteCustomer(customer, options));
 
   for (const command of customers.commands) addAdminOptions(command);
 }

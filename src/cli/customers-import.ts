@@ -2,95 +2,93 @@
  * Imports customers from a file. The whole file is checked first, also against the gateway's plans; only then are
  * customers created. An existing customer is not changed, so the same file can be imported again.
  */
-
-import { CONFIGURATION, CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
+import { z } from 'zod';
+import { DISPLAY_NAME, NEW_CUSTOMER_ID, REQUESTS_PER_HOUR } from '../admin-api/requests.ts';
+import { CONFIGURATION, type ConfigDocument, CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
+import { printable } from '../admin-client/printable.ts';
 import { findCustomer } from './customers.ts';
-import { type CustomerLine, planFaults, readCustomersFile } from './customers-file.ts';
-import {
-  checkFile,
-  type Imported,
-  type ImportOptions,
-  importAll,
-  type Outcome,
-  readContent,
-  requireSuccess,
-} from './import.ts';
-import { printList, remark } from './output.ts';
-import type { Column } from './table.ts';
+import { type Imported, type ImportOptions, importFile } from './import.ts';
+import { type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 
-interface Row {
-  readonly line: number;
-  readonly outcome: Outcome;
-  readonly customer: string;
-  readonly plan: string;
-  /** Members in which the existing customer differs from the line. */
-  readonly differs: readonly string[];
-  readonly name: string | null;
-}
+/** The admin API's rules for each member. */
+const LINE = z.strictObject({
+  id: NEW_CUSTOMER_ID,
+  plan: z.string().min(1, 'must not be empty'),
+  name: DISPLAY_NAME.optional(),
+  // CSV fields are text.
+  requests_per_hour: z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
+    REQUESTS_PER_HOUR.optional(),
+  ),
+});
 
-const COLUMNS: readonly Column<Row>[] = [
-  { title: 'LINE', cell: ({ line }) => line },
-  { title: 'OUTCOME', cell: ({ outcome }) => outcome },
-  { title: 'CUSTOMER', cell: ({ customer }) => customer },
-  { title: 'PLAN', cell: ({ plan }) => plan },
-  { title: 'DIFFERS IN', cell: ({ differs }) => differs.join(', ') },
-  { title: 'NAME', cell: ({ name }) => name },
-];
+/** One customer to import, in the admin API's form. */
+type CustomerLine = Line<z.output<typeof LINE>>;
 
-/** Imports the file. Rejects with a line `file:line: what is wrong` for each fault. */
 export async function importCustomers(options: ImportOptions): Promise<void> {
-  const { file, dryRun } = options;
-  const read = readCustomersFile(await readContent(file));
-  const client = await checkFile(options, read, async (client, lines) =>
-    planFaults(lines, await client.get(CONFIGURATION, '/admin/v1/config')),
-  );
-  const report = await importAll(read.items, (line) => (dryRun ? tryOne : importOne)(client, line));
-  await printList('customers in the file', COLUMNS, rows(read.items, report.results), options);
-  if (report.results.some(({ outcome }) => outcome === 'differs')) {
-    remark('Customers that differ were left as they are. "tollgate customers update" changes them.');
-  }
-  if (dryRun) remark('Nothing was imported.');
-  requireSuccess(options, report);
+  await importFile(options, {
+    items: 'customers',
+    read: (content) =>
+      readImportFile(content, {
+        columns: ['id', 'plan', 'name', 'requests_per_hour'],
+        missingIn(header) {
+          const missing = ['id', 'plan'].filter((name) => !header.includes(name));
+          return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
+        },
+        schema: LINE,
+        identity: { name: 'id', of: ({ id }) => id },
+      }),
+    askGateway: async (client, lines) => planFaults(lines, await client.get(CONFIGURATION, '/admin/v1/config')),
+    importOne,
+    async tryOne(client, line) {
+      const customer = await findCustomer(client, line.id);
+      return customer === undefined ? { outcome: 'would be imported' } : compared(customer, line);
+    },
+    row: ({ id, plan, name = null }, { differs = [] }) => ({ customer: id, plan, differs, name }),
+    columns: [
+      { title: 'CUSTOMER', cell: ({ customer }) => customer },
+      { title: 'PLAN', cell: ({ plan }) => plan },
+      { title: 'DIFFERS IN', cell: ({ differs }) => differs.join(', ') },
+      { title: 'NAME', cell: ({ name }) => name },
+    ],
+  });
 }
 
-async function importOne(client: AdminClient, line: CustomerLine): Promise<Imported> {
-  const { line: _, ...body } = line;
+/** Returns faults for customers that would have no limit under the running configuration. */
+function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
+  return lines.flatMap(({ line, members: { id, plan, requests_per_hour: own } }) => {
+    if (typeof plan !== 'string') return [];
+    if (!Object.hasOwn(plans, plan)) {
+      return [{ line, what: printable(`plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}`) }];
+    }
+    const isCustom = plans[plan]?.requests_per_hour === 'custom';
+    if (!isCustom || own !== undefined || Object.hasOwn(overrides ?? {}, String(id))) return [];
+    return [{ line, what: 'requests_per_hour: missing, and the plan is custom' }];
+  });
+}
+
+async function importOne(client: AdminClient, customerLine: CustomerLine): Promise<Imported> {
+  const { line: _, ...body } = customerLine;
   try {
     await client.post(CUSTOMER, '/admin/v1/customers', body);
     return { outcome: 'imported' };
   } catch (error) {
     const exists = error instanceof AdminRefusal && error.problem.status === 409;
-    const customer = exists ? await findCustomer(client, line.id) : undefined;
+    const customer = exists ? await findCustomer(client, body.id) : undefined;
     if (customer === undefined) throw error;
-    return compared(customer, line);
+    return compared(customer, customerLine);
   }
 }
 
-async function tryOne(client: AdminClient, line: CustomerLine): Promise<Imported> {
-  const customer = await findCustomer(client, line.id);
-  return customer === undefined ? { outcome: 'would be imported' } : compared(customer, line);
-}
-
-function compared(customer: CustomerDocument, line: CustomerLine): Imported {
-  const differs = differences(customer, line);
-  return differs.length === 0 ? { outcome: 'already there' } : { outcome: 'differs', differs };
-}
-
 /** Compares only the members that the line has. */
-function differences(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): string[] {
+function compared(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): Imported {
   const isOnPlan = plan === customer.plan || plan === customer.current_plan;
-  return [
+  const differs = [
     ...(isOnPlan ? [] : ['plan']),
     ...(name === undefined || name === customer.name ? [] : ['name']),
     ...(own === undefined || own === customer.requests_per_hour ? [] : ['requests_per_hour']),
   ];
-}
-
-function rows(lines: readonly CustomerLine[], results: readonly Imported[]): Row[] {
-  return lines.map(({ line, id, plan, name }, index) => {
-    const { outcome = 'not tried', differs = [] } = results[index] ?? {};
-    return { line, outcome, customer: id, plan, differs, name: name ?? null };
-  });
+  return differs.length === 0 ? { outcome: 'already there' } : { outcome: 'differs', differs };
 }

@@ -2,9 +2,14 @@ import { CUSTOMER, type CustomerDocument, KEY } from '../admin-api/responses.ts'
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
-import type { DocumentOptions, EndingOptions } from './admin-options.ts';
-import { requireSomeChange, type Unsettable, unset } from './change.ts';
-import { confirm, requireSomebodyToAsk } from './confirm.ts';
+import {
+  type DestructiveOptions,
+  type DocumentOptions,
+  requireSomeChange,
+  type Unsettable,
+  unset,
+} from './admin-options.ts';
+import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printList, remark } from './output.ts';
 import type { Column } from './table.ts';
@@ -93,13 +98,13 @@ async function printChanged(
   const { id, limit } = customer;
   remark(
     printable(
-      `The limit stays ${limit} requests an hour: an override in the configuration file goes before the customer's own number. "tollgate explain ${id}" names its line.`,
+      `The limit stays ${limit} requests an hour: an override in the configuration file takes precedence over the customer's own number. "tollgate explain ${id}" names its line.`,
     ),
   );
 }
 
-export async function deleteCustomer(customer: string, options: EndingOptions): Promise<void> {
-  requireSomebodyToAsk(options);
+export async function deleteCustomer(customer: string, options: DestructiveOptions): Promise<void> {
+  requireTerminalOrYes(options);
   const client = await connect(options);
   if (!options.yes) {
     const keys = await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);

@@ -5,19 +5,19 @@ import { addAdminOptions, type DocumentOptions, jsonOption } from './admin-optio
 export function addGatewayCommands(program: Command): void {
   const status = program
     .command('status')
-    .description('show what a gateway runs and what it is connected to; exit status 1 when something is wrong with it')
+    .description('show the version, configuration and connections of a gateway; exit status 1 if it is degraded')
     .addOption(jsonOption())
     .action(async (options: DocumentOptions) => (await import('./status.ts')).showStatus(options));
 
   const reload = program
     .command('reload')
-    .description('have a gateway read its configuration file now, and show what changed or what is wrong with it')
+    .description('make a gateway reload its configuration file, and show the changes or the problems')
     .addOption(jsonOption())
     .action(async (options: DocumentOptions) => (await import('./running-config.ts')).reloadConfig(options));
 
   const show = program
     .command('config')
-    .description('the configuration that a gateway runs')
+    .description('the running configuration of a gateway')
     .command('show')
     .description('show it as YAML, with defaults and without secrets')
     .addOption(jsonOption())

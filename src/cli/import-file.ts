@@ -27,13 +27,15 @@ export interface ImportFile<Item> {
   readonly faults: readonly LineFault[];
 }
 
-export interface Layout<Schema> {
+export interface Layout<Schema extends z.ZodType> {
   /** Columns of CSV, in any order; also the members of a JSON object. */
   readonly columns: readonly string[];
   /** Returns what a CSV header lacks. */
   missingIn(header: readonly string[]): string | undefined;
   /** Schema of one line. An empty field or null counts as absent. */
   readonly schema: Schema;
+  /** What no two lines may share, because the import would ignore one of them. */
+  readonly identity: { readonly name: string; readonly of: (item: z.output<Schema>) => string };
 }
 
 type RawFile = Omit<ImportFile<unknown>, 'items'>;
@@ -46,37 +48,26 @@ export function readImportFile<Schema extends z.ZodType<object>>(
   if (text === undefined) return { lines: [], items: [], faults: [{ line: 1, what: 'the file is not UTF-8 text' }] };
   const raw = text.trimStart().startsWith('{') ? readJsonLines(text) : readCsv(text, layout);
   const lines = raw.lines.map(({ line, members }) => ({ line, members: givenMembers(members) }));
-  const checked = lines.map(({ line, members }) => ({
-    line,
-    result: layout.schema.safeParse(members, { reportInput: true }),
-  }));
-  const items = checked.flatMap(({ line, result }) => (result.success ? [{ ...result.data, line }] : []));
-  const faults = checked.flatMap(({ line, result }) =>
-    (result.error?.issues ?? []).map((issue) => ({
-      line,
-      what: describeIssue(issue, { whole: 'the line', member: 'member' }),
-    })),
-  );
-  return { lines, items, faults: [...raw.faults, ...faults] };
+  const items: Line<z.output<Schema>>[] = [];
+  const faults = [...raw.faults];
+  const firstLines = new Map<string, number>();
+  for (const { line, members } of lines) {
+    const { data, error } = layout.schema.safeParse(members, { reportInput: true });
+    for (const issue of error?.issues ?? []) {
+      faults.push({ line, what: describeIssue(issue, { whole: 'the line', member: 'member' }) });
+    }
+    if (data === undefined) continue;
+    items.push({ ...data, line });
+    const identity = layout.identity.of(data);
+    const first = firstLines.get(identity);
+    if (first === undefined) firstLines.set(identity, line);
+    else faults.push({ line, what: `it has the same ${layout.identity.name} as line ${first}` });
+  }
+  return { lines, items, faults: inOrder(faults) };
 }
 
 function givenMembers(members: RawLine['members']): RawLine['members'] {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== '' && value !== null));
-}
-
-/** Returns a fault for each line with the same `identity` as an earlier one: the import would ignore one of them. */
-export function repetitions<Item>(
-  items: readonly Line<Item>[],
-  what: string,
-  identity: (item: Item) => string,
-): LineFault[] {
-  const firstLines = new Map<string, number>();
-  return items.flatMap((item) => {
-    const first = firstLines.get(identity(item));
-    if (first !== undefined) return [{ line: item.line, what: `it has the same ${what} as line ${first}` }];
-    firstLines.set(identity(item), item.line);
-    return [];
-  });
 }
 
 export function inOrder(faults: readonly LineFault[]): LineFault[] {
@@ -115,7 +106,7 @@ function parseObject(source: string): Record<string, unknown> | undefined {
   }
 }
 
-function readCsv(text: string, { columns, missingIn }: Pick<Layout<unknown>, 'columns' | 'missingIn'>): RawFile {
+function readCsv(text: string, { columns, missingIn }: Pick<Layout<never>, 'columns' | 'missingIn'>): RawFile {
   const refuse = (line: number, what: string): RawFile => ({ lines: [], faults: [{ line, what }] });
   let records: ReturnType<typeof parseCsv>;
   try {
@@ -135,17 +126,12 @@ function readCsv(text: string, { columns, missingIn }: Pick<Layout<unknown>, 'co
   const missing = missingIn(names);
   if (missing !== undefined) return refuse(header.line, `the header line has ${missing}`);
 
-  const [whole, broken] = [true, false].map((isWhole) =>
-    rest.filter(({ fields }) => (fields.length === names.length) === isWhole),
-  );
-  return {
-    lines: (whole ?? []).map(({ line, fields }) => ({
-      line,
-      members: Object.fromEntries(names.map((name, index) => [name, fields[index]])),
-    })),
-    faults: (broken ?? []).map(({ line, fields }) => ({
-      line,
-      what: `it has ${fields.length} fields where the header line has ${names.length}`,
-    })),
-  };
+  const lines: RawLine[] = [];
+  const faults: LineFault[] = [];
+  for (const { line, fields } of rest) {
+    if (fields.length === names.length) {
+      lines.push({ line, members: Object.fromEntries(names.map((name, index) => [name, fields[index]])) });
+    } else faults.push({ line, what: `it has ${fields.length} fields where the header line has ${names.length}` });
+  }
+  return { lines, faults };
 }

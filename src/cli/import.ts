@@ -1,14 +1,15 @@
-/** Shared code of imports: the whole file is checked first, then its lines are imported, several at once. */
+/** Imports a file: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import type { ProblemDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { type ImportFile, inOrder, type LineFault, type RawLine } from './import-file.ts';
+import { type ImportFile, inOrder, type Line, type LineFault, type RawLine } from './import-file.ts';
+import { printList, remark } from './output.ts';
+import type { Column } from './table.ts';
 
 export interface ImportOptions extends DocumentOptions {
   /** `-` is standard input. */
@@ -16,18 +17,17 @@ export interface ImportOptions extends DocumentOptions {
   readonly dryRun?: true;
 }
 
-export type Outcome =
-  | 'would be imported'
-  | 'imported'
-  | 'already there'
-  /** Exists already with other values, which are not changed. */
-  | 'differs'
-  | 'refused'
-  | 'not known'
-  | 'not tried';
-
+/** What became of a line. */
 export interface Imported {
-  readonly outcome: Outcome;
+  readonly outcome:
+    | 'would be imported'
+    | 'imported'
+    | 'already there'
+    /** The customer exists with other values, which are not changed. */
+    | 'differs'
+    | 'refused'
+    | 'not known'
+    | 'not tried';
   /** The id of the new key. */
   readonly keyId?: string;
   /** Why the gateway would refuse it. */
@@ -36,18 +36,58 @@ export interface Imported {
   readonly differs?: readonly string[];
 }
 
-export interface ImportReport {
+/** How items of one kind are imported. `Row`: what the report shows of an item, besides its line and its outcome. */
+export interface Importer<Item, Row extends object> {
+  /** A plural noun. */
+  readonly items: string;
+  read(content: Uint8Array): ImportFile<Item>;
+  /** Returns the faults that only the gateway knows. */
+  askGateway(client: AdminClient, lines: readonly RawLine[]): Promise<readonly LineFault[]>;
+  importOne(client: AdminClient, item: Line<Item>): Promise<Imported>;
+  /** Returns what importing the item would do. */
+  tryOne(client: AdminClient, item: Line<Item>): Promise<Imported>;
+  row(item: Line<Item>, imported: Imported): Row;
+  readonly columns: readonly Column<Row>[];
+}
+
+interface Report {
   /** In the order of the items. */
   readonly results: readonly Imported[];
   readonly refused: readonly LineFault[];
   /** The error that stopped the import. */
-  readonly broken?: unknown;
+  readonly stoppedBy?: unknown;
 }
 
 /** Enough to hide round trips, and few enough for the gateway to serve other clients meanwhile. */
-const CALLS_AT_ONCE = 8;
+const MAX_CALLS_IN_FLIGHT = 8;
 
-export async function readContent(file: string): Promise<Uint8Array> {
+/** Imports the file and prints a report. Rejects with a line `file:line: what is wrong` for each fault. */
+export async function importFile<Item, Row extends object>(
+  options: ImportOptions,
+  importer: Importer<Item, Row>,
+): Promise<void> {
+  const { dryRun } = options;
+  const { items, ...checks } = importer.read(await readContent(options.file));
+  const client = await requireNoFaults(options, checks, importer);
+  const report = await importAll(items, (item) => (dryRun ? importer.tryOne : importer.importOne)(client, item));
+  const rows = items.map((item, index) => {
+    const imported = report.results[index] ?? { outcome: 'not tried' };
+    return { line: item.line, outcome: imported.outcome, ...importer.row(item, imported) };
+  });
+  const columns: Column<(typeof rows)[number]>[] = [
+    { title: 'LINE', cell: ({ line }) => line },
+    { title: 'OUTCOME', cell: ({ outcome }) => outcome },
+    ...importer.columns,
+  ];
+  await printList(`${importer.items} in the file`, columns, rows, options);
+  if (report.results.some(({ outcome }) => outcome === 'differs')) {
+    remark('Customers that differ were not changed. "tollgate customers update" changes them.');
+  }
+  if (dryRun) remark('Nothing was imported.');
+  requireSuccess(options, report);
+}
+
+async function readContent(file: string): Promise<Uint8Array> {
   if (file === '-') return buffer(process.stdin);
   try {
     return await readFile(file);
@@ -58,12 +98,12 @@ export async function readContent(file: string): Promise<Uint8Array> {
 
 /**
  * Resolves to a client of the gateway if the file has no faults. Otherwise rejects with all of them, including those
- * that `askGateway` finds. If asking the gateway fails, rejects with the file's own faults.
+ * that only the gateway knows. If asking the gateway fails, rejects with the file's own faults.
  */
-export async function checkFile(
+async function requireNoFaults(
   options: ImportOptions,
-  { lines, faults }: ImportFile<unknown>,
-  askGateway: (client: AdminClient, lines: readonly RawLine[]) => Promise<readonly LineFault[]>,
+  { lines, faults }: Pick<ImportFile<unknown>, 'lines' | 'faults'>,
+  { askGateway }: Pick<Importer<never, object>, 'askGateway'>,
 ): Promise<AdminClient> {
   const refuse = (all: readonly LineFault[], ...remarks: string[]) =>
     faultsIn(options.file, all, ...remarks, 'Nothing was imported.');
@@ -82,27 +122,29 @@ export async function checkFile(
 }
 
 /** Imports each item, until a call fails for a reason that would make further calls fail too. */
-export async function importAll<Item extends { readonly line: number }>(
+async function importAll<Item extends { readonly line: number }>(
   items: readonly Item[],
   importOne: (item: Item) => Promise<Imported>,
-): Promise<ImportReport> {
+): Promise<Report> {
   const results: Imported[] = items.map(() => ({ outcome: 'not tried' }));
   const refused: LineFault[] = [];
-  const broken: unknown[] = [];
+  const errors: unknown[] = [];
   await severalAtOnce(items, async (item, index) => {
     try {
       const result = await importOne(item);
       results[index] = result;
       if (result.refusal !== undefined) refused.push({ line: item.line, what: result.refusal });
     } catch (error) {
-      const isRefused = error instanceof AdminRefusal && isAboutTheItem(error.problem);
+      // Deleted meanwhile (404), of another customer (409), or against a stricter rule of the gateway (422): only
+      // this item fails.
+      const isRefused = error instanceof AdminRefusal && [404, 409, 422].includes(error.problem.status);
       results[index] = { outcome: isRefused ? 'refused' : 'not known' };
       if (isRefused) refused.push({ line: item.line, what: describeProblem(error.problem) });
-      else broken.push(error);
+      else errors.push(error);
     }
-    return broken.length === 0;
+    return errors.length === 0;
   });
-  return { results, refused: inOrder(refused), ...(broken.length > 0 && { broken: broken[0] }) };
+  return { results, refused: inOrder(refused), ...(errors.length > 0 && { stoppedBy: errors[0] }) };
 }
 
 /** Calls `work` for the items in order, until it resolves to false or rejects. Then awaits the calls in flight. */
@@ -111,38 +153,30 @@ export async function severalAtOnce<Item>(
   work: (item: Item, index: number) => Promise<boolean>,
 ): Promise<void> {
   const left = items.entries();
-  let goesOn = true;
+  let stopped = false;
   const run = async () => {
     for (const [index, item] of left) {
-      if (!goesOn) return;
+      if (stopped) return;
       try {
-        goesOn = (await work(item, index)) && goesOn;
+        stopped = !(await work(item, index)) || stopped;
       } catch (error) {
-        goesOn = false;
+        stopped = true;
         throw error;
       }
     }
   };
-  const runs = await Promise.allSettled(Array.from({ length: CALLS_AT_ONCE }, run));
+  const runs = await Promise.allSettled(Array.from({ length: MAX_CALLS_IN_FLIGHT }, run));
   const failed = runs.find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;
 }
 
 /** Throws if the report shows refused lines or a stopped import. Call it after printing the report. */
-export function requireSuccess({ file, dryRun }: ImportOptions, { refused, broken }: ImportReport): void {
-  if (broken !== undefined) {
-    throw new Error(`${reasonOf(broken)}\nThe import broke off. Repeat it: what is there already is left as it is.`);
+function requireSuccess({ file, dryRun }: ImportOptions, { refused, stoppedBy }: Report): void {
+  if (stoppedBy !== undefined) {
+    throw new Error(`${reasonOf(stoppedBy)}\nThe import stopped. Run it again: existing records are not changed.`);
   }
   const consequence = dryRun ? 'All other lines would be imported.' : 'All other lines are imported.';
   if (refused.length > 0) throw faultsIn(file, refused, consequence);
-}
-
-/**
- * Returns whether a refusal concerns this item only: it was deleted meanwhile (404), belongs to another customer (409),
- * or breaks rules of the gateway that are stricter than this program's (422).
- */
-function isAboutTheItem({ status }: ProblemDocument): boolean {
-  return status === 404 || status === 409 || status === 422;
 }
 
 function faultsIn(file: string, faults: readonly LineFault[], ...remarks: string[]): FaultyFileError {

@@ -2,8 +2,8 @@ import { type Command, Option } from 'commander';
 import {
   addAdminOptions,
   customerArgument,
+  type DestructiveOptions,
   type DocumentOptions,
-  type EndingOptions,
   integerParser,
   jsonOption,
   keyArgument,
@@ -17,13 +17,13 @@ const load = () => import('./keys.ts');
 
 const EXPIRES_AT = [
   '--expires-at <time>',
-  'when it stops working: 2030-01-31, 2030-01-31T12:00:00Z or, from now on, 90d',
+  'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
   timeParser('ahead'),
 ] as const;
 const LONGEST_GRACE_SECONDS = 31_536_000;
 
 export function addKeyCommands(program: Command): void {
-  const keys = program.command('keys').description('API keys: from their creation to their end');
+  const keys = program.command('keys').description('manage API keys');
 
   keys
     .command('list')
@@ -43,46 +43,48 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('find')
-    .description('find out whose key it is: by its value on standard input, which is not sent, or by its beginning')
-    .option('--prefix <text>', 'the first characters of the key, at most 12; lists all that may begin so')
+    .description(
+      'find the customer of a key by its value on standard input, which is not sent, or by its first characters',
+    )
+    .option('--prefix <text>', 'the first characters of the key, at most 12; lists all keys that may start with them')
     .addOption(jsonOption())
     .action(async (options: FindOptions) => (await load()).findKeys(options));
 
   keys
     .command('create')
-    .description('create a key; its value is printed this once, alone on standard output')
+    .description('create a key; its value is printed only once, alone on standard output')
     .addArgument(customerArgument())
-    .option('--name <name>', 'what people call the key')
+    .option('--name <name>', 'display name of the key')
     .option(...EXPIRES_AT)
     .addOption(jsonOption())
     .action(async (customer: string, options: NewKeyOptions) => (await load()).createKey(customer, options));
 
   keys
     .command('import')
-    .description('import keys that were made elsewhere from a file of CSV or JSON Lines; safe to repeat')
+    .description('import existing keys from a file of CSV or JSON Lines; safe to repeat')
     .requiredOption('--file <file>', 'customer, value or sha256, name, expires_at in each line; - is standard input')
     .option('--dry-run', 'check every line and import nothing')
-    .addOption(jsonOption('print what became of each line as JSON'))
+    .addOption(jsonOption('print the result of each line as JSON'))
     .action(async (options: ImportOptions) => (await import('./keys-import.ts')).importKeys(options));
 
   keys
     .command('update')
-    .description('change the name or the expiry of a key; what is not named stays as it is')
+    .description('change the name or the expiry of a key; members without an option stay unchanged')
     .addArgument(keyArgument())
-    .option('--name <name>', 'what people call the key')
-    .option('--no-name', 'take its name away')
+    .option('--name <name>', 'display name of the key')
+    .option('--no-name', 'remove its name')
     .option(...EXPIRES_AT)
-    .option('--no-expires-at', 'let it work until it is revoked')
+    .option('--no-expires-at', 'remove its expiry')
     .addOption(jsonOption())
     .action(async (keyId: string, options: UpdateKeyOptions) => (await load()).updateKey(keyId, options));
 
   keys
     .command('rotate')
-    .description('replace a key; the new value is printed this once, alone on standard output')
+    .description('replace a key; the new value is printed only once, alone on standard output')
     .addArgument(keyArgument('the id of the key to replace'))
     .option(
       '--grace <duration>',
-      'how long the old key works on, within its own expiry: 7d, 12h (a day unless given)',
+      'how long the old key stays valid, at most until its own expiry: 7d, 12h (default: 1d)',
       durationParser(LONGEST_GRACE_SECONDS),
     )
     .addOption(
@@ -95,15 +97,15 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('revoke')
-    .description('end a key at once and for good')
+    .description('revoke a key immediately and permanently')
     .addArgument(keyArgument())
     .addOption(yesOption())
-    .action(async (keyId: string, options: EndingOptions) => (await load()).revokeKey(keyId, options));
+    .action(async (keyId: string, options: DestructiveOptions) => (await load()).revokeKey(keyId, options));
 
   keys
     .command('unused')
-    .description('list keys that work and were not used for some days')
-    .requiredOption('--days <days>', 'for at least so many days', integerParser(1))
+    .description('list valid keys that were not used for some days')
+    .requiredOption('--days <days>', 'number of days without use, at least', integerParser(1))
     .addOption(jsonOption())
     .action(async (options: UnusedOptions) => (await load()).listUnusedKeys(options));
 

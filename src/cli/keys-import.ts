@@ -2,62 +2,76 @@
  * Imports keys that were created elsewhere. The whole file is checked first, also against the admin API; only then are
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
-import { NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
+import { z } from 'zod';
+import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import { KEY, NEW_KEY } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { findCustomer } from './customers.ts';
-import {
-  checkFile,
-  type Imported,
-  type ImportOptions,
-  importAll,
-  type Outcome,
-  readContent,
-  requireSuccess,
-  severalAtOnce,
-} from './import.ts';
-import type { LineFault, RawLine } from './import-file.ts';
-import { type KeyLine, readKeysFile } from './keys-file.ts';
-import { printList, remark } from './output.ts';
-import type { Column } from './table.ts';
+import { type Imported, type ImportOptions, importFile, severalAtOnce } from './import.ts';
+import { type ImportFile, type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
+import { readTime } from './times.ts';
 
-interface Row {
-  readonly line: number;
-  readonly outcome: Outcome;
-  readonly customer: string;
-  /** The id of the imported key. */
-  readonly key_id: string | null;
-  readonly name: string | null;
-}
+/** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
+type KeyItem = z.output<ReturnType<typeof lineSchema>>;
 
-const COLUMNS: readonly Column<Row>[] = [
-  { title: 'LINE', cell: ({ line }) => line },
-  { title: 'OUTCOME', cell: ({ outcome }) => outcome },
-  { title: 'CUSTOMER', cell: ({ customer }) => customer },
-  { title: 'KEY', cell: ({ key_id }) => key_id },
-  { title: 'NAME', cell: ({ name }) => name },
-];
-
-/** Imports the file. Rejects with a line `file:line: what is wrong` for each fault. */
 export async function importKeys(options: ImportOptions): Promise<void> {
-  const file = readKeysFile(await readContent(options.file), Date.now());
-  const client = await checkFile(options, file, withoutCustomer);
-  const report = await importAll(file.items, (key) => (options.dryRun ? tryOne : importOne)(client, key));
-  await printList('keys in the file', COLUMNS, rows(file.items, report.results), options);
-  if (options.dryRun) remark('Nothing was imported.');
-  requireSuccess(options, report);
-}
-
-function rows(keys: readonly KeyLine[], results: readonly Imported[]): Row[] {
-  return keys.map(({ line, customer, name }, index) => {
-    const { outcome = 'not tried', keyId } = results[index] ?? {};
-    return { line, outcome, customer, key_id: keyId ?? null, name: name ?? null };
+  await importFile(options, {
+    items: 'keys',
+    read: (content) => readKeysFile(content, Date.now()),
+    askGateway: missingCustomers,
+    importOne,
+    tryOne,
+    row: ({ customer, name = null }, { keyId = null }) => ({ customer, key_id: keyId, name }),
+    columns: [
+      { title: 'CUSTOMER', cell: ({ customer }) => customer },
+      { title: 'KEY', cell: ({ key_id }) => key_id },
+      { title: 'NAME', cell: ({ name }) => name },
+    ],
   });
 }
 
-async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): Promise<LineFault[]> {
+/** Finds all faults that can be found without the gateway. `nowMs`: a key that has expired by then is a fault. */
+export function readKeysFile(content: Uint8Array, nowMs: number): ImportFile<KeyItem> {
+  return readImportFile(content, {
+    columns: ['customer', 'value', 'sha256', 'name', 'expires_at'],
+    missingIn(header) {
+      if (!header.includes('customer')) return 'no column customer';
+      if (header.includes('value') || header.includes('sha256')) return undefined;
+      return 'neither a column value nor a column sha256';
+    },
+    schema: lineSchema(nowMs),
+    identity: { name: 'key', of: digestOf },
+  });
+}
+
+/** The admin API's rules for each member, so that the API does not refuse a checked file halfway. */
+function lineSchema(nowMs: number) {
+  return z
+    .strictObject({
+      customer: NEW_CUSTOMER_ID,
+      value: KEY_VALUE.optional(),
+      sha256: KEY_SHA256.optional(),
+      name: DISPLAY_NAME.optional(),
+      expires_at: z
+        .string()
+        .transform((text) => readTime(text, nowMs, 'ahead') ?? text)
+        .pipe(expiry(() => nowMs))
+        .optional(),
+    })
+    .refine(({ value, sha256 }) => (value === undefined) !== (sha256 === undefined), {
+      path: ['value, sha256'],
+      message: 'exactly one of the two must be given',
+    });
+}
+
+function digestOf({ value, sha256 = '' }: KeyItem): string {
+  return value === undefined ? sha256 : sha256Hex(value);
+}
+
+/** Returns a fault for each line whose customer does not exist. */
+async function missingCustomers(client: AdminClient, lines: readonly RawLine[]): Promise<LineFault[]> {
   const named = lines.flatMap(({ line, members }) => {
     const { data: customer } = NEW_CUSTOMER_ID.safeParse(members.customer);
     return customer === undefined ? [] : [{ line, customer }];
@@ -72,22 +86,21 @@ async function withoutCustomer(client: AdminClient, lines: readonly RawLine[]): 
   return named.filter(({ customer }) => missing.has(customer)).map(({ line }) => ({ line, what }));
 }
 
-async function importOne(client: AdminClient, { line: _, customer, ...body }: KeyLine): Promise<Imported> {
+async function importOne(client: AdminClient, { line: _, customer, ...body }: Line<KeyItem>): Promise<Imported> {
   try {
     const { id } = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
     return { outcome: 'imported', keyId: id };
   } catch (error) {
-    if (error instanceof AdminRefusal && error.problem.key_owner === 'this_customer')
-      return { outcome: 'already there' };
+    const isThere = error instanceof AdminRefusal && error.problem.key_owner === 'this_customer';
+    if (isThere) return { outcome: 'already there' };
     throw error;
   }
 }
 
-async function tryOne(client: AdminClient, { customer, value, sha256 }: KeyLine): Promise<Imported> {
-  const digest = value === undefined ? sha256 : sha256Hex(value);
-  const [key] = await client.list(KEY, '/admin/v1/keys', { query: { sha256: digest ?? '' } });
+async function tryOne(client: AdminClient, item: KeyItem): Promise<Imported> {
+  const [key] = await client.list(KEY, '/admin/v1/keys', { query: { sha256: digestOf(item) } });
   if (key === undefined) return { outcome: 'would be imported' };
-  return key.customer === customer
+  return key.customer === item.customer
     ? { outcome: 'already there' }
     : { outcome: 'refused', refusal: 'Another customer has this key already.' };
 }

@@ -10,9 +10,15 @@ import { pathOf } from '../admin-client/admin-client.ts';
 import { printable } from '../admin-client/printable.ts';
 import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
 import { expiryMsOf } from '../keys/key-state.ts';
-import type { DocumentOptions, EndingOptions, JsonOption } from './admin-options.ts';
-import { requireSomeChange, type Unsettable, unset } from './change.ts';
-import { confirm, requireSomebodyToAsk } from './confirm.ts';
+import {
+  type DestructiveOptions,
+  type DocumentOptions,
+  type JsonOption,
+  requireSomeChange,
+  type Unsettable,
+  unset,
+} from './admin-options.ts';
+import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printDocument, printJson, printList, remark } from './output.ts';
@@ -57,7 +63,7 @@ export interface UnusedOptions extends DocumentOptions {
 export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
   const client = await connect(options);
   const keys = await client.list(KEY, KEYS, { query: { unused_days: String(options.days) } });
-  await printList('keys that were not used for so long', keyColumns(Date.now()), byCustomer(keys), options);
+  await printList('keys that were unused for that long', keyColumns(Date.now()), byCustomer(keys), options);
 }
 
 /** Sorts keys by customer and creation time: the store returns them in no useful order. */
@@ -83,7 +89,8 @@ export async function findKeys(options: FindOptions): Promise<void> {
   const client = await connect(options);
   const keys = await client.list(KEY, KEYS, { query });
   if (keys.length > 0 || options.json) await printList('keys', keyColumns(Date.now()), byCustomer(keys), options);
-  if (keys.length === 0) throw new Error(prefix === undefined ? 'there is no such key' : 'no key begins so');
+  if (keys.length === 0)
+    throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
 }
 
 async function readKeyValue(): Promise<string> {
@@ -133,15 +140,15 @@ export async function rotateKey(keyId: string, options: RotateOptions): Promise<
   const body = { grace_seconds: graceSeconds };
   const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
   remark(
-    `Key ${printable(created.id)} of customer ${printable(created.customer)} takes the place of ${printable(created.replaces)}.`,
+    `Key ${printable(created.id)} of customer ${printable(created.customer)} replaces ${printable(created.replaces)}.`,
   );
-  remark(`How long the old one works on: tollgate keys show ${printable(created.replaces)}`);
+  remark(`For how long the old key stays valid: tollgate keys show ${printable(created.replaces)}`);
   await printNewKey(created, options);
 }
 
 /** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */
 async function printNewKey(created: GeneratedKeyDocument, options: JsonOption): Promise<void> {
-  remark('Its value is shown this once. Only a hash of it is kept, so nobody can show it again:');
+  remark('Its value is shown only once. Only its hash is stored, so it cannot be shown again:');
   await (options.json ? printJson(created) : print(`${created.key}\n`));
 }
 
@@ -157,8 +164,8 @@ export async function updateKey(keyId: string, options: UpdateKeyOptions): Promi
   await printKey(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
 }
 
-export async function revokeKey(keyId: string, options: EndingOptions): Promise<void> {
-  requireSomebodyToAsk(options);
+export async function revokeKey(keyId: string, options: DestructiveOptions): Promise<void> {
+  requireTerminalOrYes(options);
   const client = await connect(options);
   if (!options.yes) {
     const { customer, name } = await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`);

@@ -18,23 +18,23 @@ const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
   applied: 'would be applied',
   unchanged: 'would change nothing',
   restart_required: 'would be refused: a restart is needed',
-  plan_in_use: 'would be refused: customers hold a plan that is dropped',
+  plan_in_use: 'would be refused: customers are on a plan that it drops',
 };
 
 /** Prints what a file would change. Rejects if a reload would refuse the file, also after printing the changes. */
 export async function preview(file: string, options: DocumentOptions): Promise<void> {
   const text = await contentOf(file);
   const client = await connect(options);
-  let answer: PreviewDocument;
+  let result: PreviewDocument;
   try {
-    answer = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
+    result = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
   } catch (error) {
     const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
     if (!lines.some((line) => POSTED.test(line))) throw error;
     throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
   }
-  await (options.json ? printDocument(answer, options) : print(sections(answer).join('\n')));
-  if (REFUSALS.has(answer.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[answer.reload]}`]);
+  await (options.json ? printDocument(result, options) : print(sections(result).join('\n')));
+  if (REFUSALS.has(result.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[result.reload]}`]);
 }
 
 async function contentOf(file: string): Promise<string> {

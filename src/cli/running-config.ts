@@ -18,16 +18,16 @@ export async function showConfig(options: DocumentOptions): Promise<void> {
 /** Reloads the gateway's config file. Rejects with a line for each problem of the file. */
 export async function reloadConfig(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
-  let answer: ReloadDocument;
+  let outcome: ReloadDocument;
   try {
-    answer = await client.post(RELOAD, '/admin/v1/config/reload', {});
+    outcome = await client.post(RELOAD, '/admin/v1/config/reload', {});
   } catch (error) {
     if (!(error instanceof AdminRefusal) || !isAboutTheFile(error)) throw error;
     const problems = error.problem.detail.split('\n').map(printable);
-    throw new FaultyFileError([...problems, 'Nothing was applied: the gateway goes on with the configuration it has.']);
+    throw new FaultyFileError([...problems, 'Nothing was applied: the gateway keeps its running configuration.']);
   }
-  if (options.json) return printJson(answer);
-  const { result, hash, changes, changes_total: total, warnings } = answer;
+  if (options.json) return printJson(outcome);
+  const { result, hash, changes, changes_total: total, warnings } = outcome;
   const listed = total > changes.length ? `, of which the first ${changes.length} are listed` : '';
   await print(formatDocument({ reload: result, hash, changes: `${total}${listed}` }));
   for (const warning of warnings) remark(printable(warning));

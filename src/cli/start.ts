@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import type { Config } from '../config/config.ts';
+import type { Config, SeedCustomer } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { startGateway } from '../process/gateway.ts';
-import { type Gateway, workerCount } from '../process/lifecycle.ts';
-import { quickStartBanner } from './quick-start-banner.ts';
+import { type Gateway, type GatewayAddresses, workerCount } from '../process/lifecycle.ts';
 
 type LogFormat = Config['logging']['format'];
 
@@ -40,4 +39,26 @@ export async function start(file: string, logFormat?: LogFormat): Promise<number
 async function startWithWorkers(config: Config): Promise<Gateway> {
   const { startPrimary } = await import('../process/workers/primary.ts');
   return startPrimary(config);
+}
+
+/** Returns a banner with first commands to try, as lines that can be copied. */
+function quickStartBanner(customers: readonly SeedCustomer[], addresses: GatewayAddresses): string {
+  const [first] = customers;
+  const list = customers.map(({ key, plan, requestsPerHour }) => {
+    const own = requestsPerHour === undefined ? '' : ` (${requestsPerHour} requests an hour of its own)`;
+    return `    ${key.padEnd(22)} ${plan}${own}`;
+  });
+  return `
+  Tollgate is running, with a sample backend and one demo customer per plan:
+${list.join('\n')}
+
+  Try:
+    curl -i -H 'Authorization: Bearer ${first?.key ?? ''}' '${addresses.public}/v1/conversations?limit=2'
+    curl -i ${addresses.public}/v1/conversations
+    curl -s ${addresses.ops}/readyz
+    curl -s ${addresses.ops}/metrics | grep ^tollgate_
+
+  Ctrl-C stops it. The log follows, with one line per request.
+
+`;
 }

@@ -21,10 +21,10 @@ export function faultsOf({ config, store, invalidation, upstreams, workers }: St
   return [
     ...(store.up ? [] : [`the store is unreachable${store.last_error === null ? '' : ` (${store.last_error})`}`]),
     ...(store.wiped ? ['the store has lost its data'] : []),
-    ...(store.empty ? ['the store has no record, so that unknown keys get 503'] : []),
+    ...(store.empty ? ['the store has no record, so unknown keys get 503'] : []),
     ...(store.evicted ? ['the store has evicted keys'] : []),
-    ...(store.refusing ? ['the store refuses what quotas have to write'] : []),
-    ...(store.up && !invalidation.connected ? ['changes of keys and customers are not pushed'] : []),
+    ...(store.refusing ? ['the store refuses quota writes'] : []),
+    ...(store.up && !invalidation.connected ? ['changes to keys and customers are not pushed'] : []),
     ...upstreams.filter(({ up }) => !up).map(({ url, reason }) => `upstream ${url} is out of service (${reason})`),
     ...workers.filter(({ ready }) => !ready).map(({ id }) => `worker ${id} is not ready`),
     ...(isRefused

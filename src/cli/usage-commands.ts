@@ -2,8 +2,8 @@ import { type Command, Option } from 'commander';
 import {
   addAdminOptions,
   customerArgument,
+  type DestructiveOptions,
   type DocumentOptions,
-  type EndingOptions,
   integerParser,
   jsonOption,
   yesOption,
@@ -13,7 +13,7 @@ import { timeParser } from './times.ts';
 
 /** Adds the commands for usage, for explaining and previewing limits, and for the audit log. */
 export function addUsageCommands(program: Command): void {
-  const usage = program.command('usage').description('what customers used in the last hour');
+  const usage = program.command('usage').description('show and reset the usage of the last hour');
 
   usage
     .command('list')
@@ -32,25 +32,25 @@ export function addUsageCommands(program: Command): void {
 
   usage
     .command('reset')
-    .description("forget a customer's usage, so that its whole quota is free again")
+    .description("reset a customer's usage, so that its whole quota is available again")
     .addArgument(customerArgument())
     .addOption(yesOption())
-    .action(async (customer: string, options: EndingOptions) =>
+    .action(async (customer: string, options: DestructiveOptions) =>
       (await import('./usage.ts')).resetUsage(customer, options),
     );
 
   const explain = program
     .command('explain')
-    .description('show the limit that holds for a customer, and which line or record gave it')
+    .description("show a customer's effective limit, and the config line or record that sets it")
     .addArgument(customerArgument())
     .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) =>
-      (await import('./explain.ts')).explain(customer, options),
+      (await import('./usage.ts')).explain(customer, options),
     );
 
   const preview = program
     .command('preview')
-    .description('show what a configuration file would change, and whom it would hit, without taking it over')
+    .description('show what a configuration file would change, and for which customers, without applying it')
     .argument('<file>', 'the YAML configuration file')
     .addOption(jsonOption())
     .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
@@ -58,10 +58,10 @@ export function addUsageCommands(program: Command): void {
   const audit = program
     .command('audit')
     .description('list who changed what, when and from where, newest first')
-    .option('--limit <number>', 'at most so many entries', integerParser(1))
+    .option('--limit <number>', 'maximum number of entries', integerParser(1))
     .option(
       '--from <time>',
-      'entries from this time on: 2026-01-31, 2026-01-31T12:00:00Z or, before now, 90d',
+      'entries since this time: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
       timeParser('ago'),
     )
     .option('--to <time>', 'entries before this time', timeParser('ago'))

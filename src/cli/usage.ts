@@ -1,10 +1,10 @@
-import { CUSTOMER_USAGE, type CustomerUsageDocument, USAGE } from '../admin-api/responses.ts';
+import { CUSTOMER_USAGE, type CustomerUsageDocument, EXPLANATION, USAGE } from '../admin-api/responses.ts';
 import { pathOf } from '../admin-client/admin-client.ts';
-import type { DocumentOptions, EndingOptions } from './admin-options.ts';
-import { confirm, requireSomebodyToAsk } from './confirm.ts';
+import type { DestructiveOptions, DocumentOptions } from './admin-options.ts';
+import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printList } from './output.ts';
-import type { Column } from './table.ts';
+import { type Column, formatTable, shortTime } from './table.ts';
 
 const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
   { title: 'CUSTOMER', cell: ({ customer }) => customer },
@@ -28,10 +28,42 @@ export async function showUsage(customer: string, options: DocumentOptions): Pro
   await printDocument(await client.get(USAGE, pathOf`/admin/v1/customers/${customer}/usage`), options);
 }
 
-export async function resetUsage(customer: string, options: EndingOptions): Promise<void> {
-  requireSomebodyToAsk(options);
+export async function resetUsage(customer: string, options: DestructiveOptions): Promise<void> {
+  requireTerminalOrYes(options);
   const client = await connect(options);
   if (!options.yes) await confirm(`Reset the usage of customer ${customer}?`);
   await client.delete(pathOf`/admin/v1/customers/${customer}/usage`);
   await print(`The usage of customer ${customer} is reset.\n`);
+}
+
+export async function explain(customer: string, options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const explanation = await client.get(EXPLANATION, pathOf`/admin/v1/customers/${customer}/explain`);
+  if (options.json) return printDocument(explanation, options);
+
+  const { usage, instance, ...reasons } = explanation;
+  const { leases, refuses_for_seconds: refuses, refusals } = instance;
+  await printDocument(
+    {
+      ...reasons,
+      used: usage?.used ?? null,
+      remaining: usage?.remaining ?? null,
+      reset_seconds: usage?.reset_seconds ?? null,
+      leases: leases.map(({ units, ends_in_seconds: seconds }) => `${units} for ${seconds} s`).join(', '),
+      refuses_for_seconds: refuses,
+    },
+    options,
+  );
+  if (refusals.length === 0) return;
+  const table = formatTable(
+    [
+      { title: 'refused with', cell: ({ code }) => code },
+      { title: 'times', cell: ({ count }) => count },
+      { title: 'first', cell: ({ first_at: at }) => shortTime(at) },
+      { title: 'last', cell: ({ last_at: at }) => shortTime(at) },
+      { title: 'last key', cell: ({ key_id: id }) => id },
+    ],
+    refusals,
+  );
+  await print(`\n${table}`);
 }

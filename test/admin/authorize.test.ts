@@ -137,7 +137,11 @@ describe('refused attempts', () => {
     const refused = { level: 'warn', client: '127.0.0.1', reason: 'wrong_token', msg: 'admin access refused' };
     for (const line of lines.slice(0, 30)) expect(line).toMatchObject(refused);
     expect(lines.slice(30)).toMatchObject([
-      { level: 'warn', client: '127.0.0.1', msg: 'admin access refused too often: no line for each' },
+      {
+        level: 'warn',
+        client: '127.0.0.1',
+        msg: 'admin access refused too often: further refusals are not logged one by one',
+      },
       { ...refused, client: '127.0.0.2' },
     ]);
     expect(busy.logs.join('')).not.toMatch(/guess/);

@@ -179,7 +179,7 @@ describe('while the address is away', () => {
     await loadEnded(set);
     expect(set.nextLoadMs()).toBe(5 * MINUTE_MS);
     expect(set.logs).toMatchObject([
-      { level: 'error', accepted_for_seconds: 55 * 60, err: { message: 'the address answers with status 404' } },
+      { level: 'error', accepted_for_seconds: 55 * 60, err: { message: 'the response has status 404' } },
       { level: 'info', msg: 'the keys of admin.jwt.jwks_url are loaded again' },
     ]);
   });

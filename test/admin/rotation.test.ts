@@ -90,7 +90,7 @@ overBothStores((start) => {
     });
 
     it.each([
-      ['is replaced already', (id: string) => rotate(id), /replaced already, by key_\w+/],
+      ['is replaced already', (id: string) => rotate(id), /already replaced by key_\w+/],
       ['is revoked', (id: string) => admin.call('DELETE', `/admin/v1/keys/${id}`), /revoked/],
       ['has expired', async () => admin.advance(DAY_MS), /expired/],
     ])('that %s is 409 with the reason, and makes no new key', async (_state, prepare, reason) => {

@@ -98,7 +98,7 @@ it('tells a refusal by its problem document, whose text can do nothing to a term
 it('says which address and setting to check where nothing listens', async () => {
   const url = `http://127.0.0.1:${await closedPort()}`;
   const { message } = await failureOf(clientOf(url).get(ITEM, '/'));
-  expect(message).toContain(`cannot reach the admin API at ${url}: nothing listens there`);
+  expect(message).toContain(`cannot reach the admin API at ${url}: nothing listens on it`);
   expect(message).toContain('--admin-url');
 });
 
@@ -110,14 +110,14 @@ it('knows of a port that HTTP may not use that nothing was sent', async () => {
 it('waits no longer than its deadline, and says that the outcome is not known', async () => {
   const url = await startServer((_req, res) => void res.writeHead(200).write('{'));
   const { message } = await failureOf(clientOf(url, 100).post(ITEM, '/', {}));
-  expect(message).toContain(`the admin API at ${url} did not answer: no complete answer within 0.1 seconds`);
-  expect(message).toContain('not known');
+  expect(message).toContain(`the admin API at ${url} did not respond: no complete response within 0.1 seconds`);
+  expect(message).toContain('unknown');
 });
 
 it('does not take a connection that broke off for a call that was never made', async () => {
   const url = await startServer((req) => void req.socket.destroy());
   const { message } = await failureOf(clientOf(url).post(ITEM, '/', {}));
-  expect(message).toContain('Whether the call was carried out is not known');
+  expect(message).toContain('It is unknown whether the call took effect');
 });
 
 it.each([

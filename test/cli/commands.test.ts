@@ -91,7 +91,7 @@ describe.each(STORES)('over $name', (kind) => {
     const key = created.stdout.trim();
     expect(key).toMatch(/^tg_[0-9A-Za-z]{49}$/);
     expect(failsChecksum(key)).toBe(false);
-    expect(created.stderr).toContain('shown this once');
+    expect(created.stderr).toContain('shown only once');
     expect(created.stderr).not.toContain(key);
     const id = /^Key (\S+) of customer acme/.exec(created.stderr)?.[1] ?? '';
     expect(await answerTo(key)).toBe(200);
@@ -105,7 +105,7 @@ describe.each(STORES)('over $name', (kind) => {
     const rotated = await tollgate('keys', 'rotate', id, '--grace-seconds', '3600', '--json');
     const successor = JSON.parse(rotated.stdout);
     expect(successor).toMatchObject({ customer: 'acme', name: 'build', replaces: id });
-    expect(rotated.stderr).toContain(`takes the place of ${id}`);
+    expect(rotated.stderr).toContain(`replaces ${id}`);
     expect([await answerTo(key), await answerTo(successor.key)]).toEqual([200, 200]);
     expect(await succeed('keys', 'show', id)).toMatch(/^state +rotated until \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/m);
 
@@ -149,7 +149,7 @@ describe('what cannot be done', () => {
     [
       'a customer that exists',
       ['customers', 'create', 'acme', '--plan', 'starter'],
-      /There is a customer .*\(conflict\)$/,
+      /A customer with this id exists .*\(conflict\)$/,
     ],
     ['an unknown plan', ['customers', 'create', 'other', '--plan', 'gold'], /plan.*\(unprocessable\)$/],
     [

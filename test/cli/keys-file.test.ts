@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readKeysFile } from '../../src/cli/keys-file.ts';
+import { readKeysFile } from '../../src/cli/keys-import.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');

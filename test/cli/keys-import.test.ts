@@ -192,7 +192,7 @@ it('stops at a failure that the next line would meet too, and says how far it ca
   expect(posts).toBeLessThanOrEqual(9);
   expect(stderr).toBe(
     'tollgate: Store away: Try later. (store_unavailable, request_id r1)\n' +
-      'The import broke off. Repeat it: what is there already is left as it is.\n',
+      'The import stopped. Run it again: existing records are not changed.\n',
   );
 });
 

@@ -28,8 +28,8 @@ test('"store reindex" indexes the keys that other programs wrote, says what it d
   expect(first).toMatchObject({ status: 0, stderr: '' });
   expect(first.stdout).toBe(
     [
-      '2 keys are indexed: 3 entries added, 1 that led nowhere dropped.',
-      'Not indexed: duplicate_id 1 (10 at most are named; "tollgate store check" lists all):',
+      '2 keys are indexed: 3 entries added, 1 without a key deleted.',
+      'Not indexed: duplicate_id 1 (at most 10 are listed; "tollgate store check" lists all):',
       `  tollgate:key:${'c'.repeat(12)}… has the same id as tollgate:key:${'a'.repeat(12)}…, so it cannot be revoked by it: give one of them another id, and run "tollgate store reindex"`,
       '',
     ].join('\n'),
@@ -40,7 +40,7 @@ test('"store reindex" indexes the keys that other programs wrote, says what it d
   const second = await reindex(redis.url);
   expect(second).toMatchObject({
     status: 0,
-    stdout: '2 keys are indexed: 0 entries added, 0 that led nowhere dropped.\n',
+    stdout: '2 keys are indexed: 0 entries added, 0 without a key deleted.\n',
     stderr: '',
   });
 });

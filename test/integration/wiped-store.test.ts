@@ -125,7 +125,7 @@ test('after "store init" an empty store is believed again', async () => {
   await writeFile(file, `store: { url: "${redis.url}" }\nupstream: { urls: [sample] }\n`);
   const { status, stdout, stderr } = await runProgram({ args: ['store', 'init', '--config', file] });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(stdout).toContain('The store counts as whole');
+  expect(stdout).toContain('The content of the store is accepted as complete');
 
   await expect.poll(() => read(gateway, 'never-was-a-key')).toEqual({ status: 401, code: 'invalid_key' });
   expect(await isWiped(gateway)).toBe(false);
