@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
@@ -53,7 +54,10 @@ it('a worker that is killed under load is replaced, the other one goes on, and n
   const caller = async () => {
     // A connection for each request, so that both workers have their part.
     const agent = agentOfTest({ keepAlive: false });
-    while (!stopped) outcomes.push(await request(agent, gateway.public, key));
+    while (!stopped) {
+      outcomes.push(await request(agent, gateway.public, key));
+      await sleep(10);
+    }
   };
   const callers = Promise.all(Array.from({ length: 4 }, caller));
   await expect.poll(() => outcomes.length, PATIENCE).toBeGreaterThan(50);
