@@ -40,7 +40,7 @@ class Gateway {
   }
 
   flushed(): void {
-    this.mark.disturbed();
+    this.mark.doubt();
     this.look();
   }
 }

@@ -19,24 +19,24 @@ function heldTask(firstSession: string | undefined) {
 
 test('nothing is begun while there is no session, and one attempt at a time when there is', () => {
   const { task, attempts, held } = heldTask(undefined);
-  task.tend();
+  task.startIfDue();
   expect(attempts).toHaveLength(0);
   held.session = '1';
-  task.tend();
-  task.tend();
+  task.startIfDue();
+  task.startIfDue();
   expect(attempts).toHaveLength(1);
 });
 
 test('what was done for one session is undone by the next, and done again', async () => {
   const { task, attempts, events, held } = heldTask('1');
-  task.tend();
+  task.startIfDue();
   attempts[0]?.succeed();
   await task.settled();
   expect(task.done).toBe(true);
 
   held.session = '2';
   expect(task.done).toBe(false);
-  task.tend();
+  task.startIfDue();
   expect(events).toEqual(['done', 'undone']);
   attempts[1]?.succeed();
   await task.settled();
@@ -45,7 +45,7 @@ test('what was done for one session is undone by the next, and done again', asyn
 
 test('an attempt that outlived its session counts for nothing, and the next one begins at once', async () => {
   const { task, attempts, events, held } = heldTask('1');
-  task.tend();
+  task.startIfDue();
   held.session = '2';
   attempts[0]?.succeed();
   await expect.poll(() => attempts).toHaveLength(2);
@@ -58,10 +58,10 @@ test('an attempt that outlived its session counts for nothing, and the next one 
 
 test('a failed attempt is repeated later, and not at every occasion before', async () => {
   const { task, attempts, events } = heldTask('1');
-  task.tend();
+  task.startIfDue();
   attempts[0]?.fail();
   await task.settled();
-  task.tend();
+  task.startIfDue();
   expect(attempts).toHaveLength(1);
   expect(events).toEqual(['failed']);
   await expect.poll(() => attempts, { timeout: 5000 }).toHaveLength(2);

@@ -16,13 +16,16 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
-import type { Invalidations } from '../invalidations.ts';
 import type { Store, StoreObserver } from '../store.ts';
 import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { RedisConnection } from './connection/connection.ts';
-import { InvalidationPush, type InvalidationPushOptions } from './connection/invalidation-push.ts';
+import {
+  InvalidationPush,
+  type InvalidationPushOptions,
+  type PushedInvalidations,
+} from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { Installed } from './installation/installed.ts';
@@ -95,6 +98,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     onFailure: (error) => warnOfRefusal('it cannot be noticed when the store loses its data', error),
     readOnly,
   });
+  const tasks = () => [...push.tasks, ...installed.tasks];
   const damaged = new DamagedRecords({ keyPrefix, clock, observer });
   const faults = new ReservationFaults({ clock, observer });
   const instances = redisInstances(windows, keyPrefix);
@@ -110,8 +114,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
    * that.
    */
   const refresh = (failure?: string) => {
-    push.tend();
-    installed.tend();
+    for (const task of tasks()) task.startIfDue();
     if (state === 'closed') return;
     lastError = failure ?? lastError;
     if (state === 'opening') return;
@@ -169,7 +172,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     withdraw: instances.withdraw,
 
     async announce(instance) {
-      installed.lookForEvictions();
+      installed.checkEvictions();
       try {
         return await faults.ofAnnouncement(instances.announce(instance));
       } catch (error) {
@@ -197,15 +200,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     async close() {
       state = 'closed';
       wasUp = false;
-      push.close();
-      installed.close();
+      for (const task of tasks()) task.close();
       await connections.close();
     },
   };
 
   await connections.open();
   // In a Redis with millions of other names, the search for a record may take longer.
-  const settled = Promise.all([push.settled(), installed.settled()]);
+  const settled = Promise.all(tasks().map((task) => task.settled()));
   await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
   state = 'open';
   refresh();
@@ -217,7 +219,7 @@ interface Connections {
   readonly records: RedisChannel;
   readonly windows: RedisChannel;
   readonly walks: RedisChannel;
-  readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
+  readonly push: PushedInvalidations;
   /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   open(): Promise<unknown>;
   /** Reconnects to the current master. */

@@ -8,11 +8,11 @@
  * slot while it moves are not pushed, so a new assignment of slots invalidates everything.
  */
 import type { Clock } from '../../../base/clock.ts';
-import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
+import { InvalidationListeners } from '../../invalidations.ts';
 import { type StoreObserver, StoreUnavailableError } from '../../store.ts';
 import type { HostAndPort } from '../../store-address.ts';
 import type { RedisConnection } from '../connection/connection.ts';
-import type { InvalidationPush } from '../connection/invalidation-push.ts';
+import type { InvalidationPush, PushedInvalidations } from '../connection/invalidation-push.ts';
 import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';
 import { describe } from '../protocol/redis-errors.ts';
 import { ClusterChannel } from './cluster-channel.ts';
@@ -52,7 +52,7 @@ export class RedisCluster implements ClusterView {
   readonly records: ClusterChannel;
   readonly windows: ClusterChannel;
   readonly walks: ClusterChannel;
-  readonly push: Invalidations & Pick<InvalidationPush, 'tend' | 'settled' | 'close'>;
+  readonly push: PushedInvalidations;
   readonly #options: RedisClusterOptions;
   readonly #listeners = new InvalidationListeners();
   /** By address, sorted by address. */
@@ -118,7 +118,7 @@ export class RedisCluster implements ClusterView {
   /** Does nothing: a member that is no longer a master names the new one. */
   reconnect(): void {}
 
-  #pushOfAll(): RedisCluster['push'] {
+  #pushOfAll(): PushedInvalidations {
     const cluster = this;
     const pushes = () => [...this.#masters.values()].map(({ push }) => push);
     return {
@@ -126,14 +126,8 @@ export class RedisCluster implements ClusterView {
         return cluster.isComplete && pushes().every(({ connected }) => connected);
       },
       subscribe: this.#listeners.subscribe,
-      tend: () => {
-        for (const push of pushes()) push.tend();
-      },
-      settled: async () => {
-        await Promise.all(pushes().map((push) => push.settled()));
-      },
-      close: () => {
-        for (const push of pushes()) push.close();
+      get tasks() {
+        return pushes().flatMap(({ tasks }) => tasks);
       },
     };
   }
@@ -252,6 +246,6 @@ function rotated<Item>(items: readonly Item[], count: number): readonly Item[] {
 }
 
 async function closeMaster({ push, records, windows, subscriber, walks }: Master): Promise<void> {
-  push.close();
+  for (const task of push.tasks) task.close();
   await Promise.all([records, windows, subscriber, walks].map((connection) => connection.close()));
 }

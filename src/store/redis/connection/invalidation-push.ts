@@ -30,51 +30,44 @@ export interface InvalidationPushOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-export class InvalidationPush implements Invalidations {
+/** The pushes of one or more servers. */
+export interface PushedInvalidations extends Invalidations {
+  /** Enable the pushes. Must be started whenever a connection may have changed. */
+  readonly tasks: readonly SessionTask[];
+}
+
+export class InvalidationPush implements PushedInvalidations {
+  readonly tasks: readonly SessionTask[];
   readonly #listeners = new InvalidationListeners();
   readonly #options: InvalidationPushOptions;
-  readonly #arming: SessionTask;
   #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
 
   constructor(options: InvalidationPushOptions) {
     const { records, subscriber, onFailure } = options;
     this.#options = options;
-    this.#arming = new SessionTask({
+    const enabling = new SessionTask({
       session: () => {
         const sessions = [records.sessions, subscriber.sessions];
         return sessions.includes(undefined) ? undefined : sessions.join();
       },
-      work: () => this.#arm(),
+      work: () => this.#enable(),
       onDone: () => this.#emit({ kind: 'all' }),
       onUndone: () => this.#emit({ kind: 'all' }),
       onFailure,
     });
+    this.tasks = [enabling];
     subscriber.client.on('messageBuffer', (_channel: Buffer, names: readonly Buffer[] | null) => this.#pushed(names));
   }
 
   get connected(): boolean {
-    return this.#arming.done;
+    return this.tasks.every(({ done }) => done);
   }
 
   get subscribe(): Invalidations['subscribe'] {
     return this.#listeners.subscribe;
   }
 
-  /** Must be called whenever one of the connections may have changed. */
-  tend(): void {
-    this.#arming.tend();
-  }
-
-  /** Resolves once the pushes are enabled, or enabling them failed. */
-  settled(): Promise<void> {
-    return this.#arming.settled();
-  }
-
-  close(): void {
-    this.#arming.close();
-  }
-
-  async #arm(): Promise<void> {
+  async #enable(): Promise<void> {
     const { records, subscriber, keyPrefix } = this.#options;
     const session = subscriber.sessionOf();
     // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.

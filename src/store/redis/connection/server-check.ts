@@ -18,18 +18,17 @@ export interface ServerFacts {
 /** Checks the server without writing to it. Never rejects: a setting that cannot be read causes no warning. */
 export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
   const info = await redis.info().catch(() => '');
-  const infoField = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
   const config = await redis.config('GET', 'hash-max-*-entries').catch(() => undefined);
   const warnings: string[] = [];
 
-  const version = infoField('redis_version');
+  const version = infoField(info, 'redis_version');
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
   const [oldestMajor, oldestMinor] = OLDEST_VERSION;
   if (version !== undefined && (major < oldestMajor || (major === oldestMajor && minor < oldestMinor))) {
     warnings.push(`Redis ${version} is too old: ${OLDEST_VERSION.join('.')} or newer is needed`);
   }
 
-  const policy = infoField('maxmemory_policy');
+  const policy = infoField(info, 'maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {
     warnings.push(
       `Redis has maxmemory-policy ${policy}: when memory runs short it forgets keys and quotas. Set it to noeviction`,
@@ -43,4 +42,9 @@ export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
     );
   }
   return { version, maxmemoryPolicy: policy, warnings };
+}
+
+/** Returns the value of a field in the reply to INFO. */
+export function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
 }

@@ -31,7 +31,7 @@ export class SessionTask {
   }
 
   /** Starts the work if it is due. Must be called whenever the session may have changed. Cheap when nothing is due. */
-  tend(): void {
+  startIfDue(): void {
     if (this.#doneFor !== undefined && !this.done) {
       this.#doneFor = undefined;
       this.#options.onUndone?.();
@@ -41,14 +41,14 @@ export class SessionTask {
     if (session === undefined) return;
     this.#running = this.#attempt(session).finally(() => {
       this.#running = undefined;
-      this.tend();
+      this.startIfDue();
     });
   }
 
   /** Runs the work once more, even for the same session. */
   redo(): void {
     this.#again = true;
-    this.tend();
+    this.startIfDue();
   }
 
   /** Resolves once no attempt is running. */
@@ -74,7 +74,7 @@ export class SessionTask {
       onFailure?.(error);
       this.#retry = setTimeout(() => {
         this.#retry = undefined;
-        this.tend();
+        this.startIfDue();
       }, RETRY_MS).unref();
     }
   }

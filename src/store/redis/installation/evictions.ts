@@ -7,6 +7,7 @@
  */
 import { ReplyError } from 'ioredis';
 import type { RedisChannel } from '../connection/channel.ts';
+import { infoField } from '../connection/server-check.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { acceptedEvictionsName } from '../protocol/key-names.ts';
 
@@ -26,7 +27,8 @@ interface Counted {
 
 export class Evictions {
   readonly #options: EvictionsOptions;
-  readonly #looking: SessionTask;
+  /** Checks for evictions. Must be started whenever the connection may have changed. */
+  readonly task: SessionTask;
   #happened = false;
   /** Whether a server's policy evicts any key when its memory is full. */
   #mayHappen = false;
@@ -34,9 +36,9 @@ export class Evictions {
   constructor(options: EvictionsOptions) {
     const { connection, onFailure } = options;
     this.#options = options;
-    this.#looking = new SessionTask({
+    this.task = new SessionTask({
       session: () => connection.sessions,
-      work: () => this.#look(),
+      work: () => this.#check(),
       onFailure,
     });
   }
@@ -49,23 +51,10 @@ export class Evictions {
   /** Checks again, but only if an eviction since the last check is possible. Resolves to {@link happened}. */
   async happenedBeforeNow(): Promise<boolean> {
     if (!this.#happened && this.#mayHappen) {
-      this.#looking.redo();
-      await this.#looking.settled();
+      this.task.redo();
+      await this.task.settled();
     }
     return this.#happened;
-  }
-
-  lookAgain(): void {
-    this.#looking.redo();
-  }
-
-  /** Must be called whenever the connection may have changed. */
-  tend(): void {
-    this.#looking.tend();
-  }
-
-  settled(): Promise<void> {
-    return this.#looking.settled();
   }
 
   /** Accepts the evictions so far: they no longer cast doubt on missing records. */
@@ -76,14 +65,10 @@ export class Evictions {
     const name = acceptedEvictionsName(keyPrefix);
     await connection.client.del(name);
     if (evicted.length > 0) await connection.client.hset(name, ...evicted);
-    await this.#look();
+    await this.#check();
   }
 
-  close(): void {
-    this.#looking.close();
-  }
-
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { connection, keyPrefix } = this.#options;
     const counted = await this.#count();
     this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
@@ -102,14 +87,11 @@ export class Evictions {
     const infos = await Promise.all(
       servers.map((server) => server.attempt((redis) => redis.info().catch(emptyIfRefused))),
     );
-    return infos.map((info) => {
-      const value = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
-      return {
-        runId: value('run_id'),
-        policy: value('maxmemory_policy'),
-        evicted: Number(value('evicted_keys')),
-      };
-    });
+    return infos.map((info) => ({
+      runId: infoField(info, 'run_id') ?? '',
+      policy: infoField(info, 'maxmemory_policy') ?? '',
+      evicted: Number(infoField(info, 'evicted_keys') ?? 0),
+    }));
   }
 
   #set(happened: boolean): void {

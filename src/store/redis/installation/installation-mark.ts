@@ -96,7 +96,7 @@ export class InstallationMark {
   }
 
   /** Notes that data may have been lost unnoticed: everything was deleted, or a connection was lost. */
-  disturbed(): void {
+  doubt(): void {
     this.#isReplaceable = false;
     if (this.#remembered === undefined || this.#records === 'none') this.#records = 'unknown';
   }

@@ -51,6 +51,8 @@ export class Installed {
   readonly #mark = new InstallationMark();
   readonly #evictions: Evictions;
   readonly #establishing: SessionTask;
+  /** Read the marks and evictions. Must be started whenever the connection may have changed. */
+  readonly tasks: readonly SessionTask[];
   /** Whether this gateway wrote the id of a new installation. Perhaps not every mark holds the id yet. */
   #isFirst = false;
   #state: DataState = 'unknown';
@@ -66,12 +68,13 @@ export class Installed {
       work: () =>
         this.#establish().catch((error: unknown) => {
           // State from before the failure may be outdated by the time of the retry.
-          this.#mark.disturbed();
+          this.#mark.doubt();
           throw error;
         }),
-      onUndone: () => this.#mark.disturbed(),
+      onUndone: () => this.#mark.doubt(),
       onFailure,
     });
+    this.tasks = [this.#establishing, this.#evictions.task];
   }
 
   get wiped(): boolean {
@@ -106,16 +109,16 @@ export class Installed {
   sawRecord(): void {
     if (this.#mark.hasRecord) return;
     this.#mark.sawRecord();
-    this.#told();
+    this.#logState();
   }
 
   /** Handles a push: a record or mark was written or deleted, or data may have been lost unnoticed. */
   pushed(pushed: TrackedName | { readonly kind: 'all' }): void {
     if (pushed.kind === 'installed') {
       this.#establishing.redo();
-      this.#evictions.lookAgain();
+      this.#evictions.task.redo();
     } else if (pushed.kind === 'all') {
-      this.#mark.disturbed();
+      this.#mark.doubt();
       this.#establishing.redo();
     } else if (!this.#mark.hasRecord) {
       const { connection, keyPrefix } = this.#options;
@@ -134,7 +137,7 @@ export class Installed {
    * @throws StoreDoubtError when that does not prove that the record never existed. A store without records is doubted
    * only for keys: other reads mainly serve operators, who see the store's state.
    */
-  async requireProof(what: 'key' | 'other'): Promise<void> {
+  async requireCertainty(what: 'key' | 'other'): Promise<void> {
     const { state } = this.#mark;
     if (state === 'wiped') throw new StoreDoubtError('wiped');
     if (what === 'key' && state !== 'whole') throw new StoreDoubtError('empty');
@@ -152,33 +155,17 @@ export class Installed {
     );
     // Reads the marks back, because replies to earlier reads may still bring the old id. Those arrive before this
     // reply.
-    this.#seeAll(await this.#ask());
-  }
-
-  /** Must be called whenever the connection may have changed. */
-  tend(): void {
-    this.#establishing.tend();
-    this.#evictions.tend();
-  }
-
-  /** Resolves once the marks and evictions are known, or could not be read. */
-  async settled(): Promise<void> {
-    await Promise.all([this.#establishing.settled(), this.#evictions.settled()]);
+    this.#seeAll(await this.#readMarks());
   }
 
   /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
-  lookForEvictions(): void {
-    this.#evictions.lookAgain();
+  checkEvictions(): void {
+    this.#evictions.task.redo();
   }
 
   /** Reads the marks on another connection, to verify what was read there. */
-  async lookOn(redis: RedisClient): Promise<void> {
-    this.#seeAll(await this.#ask(redis));
-  }
-
-  close(): void {
-    this.#establishing.close();
-    this.#evictions.close();
+  async readMarksOn(redis: RedisClient): Promise<void> {
+    this.#seeAll(await this.#readMarks(redis));
   }
 
   /** The names of all marks. The first is the main mark. */
@@ -194,10 +181,10 @@ export class Installed {
       const toWrite = this.#mark.see(mark);
       if (toWrite !== undefined) void this.#markLost(mark.name, toWrite);
     }
-    this.#told();
+    this.#logState();
   }
 
-  async #ask(redis: RedisClient = this.#options.connection.client): Promise<readonly Mark[]> {
+  async #readMarks(redis: RedisClient = this.#options.connection.client): Promise<readonly Mark[]> {
     const names = this.#names;
     const ids = await allOf(
       redis,
@@ -207,23 +194,23 @@ export class Installed {
   }
 
   async #establish(): Promise<void> {
-    let marks = await this.#ask();
+    let marks = await this.#readMarks();
     if (this.#mark.isNew && !this.#isFirst && marks.some(isMissing) && !marks.every(isMissing)) {
       // Another gateway that is starting may be writing the missing marks.
       await setTimeout(START_MS);
-      marks = await this.#ask();
+      marks = await this.#readMarks();
     }
     if (this.#mark.isNew && marks.some(isMissing) && !this.#options.readOnly) {
       // Failure is not fatal: a Redis that refuses writes may still hold records. The next read that finds the mark
       // missing retries.
       await this.#writeMissing(marks).catch(this.#options.onFailure);
-      marks = await this.#ask();
+      marks = await this.#readMarks();
     }
     this.#seeAll(marks);
     if (this.#mark.state === 'unknown') {
       if (await this.#findRecord()) this.#mark.sawRecord();
       else this.#mark.sawNoRecord();
-      this.#told();
+      this.#logState();
     }
     if (this.#isFirst && this.#mark.hasRecord) this.#warnOfWritten();
     this.#isFirst = false;
@@ -280,7 +267,7 @@ export class Installed {
   }
 
   /** Logs each change between states that affect responses. */
-  #told(): void {
+  #logState(): void {
     const before = this.#state;
     const { state } = this.#mark;
     // While the state is unknown, the last known state remains in effect.

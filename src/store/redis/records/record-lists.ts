@@ -25,8 +25,8 @@ export function redisRecordLists(index: KeyIndex, installed: Installed): RecordL
 
   /** Reads the marks after the last read of records, so that records lost before it do not count as never created. */
   const requireWhole = async (op: StoreOp) => {
-    await connection.run(op, (redis) => installed.lookOn(redis));
-    await installed.requireProof('other');
+    await connection.run(op, (redis) => installed.readMarksOn(redis));
+    await installed.requireCertainty('other');
   };
 
   const recordsOf = async (op: StoreOp, customer: string, ids: readonly string[]): Promise<KeyRecord[]> => {

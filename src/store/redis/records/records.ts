@@ -74,7 +74,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const proven = async <R>(reading: Reading<R>, what: 'key' | 'other' = 'other'): Promise<R | undefined> => {
     if (reading.record !== undefined) installed.sawRecord();
     if (reading.installed !== undefined) installed.see(reading.installed);
-    if (reading.record === undefined) await installed.requireProof(what);
+    if (reading.record === undefined) await installed.requireCertainty(what);
     return reading.record;
   };
 
