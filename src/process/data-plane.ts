@@ -269,7 +269,10 @@ async function openCertificate(
     },
     onRefused(fault) {
       metrics.certificateReload('refused');
-      logger.error({ fault }, 'the new certificate of the public listener cannot be used: the last good one stays');
+      logger.error(
+        { fault },
+        'the new certificate of the public listener cannot be used: the last valid one stays in use',
+      );
     },
   });
   report(certificate);

@@ -64,7 +64,7 @@ export async function startServing(
     async close() {
       const { shutdown } = controlPlane.config;
       controlPlane.drain();
-      logger.info({ ...shutdown }, 'tollgate stops: not ready any more, then drains');
+      logger.info({ ...shutdown }, 'tollgate stops: no longer ready, then drains');
       try {
         listener.beginDrain();
         await setTimeout(shutdown.notReadyMs);

@@ -76,22 +76,24 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       metrics.storeUp(up);
       if (up) logger.info('the store is reachable');
       else if (reached)
-        logger.error({ reason }, 'the store is not reachable: known keys go on, quotas by store.on_error');
-      else
-        logger.error({ reason }, 'the store is not reachable, and this gateway not ready until it is: see store.url');
+        logger.error(
+          { reason },
+          'the store is not reachable: known keys are still served, quotas follow store.on_error',
+        );
+      else logger.error({ reason }, 'the store is not reachable, so this gateway is not ready: check store.url');
       reached ||= up;
     },
     refusing(reason) {
       metrics.storeRefusing(reason !== undefined);
-      if (reason === undefined) logger.info('the store takes reservations again');
-      else logger.error({ reason }, 'the store refuses reservations: quotas are decided by store.on_error');
+      if (reason === undefined) logger.info('the store accepts reservations again');
+      else logger.error({ reason }, 'the store refuses reservations: quotas follow store.on_error');
     },
     damagedWindow(customer, reply) {
       metrics.damagedWindow();
       if (reply === undefined) return;
       logger.error(
         { customer, reason: reply },
-        'the quota window of this customer is damaged: its quota is decided by store.on_error until its usage is reset',
+        'the quota window of this customer is damaged: its quota follows store.on_error until its usage is reset',
       );
     },
     damagedRecord(damage, isReported) {
@@ -100,7 +102,7 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       const { record, fault, keyId, customer } = damage;
       logger.error(
         { record, fault: fault.code, key_id: keyId, customer, reason: `the record ${fault.text}` },
-        'a record in the store is damaged: mend it; "tollgate store check" lists all that are',
+        'a record in the store is damaged: repair it; "tollgate store check" lists all damaged records',
       );
     },
   };

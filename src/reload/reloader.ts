@@ -251,21 +251,21 @@ export class Reloader {
       case 'unchanged':
         // Not worth a log line: an editor saved without a change, or changed only comments.
         if (trigger === 'noticed' && !endsRefusals) return;
-        logger.info(facts, 'configuration unchanged: the file has the settings that run already');
+        logger.info(facts, 'configuration unchanged: the file equals the running configuration');
         return;
       case 'invalid':
       case 'failed':
       case 'unverified':
         logger.error(
           { ...facts, problems },
-          `configuration refused, the last good one goes on: ${inOneLine(problems)}`,
+          `configuration refused, the running one stays in use: ${inOneLine(problems)}`,
         );
         return;
       case 'restart_required':
       case 'plan_in_use':
         logger.error(
           { ...facts, changes, problems },
-          `configuration not taken over, nothing of it holds yet: ${inOneLine(problems)}`,
+          `configuration not applied, the running one stays in use: ${inOneLine(problems)}`,
         );
     }
   }

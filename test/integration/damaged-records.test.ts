@@ -19,7 +19,7 @@ import {
 
 const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const PAST = '2020-01-01T00:00:00Z';
-const DAMAGED = 'a record in the store is damaged: mend it; "tollgate store check" lists all that are';
+const DAMAGED = 'a record in the store is damaged: repair it; "tollgate store check" lists all damaged records';
 
 async function send(gateway: TestGateway, key: string): Promise<Response> {
   return fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) });

@@ -112,7 +112,7 @@ it('a gateway that loses Redis and is to deny stays in rotation, answers 503 and
   const changes = gateway.logs.map(({ msg }) => String(msg)).filter((msg) => msg.startsWith('the store is'));
   expect(changes).toEqual([
     'the store is reachable',
-    'the store is not reachable: known keys go on, quotas by store.on_error',
+    'the store is not reachable: known keys are still served, quotas follow store.on_error',
     'the store is reachable',
   ]);
 });

@@ -195,7 +195,7 @@ describe('the process', () => {
   it.each(STORES)('over $name ends with status 0 on SIGTERM, after the last answer', async (store) => {
     const { gateway, answers, underWay } = await startBusyProcess(store);
     gateway.signal('SIGTERM');
-    await expect.poll(gateway.output).toContain('not ready any more');
+    await expect.poll(gateway.output).toContain('no longer ready');
     answers.release();
     expect(await underWay).toMatchObject({ status: 200, body: BODY });
     const { status, stdout, stderr } = await gateway.finished;
@@ -213,7 +213,7 @@ describe('the process', () => {
     const { gateway, underWay } = await startBusyProcess(EMBEDDED_STORE);
     const outcome = expect(underWay).rejects.toThrow();
     gateway.signal('SIGINT');
-    await expect.poll(gateway.output).toContain('not ready any more');
+    await expect.poll(gateway.output).toContain('no longer ready');
     gateway.signal('SIGINT');
     expect((await gateway.finished).status).toBe(1);
     await outcome;

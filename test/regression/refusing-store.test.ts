@@ -12,8 +12,8 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { INSTANCES_NAME, type RedisSystem, readWindow, startRedisSystem, windowName } from '../support/redis-system.ts';
 
 const PASSWORD = 'password-of-the-gateway';
-const REFUSES = 'the store refuses reservations: quotas are decided by store.on_error';
-const TAKES = 'the store takes reservations again';
+const REFUSES = 'the store refuses reservations: quotas follow store.on_error';
+const TAKES = 'the store accepts reservations again';
 const DAMAGED = /^the quota window of this customer is damaged/;
 
 async function startSystem(): Promise<RedisSystem & { passMs(ms: number): void }> {

@@ -28,7 +28,7 @@ it.skipIf(process.platform !== 'linux')(
     const [victim] = await workersOf(gateway);
 
     gateway.signal('SIGTERM');
-    await expect.poll(gateway.output, PATIENCE).toContain('not ready any more');
+    await expect.poll(gateway.output, PATIENCE).toContain('no longer ready');
     gateway.signal('SIGSTOP');
     process.kill(victim?.pid ?? 0, 'SIGKILL');
     await expect.poll(() => stateOf(victim?.pid), PATIENCE).toBe('Z');

@@ -84,7 +84,7 @@ test.each([
   const counted = (await readMetric(gateway, 'tollgate_config_reloads_total'))[`result="${result}"`];
   expect(counted).toBeGreaterThanOrEqual(1);
   expect(await readMetric(gateway, 'tollgate_config_reload_failing')).toEqual({ '': 1 });
-  const line = await sawLine(gateway, /^configuration (refused|not taken over)/);
+  const line = await sawLine(gateway, /^configuration (refused|not applied)/);
   expect(line).toMatchObject({ level: 'error', result });
 
   await rewrite(gateway, {});

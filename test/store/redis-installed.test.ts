@@ -133,7 +133,7 @@ test('a restore ends it', async () => {
   await redis.command('SET', INSTALLED, id);
   expect(await store.records.findKey(SHA256)).toBeUndefined();
   expect(store.status().wiped).toBe(false);
-  expect(warnings).toEqual([expect.stringContaining('has lost its data'), expect.stringContaining('whole again')]);
+  expect(warnings).toEqual([expect.stringContaining('has lost its data'), expect.stringContaining('complete again')]);
 });
 
 test('the id of another installation does not end it and is not overwritten, one that was meant ends it', async () => {

@@ -230,7 +230,7 @@ it('a second signal ends all processes at once', async () => {
   const underWay = request(agentOfTest({ keepAlive: false }), gateway.public, key);
   await expect.poll(() => held.length, PATIENCE).toBe(1);
   gateway.signal('SIGTERM');
-  await expect.poll(gateway.output, PATIENCE).toContain('not ready any more');
+  await expect.poll(gateway.output, PATIENCE).toContain('no longer ready');
   gateway.signal('SIGTERM');
   expect((await gateway.finished).status).toBe(1);
   expect((await underWay).status).toBeUndefined();

@@ -99,8 +99,8 @@ export class Evictions {
     this.#happened = happened;
     this.#options.warn(
       happened
-        ? 'Redis has evicted keys, perhaps records: unknown keys are answered with 503. Give it more memory, set maxmemory-policy noeviction, write the missing records again, and then run "tollgate store init"'
-        : 'the evictions of Redis were accepted: unknown keys are answered with 401 again',
+        ? 'Redis has evicted keys, perhaps records: unknown keys get 503. Give it more memory, set maxmemory-policy noeviction, write the missing records again, and then run "tollgate store init"'
+        : 'the evictions of Redis were accepted: unknown keys get 401 again',
     );
   }
 }

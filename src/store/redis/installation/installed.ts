@@ -277,14 +277,14 @@ export class Installed {
     const name = installedName(keyPrefix);
     if (state === 'wiped') {
       warn(
-        `the store has lost its data: ${name} is not what it was. Unknown keys are answered with 503 until it is restored, or "tollgate store init" says that it is meant as it is`,
+        `the store has lost its data: ${name} has changed. Unknown keys get 503 until the data is restored, or accepted as it is with "tollgate store init"`,
       );
     } else if (state === 'empty') {
       warn(
-        `the store has no records under ${keyPrefix}: whether data was lost is not known. Unknown keys are answered with 503 until the first record is written, or "tollgate store init" says that it is meant to be empty`,
+        `the store has no records under ${keyPrefix}: data may have been lost. Unknown keys get 503 until the first record is written, or the empty store is accepted with "tollgate store init"`,
       );
     } else if (state === 'whole' && before === 'wiped') {
-      warn(`the store counts as whole again: ${name} is there`);
+      warn(`the data of the store counts as complete again: ${name} is back`);
     }
   }
 }
