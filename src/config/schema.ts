@@ -13,91 +13,93 @@ import {
   ROUTE_METHODS,
   STORE_ERROR_MODES,
 } from './config.ts';
-import * as leaf from './leaf.ts';
+import * as types from './setting-types.ts';
 
-const listen = leaf.mapping({
-  host: leaf.listenHost().default('0.0.0.0').describe('Address that the public listener binds to.'),
-  port: leaf.port().default(8080).describe('Port of the public listener; 0 takes any free one.'),
-  trusted_proxies: leaf
-    .listOf(leaf.addressOrBlock().describe('An address or a CIDR block.'))
+const listen = types.mapping({
+  host: types.listenHost().default('0.0.0.0').describe('Address that the public listener binds to.'),
+  port: types.port().default(8080).describe('Port of the public listener; 0 takes any free one.'),
+  trusted_proxies: types
+    .listOf(types.addressOrBlock().describe('An address or a CIDR block.'))
     .default([])
     .describe('Proxies whose X-Forwarded-For and X-Forwarded-Proto are used.'),
-  trust_forwarded_host: leaf
+  trust_forwarded_host: types
     .flag()
     .default(false)
     .describe('Use X-Forwarded-Host from trusted_proxies too. Only if the proxy always sets it: see deploy.md.'),
-  keep_alive_timeout_ms: leaf
+  keep_alive_timeout_ms: types
     .durationMs()
     .default(75_000)
     .describe(
       'How long an idle client connection stays open; set it above the idle timeout of a load balancer in front.',
     ),
-  tls: leaf
+  tls: types
     .mapping({
-      cert_file: leaf.fileName().describe('The certificate in PEM, followed by its intermediate certificates.'),
-      key_file: leaf.fileName().describe('Its private key in PEM, without a passphrase.'),
+      cert_file: types.fileName().describe('The certificate in PEM, followed by its intermediate certificates.'),
+      key_file: types.fileName().describe('Its private key in PEM, without a passphrase.'),
     })
     .optional()
     .describe('If omitted, the listener uses HTTP without TLS. Changed files are used without a restart.'),
 });
 
-const ops = leaf.mapping({
-  host: leaf.listenHost().default('0.0.0.0').describe('Address that the ops listener binds to.'),
-  port: leaf.port().default(8081).describe('Port of the ops listener; 0 takes any free one.'),
+const ops = types.mapping({
+  host: types.listenHost().default('0.0.0.0').describe('Address that the ops listener binds to.'),
+  port: types.port().default(8081).describe('Port of the ops listener; 0 takes any free one.'),
 });
 
-const admin = leaf.mapping({
-  host: leaf.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
-  port: leaf.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
-  allowed_hosts: leaf
-    .listOf(leaf.listenHost().describe('A host name or an IP address, without a port.'))
+const admin = types.mapping({
+  host: types.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
+  port: types.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
+  allowed_hosts: types
+    .listOf(types.listenHost().describe('A host name or an IP address, without a port.'))
     .default([])
     .describe('Further values of Host that the admin listener accepts, besides its own address; others get 421.'),
-  token: leaf
+  token: types
     .secret('secret')
     .optional()
     .describe('Bearer token of the admin API, such as 32 random bytes; if empty, no token is accepted.'),
-  token_file: leaf.fileName().optional().describe('File to read the token from instead.'),
-  jwt: leaf
+  token_file: types.fileName().optional().describe('File to read the token from instead.'),
+  jwt: types
     .mapping({
-      jwks_url: leaf.trustworthyUrl().describe('URL of the key set of the issuer: https, or http on loopback.'),
-      issuer: leaf.stringOrUri().describe('What `iss` must be.'),
-      audience: leaf.stringOrUri().describe('What `aud` must be or contain.'),
+      jwks_url: types.trustworthyUrl().describe('URL of the key set of the issuer: https, or http on loopback.'),
+      issuer: types.stringOrUri().describe('What `iss` must be.'),
+      audience: types.stringOrUri().describe('What `aud` must be or contain.'),
     })
     .optional()
     .describe('Accepts JWTs of this issuer, too, with the scope tollgate:read or tollgate:write.'),
 });
 
-const store = leaf.mapping({
-  url: leaf
+/** For the gateway's connections to the store and to the backend. */
+const clientTls = types
+  .mapping({
+    ca_file: types
+      .fileName()
+      .optional()
+      .describe("Authorities in PEM that sign the peer's certificate; if omitted, those of Node.js."),
+    cert_file: types.fileName().optional().describe('Client certificate of the gateway in PEM.'),
+    key_file: types.fileName().optional().describe('Its private key in PEM, without a passphrase.'),
+  })
+  .optional();
+
+const store = types.mapping({
+  url: types
     .secret('URL')
     .optional()
     .describe(
       'Required, here or by url_file: redis://host:port/db, redis+sentinel://host:port,…/master-name/db, redis+cluster://host:port,…, each with user:password@ before the first host if required, rediss… for TLS; or sqlite:FILE for the embedded store.',
     ),
-  url_file: leaf.fileName().optional().describe('File to read the URL from instead.'),
-  tls: leaf
+  url_file: types.fileName().optional().describe('File to read the URL from instead.'),
+  tls: clientTls.describe('TLS settings for rediss://, rediss+sentinel:// and rediss+cluster://.'),
+  sentinel: types
     .mapping({
-      ca_file: leaf
-        .fileName()
-        .optional()
-        .describe("Authorities (PEM) that sign the store's certificate; if omitted, those of Node.js."),
-      cert_file: leaf.fileName().optional().describe('Client certificate (PEM) of the gateway for the store.'),
-      key_file: leaf.fileName().optional().describe('Its private key (PEM).'),
-    })
-    .optional()
-    .describe('TLS settings for rediss://, rediss+sentinel:// and rediss+cluster://.'),
-  sentinel: leaf
-    .mapping({
-      username: leaf.stringOrUri().optional().describe('User for the sentinels; if omitted, the default user.'),
-      password: leaf.secret('secret').optional().describe('Password for the sentinels, if they have one.'),
-      password_file: leaf.fileName().optional().describe('File to read the password from instead.'),
+      username: types.stringOrUri().optional().describe('User for the sentinels; if omitted, the default user.'),
+      password: types.secret('secret').optional().describe('Password for the sentinels, if they have one.'),
+      password_file: types.fileName().optional().describe('File to read the password from instead.'),
     })
     .optional()
     .describe('Credentials for the sentinels; those in the URL are for Redis itself.'),
-  key_prefix: leaf.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
-  timeout_ms: leaf.durationMs().default(100).describe('Maximum time that a request waits for the store.'),
-  on_error: leaf
+  key_prefix: types.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
+  timeout_ms: types.durationMs().default(100).describe('Maximum time that a request waits for the store.'),
+  on_error: types
     .oneOf(STORE_ERROR_MODES)
     .default('local')
     .describe(
@@ -105,10 +107,10 @@ const store = leaf.mapping({
     ),
 });
 
-const upstream = leaf.mapping({
-  urls: leaf
+const upstream = types.mapping({
+  urls: types
     .listOf(
-      leaf
+      types
         .upstreamUrl()
         .describe(
           'Scheme, host, port, and the base path in front of every request path; sample starts the bundled backend.',
@@ -116,125 +118,112 @@ const upstream = leaf.mapping({
     )
     .min(1, 'must have at least one entry')
     .describe('The servers of the backend; requests are balanced among them.'),
-  balance: leaf
+  balance: types
     .oneOf(BALANCE_MODES)
     .default('least_loaded')
     .describe('Which server gets a request: the one with the fewest requests in progress, or each in turn.'),
-  connect_timeout_ms: leaf.durationMs().default(1000).describe('Time to open a connection to the backend.'),
-  response_timeout_ms: leaf.durationMs().default(30_000).describe("Time to the first byte of the backend's response."),
-  total_timeout_ms: leaf
+  connect_timeout_ms: types.durationMs().default(1000).describe('Time to open a connection to the backend.'),
+  response_timeout_ms: types.durationMs().default(30_000).describe("Time to the first byte of the backend's response."),
+  total_timeout_ms: types
     .durationMs()
     .default(120_000)
     .describe("Time to the last byte of the backend's response; not below response_timeout_ms."),
-  max_connections: leaf.count().default(256).describe('Maximum number of connections to each backend server.'),
-  max_connections_per_customer: leaf
+  max_connections: types.count().default(256).describe('Maximum number of connections to each backend server.'),
+  max_connections_per_customer: types
     .count()
     .optional()
     .describe(
       'Share of max_connections that a customer can exceed only while fewer than half of them are in use; if omitted, a quarter.',
     ),
-  health_check: leaf
+  health_check: types
     .mapping({
-      path: leaf
+      path: types
         .requestPath()
         .describe('Full path of the request, not below a base path; any 2xx within two seconds is healthy.'),
-      interval_ms: leaf.durationMs().default(5000).describe('Time from the end of one check to the next.'),
+      interval_ms: types.durationMs().default(5000).describe('Time from the end of one check to the next.'),
     })
     .optional()
     .describe('Checks each backend server; three failures in a row take it out of service.'),
-  tls: leaf
-    .mapping({
-      ca_file: leaf
-        .fileName()
-        .optional()
-        .describe("Authorities (PEM) that sign the backend's certificate; if omitted, those of Node.js."),
-      cert_file: leaf.fileName().optional().describe('Client certificate (PEM) of the gateway for the backend.'),
-      key_file: leaf.fileName().optional().describe('Its private key in PEM, without a passphrase.'),
-    })
-    .optional()
-    .describe('TLS settings for https:// in upstream.urls.'),
-  credentials: leaf
+  tls: clientTls.describe('TLS settings for https:// in upstream.urls.'),
+  credentials: types
     .oneOf(CREDENTIAL_MODES)
     .default('strip')
     .describe("What happens to the client's Authorization header: removed, forwarded, or replaced."),
-  authorization: leaf
+  authorization: types
     .secret('secret')
     .optional()
     .describe('The whole Authorization header for the backend; required with credentials: replace.'),
-  authorization_file: leaf.fileName().optional().describe('File to read authorization from instead.'),
-  preserve_host: leaf
+  authorization_file: types.fileName().optional().describe('File to read authorization from instead.'),
+  preserve_host: types
     .flag()
     .default(false)
     .describe("Whether the backend gets the client's Host header instead of its own authority."),
 });
 
-const route = leaf.mapping({
-  path: leaf.routePath().describe('Absolute path; a segment is literal or one {name}.'),
-  methods: leaf
-    .listOf(leaf.oneOf(ROUTE_METHODS).describe('A method; GET includes HEAD.'))
+const route = types.mapping({
+  path: types.routePath().describe('Absolute path; a segment is literal or one {name}.'),
+  methods: types
+    .listOf(types.oneOf(ROUTE_METHODS).describe('A method; GET includes HEAD.'))
     .min(1, 'must have at least one method')
     .describe('Methods that are forwarded.'),
 });
 
-const plan = leaf.mapping({
-  requests_per_hour: leaf.planLimit().describe("Each customer's hourly quota; custom: every customer has its own."),
-  burst_per_second: leaf
+const plan = types.mapping({
+  requests_per_hour: types.planLimit().describe("Each customer's hourly quota; custom: every customer has its own."),
+  burst_per_second: types
     .count()
     .optional()
     .describe(
       'Maximum number of requests of a customer within any second, on each instance; if omitted, there is no such limit.',
     ),
-  shadow: leaf
+  shadow: types
     .mapping({
-      requests_per_hour: leaf.requestsPerHour().describe('The hourly quota to test.'),
+      requests_per_hour: types.count().describe('The hourly quota to test.'),
     })
     .optional()
     .describe('A quota that is reported but not enforced.'),
-  formerly: leaf
-    .listOf(leaf.planName().describe('A former name.'))
+  formerly: types
+    .listOf(types.planName().describe('A former name.'))
     .optional()
     .describe('Former names of the plan: customers whose records have one of them are on this plan.'),
 });
 
-const override = leaf.mapping({
-  requests_per_hour: leaf.requestsPerHour().describe("The customer's hourly quota; it overrides plan and record."),
+const override = types.mapping({
+  requests_per_hour: types.count().describe("The customer's hourly quota; it overrides plan and record."),
 });
 
-const seedCustomer = leaf.mapping({
-  id: leaf.customerId().describe("The customer's id."),
-  name: leaf.displayName().optional().describe('Display name.'),
-  plan: leaf.planName().describe('A plan of this configuration.'),
-  requests_per_hour: leaf
-    .requestsPerHour()
-    .optional()
-    .describe("The customer's own hourly quota; required on a custom plan."),
-  key: leaf.apiKey().describe('Its API key. Everyone who can read this file knows it.'),
+const seedCustomer = types.mapping({
+  id: types.customerId().describe("The customer's id."),
+  name: types.displayName().optional().describe('Display name.'),
+  plan: types.planName().describe('A plan of this configuration.'),
+  requests_per_hour: types.count().optional().describe("The customer's own hourly quota; required on a custom plan."),
+  key: types.apiKey().describe('Its API key. Everyone who can read this file knows it.'),
 });
 
-const limits = leaf.mapping({
-  header_bytes: leaf.bytes().default(16_384).describe('Maximum total size of the headers of a request.'),
-  header_count: leaf.count().default(100).describe('Maximum number of headers in a request.'),
-  target_bytes: leaf.bytes().default(8192).describe('Maximum length of a request target (path and query).'),
-  connections: leaf
+const limits = types.mapping({
+  header_bytes: types.bytes().default(16_384).describe('Maximum total size of the headers of a request.'),
+  header_count: types.count().default(100).describe('Maximum number of headers in a request.'),
+  target_bytes: types.bytes().default(8192).describe('Maximum length of a request target (path and query).'),
+  connections: types
     .count()
     .default(10_000)
     .describe(
       'Maximum number of client connections, on each instance; beyond it, a new connection replaces an idle one.',
     ),
-  in_flight: leaf
+  in_flight: types
     .count()
     .default(2048)
     .describe('Maximum number of requests in progress, on each instance; further ones get 503.'),
-  pipelined: leaf
+  pipelined: types
     .count()
     .default(16)
     .describe('Maximum number of pipelined requests of one connection in progress; further ones wait.'),
-  headers_timeout_ms: leaf
+  headers_timeout_ms: types
     .durationMs()
     .default(10_000)
     .describe('Time for a client to send the headers of a request; not above request_timeout_ms.'),
-  request_timeout_ms: leaf.durationMs().default(30_000).describe('Time for a client to send a whole request.'),
-  answer_stall_timeout_ms: leaf
+  request_timeout_ms: types.durationMs().default(30_000).describe('Time for a client to send a whole request.'),
+  answer_stall_timeout_ms: types
     .durationMs()
     .default(30_000)
     .describe('Time in which a client must read at least one byte of a waiting response.'),
@@ -252,11 +241,11 @@ const DEFAULT_PLANS: Record<string, z.input<typeof plan>> = {
   enterprise: { requests_per_hour: 'custom' },
 };
 
-export const configSchema = leaf.mapping({
+export const configSchema = types.mapping({
   listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
   ops: ops.prefault({}).describe('The ops listener: health, metrics, and the keys that verify assertions.'),
   admin: admin.optional().describe('The admin listener; if omitted, there is no admin API.'),
-  workers: leaf
+  workers: types
     .workers()
     .default(1)
     .describe(
@@ -264,52 +253,52 @@ export const configSchema = leaf.mapping({
     ),
   store: store.prefault({}).describe('Where keys, customers and counters are stored.'),
   upstream: upstream.describe('The backend, and how to connect to it.'),
-  routes: leaf
+  routes: types
     .listOf(route.describe('A route.'))
     .min(1, 'must have at least one route')
     .default(DEFAULT_ROUTES)
     .describe('The paths that are forwarded; all others are refused.'),
-  aliases: leaf
-    .mapOf(leaf.prefix(), leaf.prefix().describe('The prefix of routes that it replaces.'))
+  aliases: types
+    .mapOf(types.prefix(), types.prefix().describe('The prefix of routes that it replaces.'))
     .default({ '/v1': '/api/v1' })
     .describe('Additional prefixes for routes. The default applies only if the routes have the prefix /api/v1.'),
-  usage_path: leaf
+  usage_path: types
     .usagePath()
     .default('/api/v1/usage')
     .describe('Path where a client reads its own quota, free of charge; null turns it off. Aliases apply.'),
-  documentation_url: leaf
+  documentation_url: types
     .documentationUrl()
     .optional()
     .describe(
       'URL of a page that explains refusals, in every problem document of the public listener; {code} is replaced by its code.',
     ),
-  plans: leaf
-    .mapOf(leaf.planName(), plan.describe('A plan.'))
+  plans: types
+    .mapOf(types.planName(), plan.describe('A plan.'))
     .default(DEFAULT_PLANS)
     .describe('The plans and their quotas; if set, they replace all default plans.'),
-  overrides: leaf
-    .mapOf(leaf.customerId(), override.describe('A customer.'))
+  overrides: types
+    .mapOf(types.customerId(), override.describe('A customer.'))
     .default({})
     .describe('Quotas of single customers; they override plan and customer record.'),
-  auth: leaf
+  auth: types
     .mapping({
-      realm: leaf.realm().default('conversations').describe('The realm in WWW-Authenticate.'),
-      cache_seconds: leaf
+      realm: types.realm().default('conversations').describe('The realm in WWW-Authenticate.'),
+      cache_seconds: types
         .seconds()
         .default(30)
         .describe('How long a key or customer is used from memory before it is read again.'),
-      cache_entries: leaf.count().default(100_000).describe('Maximum number of keys, and of customers, in memory.'),
-      stale_if_error_seconds: leaf
+      cache_entries: types.count().default(100_000).describe('Maximum number of keys, and of customers, in memory.'),
+      stale_if_error_seconds: types
         .seconds()
         .default(3600)
         .describe('How long known keys are served while the store is unavailable.'),
-      failures_per_minute: leaf
+      failures_per_minute: types
         .count()
         .default(300)
         .describe(
           'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each gateway; further ones get 429. A valid key is never refused for this reason.',
         ),
-      browser_keys: leaf
+      browser_keys: types
         .oneOf(BROWSER_KEY_MODES)
         .default('warn')
         .describe(
@@ -318,14 +307,14 @@ export const configSchema = leaf.mapping({
     })
     .prefault({})
     .describe('How clients authenticate.'),
-  identity: leaf
+  identity: types
     .mapping({
-      headers: leaf.flag().default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
-      assertion: leaf
+      headers: types.flag().default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
+      assertion: types
         .mapping({
-          issuer: leaf.stringOrUri().default('tollgate').describe('Its `iss`.'),
-          ttl_seconds: leaf.assertionSeconds().default(60).describe('Time from `iat` to `exp`.'),
-          signing_key_file: leaf
+          issuer: types.stringOrUri().default('tollgate').describe('Its `iss`.'),
+          ttl_seconds: types.assertionSeconds().default(60).describe('Time from `iat` to `exp`.'),
+          signing_key_file: types
             .fileName()
             .describe('Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.'),
         })
@@ -335,38 +324,38 @@ export const configSchema = leaf.mapping({
     .prefault({})
     .describe('How the backend learns who the customer is.'),
   limits: limits.prefault({}).describe('Limits on requests and connections.'),
-  shutdown: leaf
+  shutdown: types
     .mapping({
-      not_ready_ms: leaf
+      not_ready_ms: types
         .durationOrZeroMs()
         .default(5000)
         .describe('How long requests are still accepted while /readyz is already 503.'),
-      drain_ms: leaf
+      drain_ms: types
         .durationOrZeroMs()
         .default(20_000)
         .describe('Maximum time after that for requests in progress to complete.'),
     })
     .prefault({})
     .describe('Deadlines of a stop by SIGTERM.'),
-  logging: leaf
+  logging: types
     .mapping({
-      level: leaf.oneOf(LOG_LEVELS).default('info').describe('The least severe level that is logged.'),
-      access: leaf
+      level: types.oneOf(LOG_LEVELS).default('info').describe('The least severe level that is logged.'),
+      access: types
         .oneOf(ACCESS_LOG_MODES)
         .default('all')
         .describe(
           'Which requests get a log line: all, refusals and 5xx (errors), or none. Repeated refusals are summarized.',
         ),
-      format: leaf
+      format: types
         .oneOf(LOG_FORMATS)
         .default('auto')
         .describe('JSON lines, or pretty lines for people; auto: pretty if standard output is a terminal.'),
     })
     .prefault({})
     .describe('The log, on standard output.'),
-  seed: leaf
+  seed: types
     .mapping({
-      customers: leaf.listOf(seedCustomer.describe('A customer.')).describe('Customers to create, each with one key.'),
+      customers: types.listOf(seedCustomer.describe('A customer.')).describe('Customers to create, each with one key.'),
     })
     .optional()
     .describe('Demo customers, created at start unless they exist; only on loopback with the embedded store.'),

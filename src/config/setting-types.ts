@@ -1,5 +1,5 @@
 /**
- * Schemas of single values. Each has one rule in words, which is the problem's text however a value breaks it, and
+ * Schemas of the types of settings. Each has one rule in words, which is the problem's text however a value breaks it, and
  * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
  */
 import { z } from 'zod';
@@ -43,12 +43,12 @@ export const seconds = () =>
 export const count = () => integer('integer', 'must be an integer of at least 1', 1);
 
 /** More than any machine needs; catches a number of requests that is entered here by mistake. */
-const MOST_WORKERS = 1024;
-const WORKERS_RULE = `must be an integer from 1 to ${MOST_WORKERS}, or "auto"`;
+const MAX_WORKERS = 1024;
+const WORKERS_RULE = `must be an integer from 1 to ${MAX_WORKERS}, or "auto"`;
 
 export const workers = () =>
   z
-    .union([integer('integer', WORKERS_RULE, 1, MOST_WORKERS), z.literal('auto')], WORKERS_RULE)
+    .union([integer('integer', WORKERS_RULE, 1, MAX_WORKERS), z.literal('auto')], WORKERS_RULE)
     .meta({ typeInWords: 'integer | auto' });
 
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
@@ -164,8 +164,6 @@ export const realm = () =>
   text('text', 'must be 1 to 128 printable ASCII characters without quotes and backslashes', (value) =>
     /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(value),
   );
-
-export const requestsPerHour = () => count();
 
 export const planLimit = () =>
   z
