@@ -69,11 +69,6 @@ function parseFailureResponse(problem: Problem, requestId: string, documentation
   return `${head}\r\n${body}`;
 }
 
-/** Returns whether a connection timed out unused, as browsers and health checks leave some: it needs no response. */
-function isSilent({ code }: ParseFailure, { bytesRead }: Socket): boolean {
-  return code === LATE && bytesRead === 0;
-}
-
 /** Returns the refusal of a method on a target (path and query), the same as the app's. */
 type RefuseMethod = (target: string) => Problem;
 
@@ -135,11 +130,13 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
     if (!connections.isOpen(socket)) connections.abort(socket, 'tls');
     else if (error.code === 'ECONNRESET') socket.destroy();
-    else if (isSilent(error, socket)) connections.abort(socket, 'silent');
+    // Unused, as browsers and health checks leave some connections: no response is due.
+    else if (error.code === LATE && socket.bytesRead === 0) connections.abort(socket, 'silent');
     else {
-      const refuseLate = () => refuse(socket, parseFailureProblem(error, refuseMethod));
-      if (error.code !== LATE || !connections.extendHeaderTimeout(socket, limits.headersTimeoutMs, refuseLate))
-        refuseLate();
+      const respond = () => refuse(socket, parseFailureProblem(error, refuseMethod));
+      const isExtended =
+        error.code === LATE && connections.extendHeaderTimeout(socket, limits.headersTimeoutMs, respond);
+      if (!isExtended) respond();
     }
   });
   return server;

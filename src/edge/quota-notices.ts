@@ -19,10 +19,6 @@ export function isNear({ admission, limit }: Admitted): boolean {
   return 5 * admission.remaining <= limit && admission.mode !== 'local';
 }
 
-function isAlmostUsedUp({ admission, limit }: Admitted): boolean {
-  return 20 * admission.remaining <= limit;
-}
-
 export function createQuotaNotices(logger: Logger, clock: Clock) {
   const at80 = new Throttle(clock, HOUR_MS, CUSTOMERS);
   const at95 = new Throttle(clock, HOUR_MS, CUSTOMERS);
@@ -36,7 +32,7 @@ export function createQuotaNotices(logger: Logger, clock: Clock) {
     /** Logs that 80 % or 95 % is used. Call it only for requests that pass {@link isNear}. */
     near(exchange: Exchange, decision: Admitted): void {
       const { customer = '' } = exchange;
-      if (isAlmostUsedUp(decision)) {
+      if (20 * decision.admission.remaining <= decision.limit) {
         if (!at95.isDue(customer)) return;
         at80.isDue(customer);
         logger.warn({ ...factsOf(exchange, decision), percent: 95 }, 'a customer has used 95 % of its hourly quota');

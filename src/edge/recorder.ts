@@ -7,7 +7,7 @@ import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
-import type { ForwardOutcome } from '../upstream/forwarder.ts';
+import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Exchange } from './exchange.ts';
 import { createQuotaNotices, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';

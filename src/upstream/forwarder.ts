@@ -3,13 +3,12 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { systemScheduler } from '../base/clock.ts';
 import { ClientDisconnects } from './client-disconnect.ts';
 import { Deadlines } from './deadlines.ts';
+import type { ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
-import { type ForwardRequest, Relay, type RelayContext } from './relay.ts';
+import { Relay, type RelayContext } from './relay.ts';
 import type { UpstreamStatus } from './upstream.ts';
 import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
-
-export type { ForwardOutcome, ForwardRequest } from './relay.ts';
 
 export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'> {
   readonly connectTimeoutMs: number;
@@ -41,6 +40,7 @@ export interface Forwarder {
 
 /** Property of a request that holds its relay: the middleware passes on only the request and the response. */
 const RELAY = Symbol('relay');
+type RelayedRequest = IncomingMessage & { [RELAY]?: Relay };
 
 export function createForwarder(options: ForwarderOptions): Forwarder {
   const { responseTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
@@ -60,12 +60,6 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     clock,
   };
 
-  function relayOf(req: IncomingMessage & { [RELAY]?: Relay }): Relay {
-    const relay = req[RELAY];
-    if (relay === undefined) throw new Error('a request has no relay');
-    return relay;
-  }
-
   const middleware = createProxyMiddleware({
     target: 'http://upstream.invalid', // required, and not used: the relay chooses among the upstreams
     pathFilter: () => true,
@@ -74,14 +68,14 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     plugins: [
       (proxy) => {
         // Replaces the library's transport; docs/decisions/0009-what-the-chosen-libraries-do.md says why.
-        proxy.web = async (req) => relayOf(req).start();
+        proxy.web = async (req: RelayedRequest) => req[RELAY]?.start();
         proxy.on('error', () => {}); // `next` gets the error, too; without a listener the event would throw
       },
     ],
   });
 
   return {
-    forward(req: IncomingMessage & { [RELAY]?: Relay }, res, request) {
+    forward(req: RelayedRequest, res, request) {
       const relay = new Relay(req, res, request, context);
       req[RELAY] = relay;
       // The middleware parses `req.url` unless it is empty. It must not parse what the client sent.

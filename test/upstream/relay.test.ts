@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { systemScheduler } from '../../src/base/clock.ts';
 import type { DisconnectListener } from '../../src/upstream/client-disconnect.ts';
 import type { Timed } from '../../src/upstream/deadlines.ts';
-import { type ForwardOutcome, Relay } from '../../src/upstream/relay.ts';
+import type { ForwardOutcome } from '../../src/upstream/forward-request.ts';
+import { Relay } from '../../src/upstream/relay.ts';
 import { type RetryResult, Upstreams } from '../../src/upstream/upstreams.ts';
 import { holdConnections } from './support/held-connections.ts';
 

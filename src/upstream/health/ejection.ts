@@ -44,7 +44,7 @@ export class Ejection {
   #failedConnections = 0;
   #successes = 0;
   /** Ejections and failed probes since the last probation ended or the reason changed. */
-  #times = 0;
+  #attempts = 0;
   /** No failure is recorded: the only check that most requests make. */
   #hasNoFailure = true;
   #timer: Scheduled | undefined;
@@ -59,8 +59,8 @@ export class Ejection {
     if (this.#hasNoFailure || this.reason !== undefined) return;
     this.#failedRequests = 0;
     this.#failedConnections = 0;
-    if (this.#times > 0 && ++this.#successes < SUCCESSES_TO_FORGET) return;
-    this.#times = 0;
+    if (this.#attempts > 0 && ++this.#successes < SUCCESSES_TO_FORGET) return;
+    this.#attempts = 0;
     this.#hasNoFailure = true;
   }
 
@@ -109,7 +109,7 @@ export class Ejection {
   }
 
   #eject(reason: EjectionReason): void {
-    if (reason !== this.#lastReason) this.#times = 0;
+    if (reason !== this.#lastReason) this.#attempts = 0;
     this.reason = reason;
     this.#lastReason = reason;
     this.#wait(reason);
@@ -117,7 +117,7 @@ export class Ejection {
   }
 
   #wait(reason: EjectionReason): void {
-    const delayMs = Math.min(FIRST_MS[reason] * 2 ** this.#times++, MAX_MS[reason]);
+    const delayMs = Math.min(FIRST_MS[reason] * 2 ** this.#attempts++, MAX_MS[reason]);
     this.#isProbed = false;
     this.#timer = this.#options.scheduler.after(delayMs, () => {
       this.#isProbed = true;

@@ -37,12 +37,12 @@ export class HealthChecks {
   #check(): void {
     const { intervalMs, scheduler } = this.#options;
     this.#endCheck = sendHealthCheck(this.#options, (fault) => {
-      this.#learn(fault);
+      this.#record(fault);
       this.#timer = scheduler.after(intervalMs, () => this.#check());
     });
   }
 
-  #learn(fault: string | undefined): void {
+  #record(fault: string | undefined): void {
     if (fault !== undefined) this.fault = fault;
     if (this.isFailing === (fault !== undefined)) {
       this.#contrary = 0;

@@ -11,7 +11,7 @@ export const lookupAddresses: Lookup = (hostname) => systemLookup(hostname, { al
 
 const LOOKUP_INTERVAL_MS = 5_000;
 /** Some name servers return a few of many addresses at a time, so an address that is missing once is not gone. */
-const LOOKUPS_TO_VANISH = 3;
+const MISSES_TO_VANISH = 3;
 
 export interface AddressesOptions {
   readonly hostname: string;
@@ -29,8 +29,8 @@ export class Addresses {
   readonly #options: AddressesOptions;
   #current: readonly LookupAddress[] = [];
   /** Known addresses, and how many lookups in a row each has been missing from. */
-  readonly #leftOut = new Map<string, number>();
-  #underWay: Promise<void> | undefined;
+  readonly #missedLookups = new Map<string, number>();
+  #lookupInProgress: Promise<void> | undefined;
   #turn = 0;
   #timer: Scheduled | undefined;
   #isClosed = false;
@@ -51,52 +51,52 @@ export class Addresses {
    */
   readonly lookup: LookupFunction = (_hostname, _options, callback) => {
     if (this.#current.length > 0) {
-      process.nextTick(callback, null, this.#inTurn());
+      process.nextTick(callback, null, this.#rotated());
       return;
     }
     this.#refresh().then(
-      () => callback(null, this.#inTurn()),
+      () => callback(null, this.#rotated()),
       (error) => callback(error, []),
     );
   };
 
   #schedule(): void {
     this.#timer = this.#options.scheduler.after(LOOKUP_INTERVAL_MS, () => {
-      const goOn = (): void => {
+      const scheduleNext = (): void => {
         if (!this.#isClosed) this.#schedule();
       };
-      this.#refresh().then(goOn, goOn);
+      this.#refresh().then(scheduleNext, scheduleNext);
     });
   }
 
   /** Runs one lookup at a time; concurrent calls share it. */
   #refresh(): Promise<void> {
-    this.#underWay ??= this.#options
+    this.#lookupInProgress ??= this.#options
       .lookup(this.#options.hostname)
-      .then((addresses) => this.#learn(addresses))
+      .then((addresses) => this.#update(addresses))
       .finally(() => {
-        this.#underWay = undefined;
+        this.#lookupInProgress = undefined;
       });
-    return this.#underWay;
+    return this.#lookupInProgress;
   }
 
-  #learn(addresses: readonly LookupAddress[]): void {
+  #update(addresses: readonly LookupAddress[]): void {
     if (addresses.length === 0) return;
     this.#current = addresses;
     let hasVanished = false;
-    for (const [address, times] of this.#leftOut) {
-      this.#leftOut.set(address, times + 1);
-      if (times + 1 < LOOKUPS_TO_VANISH) continue;
+    for (const [address, times] of this.#missedLookups) {
+      this.#missedLookups.set(address, times + 1);
+      if (times + 1 < MISSES_TO_VANISH) continue;
       if (addresses.some((each) => each.address === address)) continue;
-      this.#leftOut.delete(address);
+      this.#missedLookups.delete(address);
       hasVanished = true;
     }
-    for (const { address } of addresses) this.#leftOut.set(address, 0);
-    if (hasVanished && !this.#isClosed) this.#options.vanished((address) => this.#leftOut.has(address));
+    for (const { address } of addresses) this.#missedLookups.set(address, 0);
+    if (hasVanished && !this.#isClosed) this.#options.vanished((address) => this.#missedLookups.has(address));
   }
 
   /** Returns all addresses, each time with another one first, of the family that the resolver prefers (RFC 6724). */
-  #inTurn(): LookupAddress[] {
+  #rotated(): LookupAddress[] {
     const family = this.#current[0]?.family;
     const preferred = this.#current.filter((each) => each.family === family);
     const others = this.#current.filter((each) => each.family !== family);

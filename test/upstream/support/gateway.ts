@@ -4,13 +4,8 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { resetSocket } from '../../../src/base/reset-socket.ts';
 import { FAILURE_PROBLEMS } from '../../../src/upstream/failures.ts';
-import {
-  createForwarder,
-  type Forwarder,
-  type ForwarderOptions,
-  type ForwardOutcome,
-  type ForwardRequest,
-} from '../../../src/upstream/forwarder.ts';
+import type { ForwardOutcome, ForwardRequest } from '../../../src/upstream/forward-request.ts';
+import { createForwarder, type Forwarder, type ForwarderOptions } from '../../../src/upstream/forwarder.ts';
 
 /** As the edge does it, for connections that have no complete response before. */
 function breakOff(res: ServerResponse): void {

@@ -1,0 +1,62 @@
+import type { UpstreamFailure } from './failures.ts';
+
+export interface ForwardRequest {
+  /** The customer whose share of the connections the request uses. */
+  readonly customer: string;
+  /** Path and query in origin form, validated by the guard. Sent unchanged after the base path of the upstream. */
+  readonly path: string;
+  /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
+  readonly headers: readonly string[];
+  /** Monotonic ms from which on the request must not be sent upstream. */
+  readonly beginDeadlineMs: number;
+  /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */
+  readonly beginDeadlineWallMs: number;
+  /**
+   * Returns the gateway's response headers, flat; called when the head of the response has arrived. Their names must be
+   * in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
+   */
+  responseHeaders(): string[];
+  /**
+   * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
+   * `headSent`, close its connection so that the client notices the truncation.
+   */
+  settled(outcome: ForwardOutcome): void;
+  /**
+   * Called once on a bug: instead of `settled`, or after `settled` threw. The receiver must respond to the client, or
+   * close its connection if the head was sent.
+   */
+  broken(error: unknown): void;
+}
+
+export interface ForwardFacts {
+  /**
+   * Whether the first byte of the request may have reached the upstream. If false, nothing was sent, and the quota unit
+   * may be refunded.
+   */
+  readonly begun: boolean;
+  /** Status of the upstream's response; undefined if no valid head arrived. */
+  readonly status: number | undefined;
+  /**
+   * From the first time the request was sent to the last byte of the response, or to the end of the exchange; 0 if it
+   * was never sent.
+   */
+  readonly upstreamMs: number;
+  /** Authority and base path of the upstream that was chosen last; undefined if none was. */
+  readonly upstream: string | undefined;
+  /** Body bytes received from the upstream. */
+  readonly contentBytes: number;
+}
+
+export type ForwardOutcome =
+  /** The response was relayed completely. */
+  | (ForwardFacts & { readonly kind: 'completed'; readonly status: number })
+  /** The client closed its connection first; the upstream request was aborted. */
+  | (ForwardFacts & { readonly kind: 'client_gone' })
+  | (ForwardFacts & {
+      readonly kind: 'failed';
+      readonly failure: UpstreamFailure;
+      /** False: nothing was written to the client. True: its response is truncated. */
+      readonly headSent: boolean;
+      /** The underlying error, for the log only. */
+      readonly cause: Error;
+    });
