@@ -7,14 +7,14 @@ import type { KeyRecord } from './record-fields.ts';
 import type { Page } from './store.ts';
 
 /** A list with at most this many keys, or one that fits into one page, is sorted as a whole. */
-const MOST_SORTED = 200;
+const MAX_SORTED = 200;
 /** Digits of a wall time in ms, zero-padded so that text order is time order. */
 const TIME_DIGITS = 15;
 const POSITION = /^\d{15} ./s;
 
 /** Returns the most keys that a list sorted as a whole may have. `limit`: the page size. */
-export function mostSorted(limit: number): number {
-  return Math.max(limit, MOST_SORTED);
+export function maxSorted(limit: number): number {
+  return Math.max(limit, MAX_SORTED);
 }
 
 /** Returns the page that follows the position `after` (see {@link positionIn}). Keys of unknown age come first. */

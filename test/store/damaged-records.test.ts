@@ -13,7 +13,7 @@ function setUp() {
   });
   return {
     seen,
-    see: (number: number) => damaged.seeKey(String(number).padEnd(64, '0'), { id: 'k' }),
+    see: (number: number) => damaged.checkKey(String(number).padEnd(64, '0'), { id: 'k' }),
     passMs: (ms: number) => {
       nowMs += ms;
     },
@@ -44,9 +44,9 @@ test('of more than a hundred damaged records a hundred are reported in a minute,
 test('a record that is not there, or has all that it needs, is not damaged', () => {
   const { seen, damaged } = setUp();
   const unset = { id: null, customer: null, expires_at: null, revoked_at: null, replaced_by: null };
-  damaged.seeKey('a'.repeat(64), unset);
-  damaged.seeKey('a'.repeat(64), { ...unset, id: 'k', customer: 'acme', expires_at: '', revoked_at: '1' });
-  damaged.seeCustomer('acme', { plan: null, requests_per_hour: null, suspended: null, usage_reset_at: null });
-  damaged.seeCustomer('acme', { plan: 'starter', requests_per_hour: 'many' });
+  damaged.checkKey('a'.repeat(64), unset);
+  damaged.checkKey('a'.repeat(64), { ...unset, id: 'k', customer: 'acme', expires_at: '', revoked_at: '1' });
+  damaged.checkCustomer('acme', { plan: null, requests_per_hour: null, suspended: null, usage_reset_at: null });
+  damaged.checkCustomer('acme', { plan: 'starter', requests_per_hour: 'many' });
   expect(seen).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { Page } from '../../src/store/store.ts';
 
 /** More pages than any list of these tests has. */
-const MOST_PAGES = 10_000;
+const MAX_PAGES = 10_000;
 
 /** All items of a list, page by page; `between` runs before each page but the first. */
 export async function everyPage<Item>(
@@ -12,7 +12,7 @@ export async function everyPage<Item>(
   let cursor: string | undefined;
   do {
     if (pages.length > 0) await between();
-    if (pages.length > MOST_PAGES) throw new Error('the list does not end');
+    if (pages.length > MAX_PAGES) throw new Error('the list does not end');
     const page = await list(cursor);
     pages.push(page.items);
     cursor = page.next;

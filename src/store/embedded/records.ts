@@ -1,6 +1,6 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
-import { mostSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
+import { maxSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
 import type { Invalidation } from '../invalidations.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
@@ -190,9 +190,9 @@ export function embeddedRecords(
       // again from its start.
       const after = keyBefore(position === undefined ? cursor : undefined);
       return run('list_customer_keys', () => {
-        const rows = selectKeysOf.all(customer, after, mostSorted(limit) + 1) as KeyRow[];
+        const rows = selectKeysOf.all(customer, after, maxSorted(limit) + 1) as KeyRow[];
         const isShort = cursor === undefined || position !== undefined;
-        if (isShort && rows.length <= mostSorted(limit)) {
+        if (isShort && rows.length <= maxSorted(limit)) {
           return sortedPage(
             rows.flatMap((row) => keyFrom(row) ?? []),
             position,

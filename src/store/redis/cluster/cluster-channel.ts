@@ -1,7 +1,7 @@
 /** A channel over one connection to every master of a cluster, all with the same role. */
 import type { Clock } from '../../../base/clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
-import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
+import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { type RedisConnection, withTimeout } from '../connection/connection.ts';
 import { digestOf, ownSlotsFrom, slotOf } from '../protocol/hash-slots.ts';
@@ -36,7 +36,7 @@ export class ClusterChannel implements RedisChannel {
    * come first. That order is right while slots move one after the other, as Redis' own tools move them. It does not cover
    * two masters that send each other slots at the same time.
    */
-  async planWalk(op: StoreOp): Promise<WalkPlan> {
+  async planScan(op: StoreOp): Promise<ScanPlan> {
     const asking = this.#connections.map(async (server) => {
       const nodes = await server.run(op, (redis) => redis.cluster('NODES'));
       return { server, ...ownSlotsFrom(nodes) };

@@ -5,7 +5,7 @@
 import type { StoreOp } from '../../store.ts';
 import type { RedisClient } from './client.ts';
 
-export interface WalkPlan {
+export interface ScanPlan {
   /**
    * In the order in which they must be scanned: a name that moves during the scan moves from an earlier server to a
    * later one.
@@ -42,7 +42,7 @@ export interface RedisChannel {
   /**
    * Resolves to a plan for scanning all names, from the servers' own present view. Rejects with StoreUnavailableError.
    */
-  planWalk(op: StoreOp): Promise<WalkPlan>;
+  planScan(op: StoreOp): Promise<ScanPlan>;
   /** Whether there are several servers, each of which can lose data unnoticed by the others. */
   readonly isCluster: boolean;
 }

@@ -14,7 +14,7 @@ import { once } from 'node:events';
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import { describe, isReply, isSecret, withoutArguments } from '../protocol/redis-errors.ts';
-import type { RedisChannel, WalkPlan } from './channel.ts';
+import type { RedisChannel, ScanPlan } from './channel.ts';
 import { type ClientOptions, RedisClient } from './client.ts';
 
 const CONNECT_TIMEOUT_MS = 1000;
@@ -113,7 +113,7 @@ export class RedisConnection implements RedisChannel {
     return this.#session;
   }
 
-  planWalk(): Promise<WalkPlan> {
+  planScan(): Promise<ScanPlan> {
     return Promise.resolve({ servers: this.servers, layout: '' });
   }
 

@@ -21,7 +21,7 @@ const PIPELINE_COMMANDS = 1000;
  * Sends the commands in pipelines of bounded size. Resolves to the replies, in order; undefined for a Redis key of a
  * wrong type, which another program wrote. Rejects with any other error.
  */
-export function ask(channel: RedisChannel, op: StoreOp, commands: readonly Command[]): Promise<unknown[]> {
+export function sendAll(channel: RedisChannel, op: StoreOp, commands: readonly Command[]): Promise<unknown[]> {
   return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)));
 }
 

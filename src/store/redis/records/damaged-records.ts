@@ -1,6 +1,6 @@
 /**
  * Reports malformed records, written by other programs, when they are read. All of them are counted. Each fault is
- * logged once a minute, and at most {@link MOST_REPORTED} faults a minute in all.
+ * logged once a minute, and at most {@link MAX_REPORTED} faults a minute in all.
  */
 import type { Clock } from '../../../base/clock.ts';
 import {
@@ -16,7 +16,7 @@ import type { RedisClient } from '../connection/client.ts';
 import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerName } from '../protocol/key-names.ts';
 
 const REPORT_INTERVAL_MS = 60_000;
-const MOST_REPORTED = 100;
+const MAX_REPORTED = 100;
 
 export interface DamagedRecordsOptions {
   readonly keyPrefix: string;
@@ -35,7 +35,7 @@ export class DamagedRecords {
   }
 
   /** Must be called with the fields that were read of a key's record. Reports their faults. */
-  seeKey(sha256: string, fields: EnforcedKeyFields): void {
+  checkKey(sha256: string, fields: EnforcedKeyFields): void {
     const faults = enforcedKeyFaults(fields);
     if (faults.length === 0) return;
     const { id, customer } = fields;
@@ -48,7 +48,7 @@ export class DamagedRecords {
   }
 
   /** Must be called with the fields that were read of a customer's record. Reports their faults. */
-  seeCustomer(id: string, fields: EnforcedCustomerFields): void {
+  checkCustomer(id: string, fields: EnforcedCustomerFields): void {
     const faults = enforcedCustomerFaults(fields);
     if (faults.length === 0) return;
     const record = customerRecordName(this.#options.keyPrefix, id);
@@ -56,7 +56,7 @@ export class DamagedRecords {
   }
 
   /** Reports that the key or customer record of this name is not a hash. */
-  seeWrongType(name: string): void {
+  reportWrongType(name: string): void {
     const { keyPrefix } = this.#options;
     const sha256 = KEY_RECORDS.parse(keyPrefix, name);
     const kind = sha256 === undefined ? 'customer' : 'key';
@@ -65,7 +65,7 @@ export class DamagedRecords {
   }
 
   /** To be called when a customer has no record: perhaps it has one under a name without braces. Never rejects. */
-  async lookForUnbraced(redis: RedisClient, customer: string): Promise<void> {
+  async checkUnbraced(redis: RedisClient, customer: string): Promise<void> {
     const { keyPrefix } = this.#options;
     const record = unbracedCustomerName(keyPrefix, customer);
     try {
@@ -89,7 +89,7 @@ export class DamagedRecords {
       this.#endsAtMs = nowMs + REPORT_INTERVAL_MS;
       this.#reported.clear();
     }
-    if (this.#reported.size >= MOST_REPORTED || this.#reported.has(id)) return false;
+    if (this.#reported.size >= MAX_REPORTED || this.#reported.has(id)) return false;
     this.#reported.add(id);
     return true;
   }

@@ -8,7 +8,7 @@
  * records.ts.
  */
 import type { StoreOp } from '../../store.ts';
-import { ask } from '../connection/replies.ts';
+import { sendAll } from '../connection/replies.ts';
 import {
   customerKeysName,
   customerRecordName,
@@ -44,7 +44,7 @@ export function redisDeletion(index: KeyIndex): Deletion {
       Promise.all(keys.map(({ sha256, id, customer }) => deleteKey(keyRecordName(prefix, sha256), id, customer))),
     );
     const deleted = keys.filter((_, index) => replies[index] === 1);
-    await ask(
+    await sendAll(
       connection,
       op,
       deleted.flatMap(({ id, customer }) => [

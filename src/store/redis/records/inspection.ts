@@ -17,7 +17,7 @@ import {
   wrongType,
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
-import { ask, readHashes } from '../connection/replies.ts';
+import { readHashes, sendAll } from '../connection/replies.ts';
 import {
   CUSTOMER_RECORD_NAMES,
   CUSTOMER_RECORDS,
@@ -88,12 +88,12 @@ async function indexFaultsOf(
   keys: readonly IndexableKey[],
 ): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
   const { connection, prefix } = index;
-  const entries = await ask(
+  const entries = await sendAll(
     connection,
     OP,
     keys.map(({ id }) => ['get', keyIdName(prefix, id)]),
   );
-  const members = await ask(
+  const members = await sendAll(
     connection,
     OP,
     keys.map(({ id, customer }) => ['sismember', customerKeysName(prefix, customer), id]),
@@ -124,7 +124,7 @@ async function existingCustomers(
   customers: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, boolean>> {
   const ids = [...customers];
-  const replies = await ask(
+  const replies = await sendAll(
     connection,
     OP,
     ids.map((id) => ['exists', customerRecordName(prefix, id)]),

@@ -14,9 +14,9 @@
  */
 import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
-import type { RedisChannel, WalkPlan } from '../connection/channel.ts';
+import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { ask, SCAN_START, scanSteps } from '../connection/replies.ts';
+import { SCAN_START, scanSteps, sendAll } from '../connection/replies.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
@@ -55,10 +55,10 @@ export async function scanPage(
   limit: number,
 ): Promise<NamePage> {
   const start = checkedCursor(cursor);
-  const plan = await connection.planWalk(op);
+  const plan = await connection.planScan(op);
   const scan: Scan = (redis, at, count) => redis.scan(at, 'MATCH', pattern, 'COUNT', count);
   const page = await scanPlanned(plan, op, scan, positionIn(plan, start), limit);
-  const { layout } = await connection.planWalk(op);
+  const { layout } = await connection.planScan(op);
   return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
 }
 
@@ -76,7 +76,7 @@ export async function scanSetPage(
 }
 
 async function scanPlanned(
-  { layout, servers }: WalkPlan,
+  { layout, servers }: ScanPlan,
   op: StoreOp,
   scanStep: Scan,
   start: Position,
@@ -120,12 +120,12 @@ export async function* scanAll(
       : redis.scan(cursor, 'MATCH', pattern, 'COUNT', MAX_COUNT, 'TYPE', type);
   let scanned: string;
   do {
-    const { layout, servers } = await connection.planWalk(op);
+    const { layout, servers } = await connection.planScan(op);
     scanned = layout;
     for (const server of servers) {
       yield* scanSteps((cursor) => server.run(op, (redis) => scan(redis, cursor)));
     }
-  } while (scanned !== (await connection.planWalk(op)).layout);
+  } while (scanned !== (await connection.planScan(op)).layout);
 }
 
 /** Leaves out the records that were deleted after a scan found their names. */
@@ -137,7 +137,7 @@ export async function existing<Found extends { readonly name: string; readonly f
   // A hash with other fields only looks the same.
   const isEmpty = ({ fields }: Found) => fields !== undefined && Object.values(fields).every((value) => value === null);
   const empty = found.filter(isEmpty);
-  const replies = await ask(
+  const replies = await sendAll(
     connection,
     op,
     empty.map(({ name }) => ['exists', name]),
@@ -190,7 +190,7 @@ function checkedCursor(cursor: string | undefined): Cursor | undefined {
   return { layout, position: { server: Number(server), scan, ...(last !== undefined && { after: last }) } };
 }
 
-function positionIn({ layout, servers }: WalkPlan, cursor: Cursor | undefined): Position {
+function positionIn({ layout, servers }: ScanPlan, cursor: Cursor | undefined): Position {
   const fits = cursor?.layout === layout && cursor.position.server < servers.length;
   return fits ? cursor.position : FIRST;
 }

@@ -3,7 +3,7 @@
  * data or evicted keys: see installed.ts.
  */
 
-import { mostSorted, oldestFirst, positionIn, sortedPage } from '../../customer-key-pages.ts';
+import { maxSorted, oldestFirst, positionIn, sortedPage } from '../../customer-key-pages.ts';
 import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
@@ -62,7 +62,7 @@ export function redisRecordLists(index: KeyIndex, installed: Installed): RecordL
       // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed
       // again from its start.
       const scanCursor = position === undefined ? cursor : undefined;
-      const isShort = async () => (await connection.run(op, (redis) => redis.scard(setName))) <= mostSorted(limit);
+      const isShort = async () => (await connection.run(op, (redis) => redis.scard(setName))) <= maxSorted(limit);
       if (scanCursor === undefined && (await isShort())) {
         const ids = new Set<string>();
         for await (const piece of index.idsOf(op, customer)) for (const id of piece) ids.add(id);

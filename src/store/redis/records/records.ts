@@ -106,7 +106,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       return await proven(await reading, op === 'read_key' ? 'key' : 'other');
     } catch (error) {
       if (!isWrongType || !(error instanceof Error)) throw error;
-      damaged.seeWrongType(name);
+      damaged.reportWrongType(name);
       throw new DamagedRecordError(error.message, { cause: error.cause });
     }
   };
@@ -153,17 +153,17 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     findKey: (sha256) =>
       find(connection, 'read_key', keyRecordName(prefix, sha256), ENFORCED_KEY_FIELDS, (fields) => {
-        damaged.seeKey(sha256, fields);
+        damaged.checkKey(sha256, fields);
         return enforcedKeyFrom(fields);
       }),
 
     async findCustomer(id) {
       const name = customerRecordName(prefix, id);
       const record = await find(connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, (fields) => {
-        damaged.seeCustomer(id, fields);
+        damaged.checkCustomer(id, fields);
         return enforcedCustomerFrom(id, fields);
       });
-      if (record === undefined) void damaged.lookForUnbraced(connection.client, id);
+      if (record === undefined) void damaged.checkUnbraced(connection.client, id);
       return record;
     },
 

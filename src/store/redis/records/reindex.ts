@@ -14,7 +14,7 @@ import {
 import { type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import type { ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
-import { ask, scanSteps } from '../connection/replies.ts';
+import { scanSteps, sendAll } from '../connection/replies.ts';
 import {
   CUSTOMER_KEYS,
   customerKeysName,
@@ -44,7 +44,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   let entriesAdded = 0;
   let entriesDropped = 0;
 
-  const send = (commands: readonly Command[]) => ask(connection, OP, commands);
+  const send = (commands: readonly Command[]) => sendAll(connection, OP, commands);
 
   const passOver = (sha256: string, fault: RecordFault | undefined) => {
     if (fault === undefined) return;
