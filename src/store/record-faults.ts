@@ -75,7 +75,7 @@ export function wrongType(kind: 'key' | 'customer'): RecordFault {
   const fields = kind === 'key' ? 'id and customer' : 'plan';
   return {
     code: 'wrong_type',
-    text: `is no hash, so requests get 503: delete it, and write a hash (HSET) with ${fields}`,
+    text: `is not a hash, so requests get 503: delete it, and write a hash (HSET) with ${fields}`,
   };
 }
 
@@ -88,7 +88,7 @@ export const BAD_NAME: RecordFault = {
 export function holdsKey(field: string): RecordFault {
   return {
     code: 'holds_key',
-    text: `has the key itself in the field ${field}, where everybody who reads Redis or lists keys sees it: delete the field or write another value, and replace the key`,
+    text: `has the key itself in the field ${field}, where everyone who reads Redis or lists keys can see it: delete the field or write another value, and replace the key`,
   };
 }
 
@@ -102,7 +102,7 @@ export function unbracedName(name: string): RecordFault {
 
 export const MISSING_INDEX: RecordFault = {
   code: 'missing_index',
-  text: 'works, and cannot be revoked by its id, nor is it deleted with its customer: run "tollgate store reindex"',
+  text: 'works, but cannot be revoked by its id and is not deleted with its customer: run "tollgate store reindex"',
 };
 
 export const DAMAGED_INDEX: RecordFault = {
@@ -166,7 +166,7 @@ export function customerFaults(id: string, { plan, suspended }: CustomerFields):
   if (!isCustomerId(id)) {
     faults.push({
       code: 'bad_customer_id',
-      text: `belongs to no customer that could have keys: between the braces there must be ${CUSTOMER_ID_FORM}`,
+      text: `has an invalid customer id in its name, so no key can belong to it: between the braces there must be ${CUSTOMER_ID_FORM}`,
     });
   }
   if (!plan) faults.push(NO_PLAN);
@@ -181,7 +181,7 @@ export function customerFaults(id: string, { plan, suspended }: CustomerFields):
 
 const NO_PLAN: RecordFault = {
   code: 'no_plan',
-  text: 'has no plan, so requests get 403 as without a record: write the field plan (HSET)',
+  text: 'has no plan, so requests get 403, as for a missing record: write the field plan (HSET)',
 };
 
 function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): RecordFault[] {
@@ -191,7 +191,7 @@ function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): Rec
   } else if (!isKeyId(id)) {
     faults.push({
       code: 'bad_id',
-      text: 'has an id that is none, so the key is refused as invalid: write 1 to 256 visible ASCII characters',
+      text: 'has an invalid id, so the key is refused as invalid: write 1 to 256 visible ASCII characters',
     });
   }
   if (!customer) {
@@ -202,7 +202,7 @@ function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): Rec
   } else if (!isCustomerId(customer)) {
     faults.push({
       code: 'bad_customer_id',
-      text: `has a customer that cannot be one, so the key is refused as invalid: write ${CUSTOMER_ID_FORM}`,
+      text: `has an invalid customer id, so the key is refused as invalid: write ${CUSTOMER_ID_FORM}`,
     });
   }
   if (isUnreadable(expires_at)) {
@@ -215,7 +215,7 @@ function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): Rec
 function unreadable(field: string, value: string, consequence: string, remedy: string): RecordFault {
   return {
     code: 'unreadable_time',
-    text: `has ${field} ${shown(value)}, which is no time, ${consequence}: ${remedy}`,
+    text: `has ${field} ${shown(value)}, which is not a time, ${consequence}: ${remedy}`,
   };
 }
 

@@ -384,7 +384,7 @@ export class StoreDoubtError extends StoreUnavailableError {
   readonly doubt: StoreDoubt;
 
   constructor(doubt: StoreDoubt) {
-    super(`${DOUBTS[doubt]}: what it does not know may exist all the same`);
+    super(`${DOUBTS[doubt]}, so a missing record may have existed`);
     this.doubt = doubt;
   }
 }

@@ -78,7 +78,7 @@ test('a prefix that others filled before gets an id as well, which is warned of,
   for (let other = 0; other < 3000; other += 1) await redis.command('SET', `other:${other}`, 'x');
   const { store, warnings } = await open(redis);
   expect(await redis.command('GET', INSTALLED)).toMatch(/^[0-9a-f]{32}$/);
-  expect(warnings).toEqual([expect.stringContaining('test:installed was missing though there are records')]);
+  expect(warnings).toEqual([expect.stringContaining('test:installed was missing although the store has records')]);
   expect(await store.records.findKey(SHA256)).toBeUndefined();
   await redis.command('FLUSHALL');
   await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreDoubtError);

@@ -151,7 +151,7 @@ test('a silent Redis makes one call wait: those after it reject at once, until R
 
   const startedMs = awakeMs();
   for (let attempt = 0; attempt < 20; attempt += 1) {
-    await expect(store.records.findCustomer('acme')).rejects.toThrow(/^Redis did not answer in time/);
+    await expect(store.records.findCustomer('acme')).rejects.toThrow(/^Redis did not reply in time/);
     await expect(store.records.findKey(SHA256)).rejects.toBeInstanceOf(StoreUnavailableError);
   }
   // All together less than one of them would have waited.

@@ -95,7 +95,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     keyPrefix,
     newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
     warn,
-    onFailure: (error) => warnOfRefusal('it cannot be noticed when the store loses its data', error),
+    onFailure: (error) => warnOfRefusal('the gateway cannot detect that the store lost its data', error),
     readOnly,
   });
   const tasks = () => [...push.tasks, ...installed.tasks];
@@ -141,7 +141,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     const nowMs = clock.monotonicMs();
     if (nowMs - reconnectedMs < RECONNECT_MS) return;
     reconnectedMs = nowMs;
-    connections.reconnect('the server takes no writes any more');
+    connections.reconnect('the server refuses writes as a replica');
   };
 
   /**

@@ -79,7 +79,7 @@ function tryServer(server: ClientOptions, options: TryRedisOptions): Promise<Sto
     const clockWarnings =
       Math.abs(aheadMs) > CLOCK_DIFFERENCE_MS
         ? [
-            `compared with this machine, its clock is ${inWords(aheadMs)}: quotas follow it, expiry times of keys the clock of the gateway`,
+            `compared with this machine, its clock is ${inWords(aheadMs)}: quotas use the clock of Redis, expiry times of keys that of the gateway`,
           ]
         : [];
     return [

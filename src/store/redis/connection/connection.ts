@@ -216,18 +216,18 @@ export class RedisConnection implements RedisChannel {
     if (this.#options.anyRole) return undefined;
     // A replica's data may be stale. Where INFO is forbidden, the role is not checked.
     const info = await this.client.info('replication').catch(() => '');
-    return /^role:slave/m.test(info) ? 'this Redis is a replica, which takes no writes' : undefined;
+    return /^role:slave/m.test(info) ? 'this Redis is a replica, which refuses writes' : undefined;
   }
 
   #refuseUnlessUsable(): void {
     if (!this.connected) throw this.#notConnected();
     if (this.#isSilent && this.#options.commandTimeoutMs !== undefined) {
-      throw new StoreUnavailableError('Redis did not answer in time, and has not answered since');
+      throw new StoreUnavailableError('Redis did not reply in time and has not replied since');
     }
   }
 
   #notConnected(cause?: unknown): StoreUnavailableError {
-    const reason = this.#lossReason ?? 'the connection is being made';
+    const reason = this.#lossReason ?? 'still connecting';
     return new StoreUnavailableError(`not connected to Redis: ${reason}`, { cause });
   }
 

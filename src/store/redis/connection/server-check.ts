@@ -31,14 +31,14 @@ export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
   const policy = infoField(info, 'maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {
     warnings.push(
-      `Redis has maxmemory-policy ${policy}: when memory runs short it forgets keys and quotas. Set it to noeviction`,
+      `Redis has maxmemory-policy ${policy}: when its memory is full, it deletes keys and quotas. Set it to noeviction`,
     );
   }
 
   const packedEntries = Array.isArray(config) ? Number(config[1]) : Number.NaN;
   if (packedEntries < WINDOW_FIELDS) {
     warnings.push(
-      `Redis has ${config?.[0]} ${packedEntries}: below ${WINDOW_FIELDS} the window of a busy customer takes 21 KB instead of 3 KB`,
+      `Redis has ${config?.[0]} ${packedEntries}: below ${WINDOW_FIELDS}, the window of a busy customer takes 21 KB instead of 3 KB`,
     );
   }
   return { version, maxmemoryPolicy: policy, warnings };

@@ -262,7 +262,7 @@ export class Installed {
   #warnOfWritten(): void {
     const { keyPrefix, warn } = this.#options;
     warn(
-      `${installedName(keyPrefix)} was missing though there are records, and was written: from now on a loss of data is noticed. If data was lost before, restore it; a restore key by key writes ${installedName(keyPrefix)} last`,
+      `${installedName(keyPrefix)} was missing although the store has records, so the gateway wrote it: from now on it detects a loss of data. If data was lost before, restore it; when restoring key by key, write ${installedName(keyPrefix)} last`,
     );
   }
 

@@ -48,7 +48,9 @@ export function checkedUpdates(redis: RedisClient): UpdateRecord {
       );
       if (values !== null) return recordFrom(values);
     }
-    throw new StoreUnavailableError('the record changes faster than it can be checked');
+    throw new StoreUnavailableError(
+      `the record changed during each of ${MAX_ATTEMPTS} attempts to update it: try again`,
+    );
   };
 }
 
