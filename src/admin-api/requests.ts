@@ -99,8 +99,7 @@ export function keyChange(nowMs: () => number) {
     .describe('Null unsets a member.');
 }
 
-/** Also for the CLI's option. */
-export const MAX_GRACE_SECONDS = 365 * 24 * 3600;
+const MAX_GRACE_SECONDS = 365 * 24 * 3600;
 
 export const ROTATION = z.strictObject({
   grace_seconds: z

@@ -20,17 +20,9 @@ import { PacedChecks } from './paced-checks.ts';
 import { type Actor, peerAddressOf, routeOf } from './request-context.ts';
 
 type Access =
-  | { readonly outcome: 'admitted'; readonly actor: Actor }
-  /** `reason` is for the log. `actor` is set for a valid JWT that lacks the required scope. */
-  | {
-      readonly outcome: 'refused';
-      readonly reason: string;
-      readonly actor?: Actor['name'];
-      readonly problem: Problem;
-    }
-  | { readonly outcome: 'unverifiable' }
-  /** Not checked: the queue of token checks for the address block is full. */
-  | { readonly outcome: 'unchecked' };
+  | { readonly admitted: Actor }
+  /** `reason` is for the log; without it, the refusal is neither counted nor logged. `actor`: of a valid JWT. */
+  | { readonly problem: Problem; readonly reason?: string; readonly actor?: Actor['name'] };
 
 const REFUSALS_PER_MINUTE = 30;
 const LOGGED_ADDRESSES = 10_000;
@@ -64,7 +56,7 @@ export function authorize({
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
   const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
-  const silence = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
+  const warnings = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
   const checks = new PacedChecks(systemScheduler);
   const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, LOGGED_ADDRESSES);
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 1);
@@ -72,67 +64,54 @@ export function authorize({
   async function judge(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
     if (!token && !jwt) {
       const detail = 'No credentials are accepted: set admin.token or admin.jwt in the configuration file.';
-      return { outcome: 'refused', reason: 'nothing_configured', problem: unauthorized(detail) };
+      return { reason: 'nothing_configured', problem: unauthorized(detail) };
     }
     const presented = BEARER.exec(authorization ?? '')?.[1];
     if (presented === undefined) {
-      const detail = `Send ${accepted} as "Authorization: Bearer <token>".`;
-      return { outcome: 'refused', reason: 'missing', problem: unauthorized(detail) };
+      return { reason: 'missing', problem: unauthorized(`Send ${accepted} as "Authorization: Bearer <token>".`) };
     }
     const verdict = jwt && COMPACT_JWS.test(presented) ? await jwt.verify(presented) : undefined;
-    if (verdict?.outcome !== 'valid') {
-      if (refusals.retrySeconds(client) !== undefined && !(await checks.turn(addressBlock(client)))) {
-        return { outcome: 'unchecked' };
-      }
-      if (isAdminToken(presented)) return { outcome: 'admitted', actor: { name: 'token', mayWrite: true } };
-      if (verdict === undefined) {
-        return { outcome: 'refused', reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
-      }
-      if (verdict.outcome === 'unverifiable') return verdict;
-      return { outcome: 'refused', reason: `jwt_${verdict.reason}`, problem: invalidToken(verdict.detail) };
+    if (verdict?.outcome === 'valid') {
+      const name = `jwt:${verdict.subject}` as const;
+      const mayWrite = verdict.scopes.has(WRITE_SCOPE);
+      if (mayWrite || (!mustWrite && verdict.scopes.has(READ_SCOPE))) return { admitted: { name, mayWrite } };
+      const problem = insufficientScope(mustWrite ? WRITE_SCOPE : READ_SCOPE);
+      return { reason: 'jwt_scope', actor: name, problem };
     }
-    const name = `jwt:${verdict.subject}` as const;
-    const mayWrite = verdict.scopes.has(WRITE_SCOPE);
-    if (mayWrite || (!mustWrite && verdict.scopes.has(READ_SCOPE))) {
-      return { outcome: 'admitted', actor: { name, mayWrite } };
+    const retrySeconds = refusals.retrySeconds(client);
+    if (retrySeconds !== undefined && !(await checks.turn(addressBlock(client)))) {
+      return { problem: tooManyFailures(retrySeconds) };
     }
-    const problem = insufficientScope(mustWrite ? WRITE_SCOPE : READ_SCOPE);
-    return { outcome: 'refused', reason: 'jwt_scope', actor: name, problem };
+    if (isAdminToken(presented)) return { admitted: { name: 'token', mayWrite: true } };
+    if (verdict === undefined) return { reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
+    if (verdict.outcome === 'unverifiable') return { problem: ISSUER_UNAVAILABLE };
+    return { reason: `jwt_${verdict.reason}`, problem: invalidToken(verdict.detail) };
   }
 
   return async (req, res, next) => {
     const client = peerAddressOf(res);
     const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
     const access = await judge(client, req.headers.authorization, mustWrite);
-    switch (access.outcome) {
-      case 'admitted':
-        res.locals.actor = access.actor;
-        return next();
-      case 'unverifiable':
-        sendProblem(res, ISSUER_UNAVAILABLE);
-        return;
-      case 'unchecked':
-        sendProblem(res, tooManyFailures(refusals.retrySeconds(client) ?? 1));
-        return;
-      case 'refused': {
-        const { reason, actor, problem } = access;
-        const who = actor === undefined ? { client } : { client, actor };
-        // Refusals of a known actor count for the actor, not for other clients at its address.
-        const counted = actor ?? addressBlock(client);
-        const retrySeconds = refusals.count(counted);
-        if (retrySeconds !== undefined) {
-          sendProblem(res, tooManyFailures(retrySeconds));
-          if (silence.isDue(counted)) {
-            logger.warn(who, 'admin access refused too often: further refusals are not logged one by one');
-            auditGuesser(client, actor);
-          }
-          return;
-        }
-        const requestId = sendProblem(res, problem);
-        const facts = { ...who, reason, method: req.method, route: routeOf(res), request_id: requestId };
-        logger.warn(facts, 'admin access refused');
-      }
+    if ('admitted' in access) {
+      res.locals.actor = access.admitted;
+      return next();
     }
+    const { problem, reason, actor } = access;
+    if (reason === undefined) return void sendProblem(res, problem);
+    const sender = actor === undefined ? { client } : { client, actor };
+    // Refusals of a known actor count for the actor, not for other clients at its address.
+    const counted = actor ?? addressBlock(client);
+    const retrySeconds = refusals.count(counted);
+    if (retrySeconds === undefined) {
+      const requestId = sendProblem(res, problem);
+      const facts = { ...sender, reason, method: req.method, route: routeOf(res), request_id: requestId };
+      logger.warn(facts, 'admin access refused');
+      return;
+    }
+    sendProblem(res, tooManyFailures(retrySeconds));
+    if (!warnings.isDue(counted)) return;
+    logger.warn(sender, 'admin access refused too often: further refusals are not logged one by one');
+    auditGuesser(client, actor);
   };
 
   function auditGuesser(client: string, actor: string = 'unknown'): void {

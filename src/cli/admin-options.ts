@@ -23,9 +23,27 @@ export interface DestructiveOptions extends AdminOptions {
 
 const GROUP = 'Admin API:';
 
-/** Adds the common options. Call it last, so that the help lists them below the command's own options. */
-export function addAdminOptions(command: Command): void {
-  command
+/** Adds a command that prints a document or a table. */
+export function documentCommand(
+  parent: Command,
+  name: string,
+  description: string,
+  jsonDescription = 'print the JSON of the admin API',
+): Command {
+  return adminCommand(parent, name, description, new Option('--json', jsonDescription));
+}
+
+/** Adds a command that cannot be undone. */
+export function destructiveCommand(parent: Command, name: string, description: string): Command {
+  return adminCommand(parent, name, description, new Option('--yes', 'do not ask for confirmation'));
+}
+
+/** The help lists the group of the first option first. */
+function adminCommand(parent: Command, name: string, description: string, first: Option): Command {
+  return parent
+    .command(name)
+    .description(description)
+    .addOption(first)
     .addOption(
       new Option('--admin-url <url>', 'URL of the admin API')
         .argParser(parseAdminUrl)
@@ -38,14 +56,6 @@ export function addAdminOptions(command: Command): void {
         'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
       ).helpGroup(GROUP),
     );
-}
-
-export function jsonOption(description = 'print the JSON of the admin API'): Option {
-  return new Option('--json', description);
-}
-
-export function yesOption(): Option {
-  return new Option('--yes', 'do not ask for confirmation');
 }
 
 export function customerArgument(name = '<customer>'): Argument {

@@ -8,7 +8,6 @@ import { addCustomerCommands } from './customer-commands.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addGatewayCommands } from './gateway-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
-import { addUsageCommands } from './usage-commands.ts';
 
 /**
  * Builds the command tree. Actions call `finish` with an exit status other than success. Each command imports its own
@@ -41,7 +40,6 @@ export function buildProgram(finish: (status: number) => void): Command {
     });
   addCustomerCommands(program);
   addKeyCommands(program);
-  addUsageCommands(program);
   addGatewayCommands(program);
   const store = program.command('store').description('maintain the store');
   store

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import {
-  addAdminOptions,
   customerArgument,
   type DestructiveOptions,
   type DocumentOptions,
+  destructiveCommand,
+  documentCommand,
   integerParser,
-  jsonOption,
-  yesOption,
 } from './admin-options.ts';
 import type { CustomerListOptions, NewCustomerOptions, UpdateCustomerOptions } from './customers.ts';
 import type { ImportOptions } from './import.ts';
@@ -16,44 +15,35 @@ const load = () => import('./customers.ts');
 export function addCustomerCommands(program: Command): void {
   const customers = program.command('customers').description('manage customers: plans, limits, suspension');
 
-  customers
-    .command('list')
-    .description('list customers, all or filtered')
+  documentCommand(customers, 'list', 'list customers, all or filtered')
     .option('--plan <plan>', 'only customers of this plan')
     .option('--suspended', 'only suspended customers')
     .option('--no-suspended', 'only customers that are not suspended')
     .option('--id-prefix <text>', 'only customers whose id starts with this text')
-    .addOption(jsonOption())
     .action(async (options: CustomerListOptions) => (await load()).listCustomers(options));
 
-  customers
-    .command('show')
-    .description('show a customer and its effective limit')
+  documentCommand(customers, 'show', 'show a customer and its effective limit')
     .addArgument(customerArgument())
-    .addOption(jsonOption())
     .action(async (customer: string, options: DocumentOptions) => (await load()).showCustomer(customer, options));
 
-  customers
-    .command('create')
-    .description('create a customer')
+  documentCommand(customers, 'create', 'create a customer')
     .addArgument(customerArgument())
     .requiredOption('--plan <plan>', 'a plan of the configuration')
     .option('--name <name>', 'display name of the customer')
     .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
-    .addOption(jsonOption())
     .action(async (customer: string, options: NewCustomerOptions) => (await load()).createCustomer(customer, options));
 
-  customers
-    .command('import')
-    .description('create many customers from a file of CSV or JSON Lines; safe to repeat')
+  documentCommand(
+    customers,
+    'import',
+    'create many customers from a file of CSV or JSON Lines; safe to repeat',
+    'print the result of each line as JSON',
+  )
     .requiredOption('--file <file>', 'id, plan, name, requests_per_hour in each line; - is standard input')
     .option('--dry-run', 'check every line and import nothing')
-    .addOption(jsonOption('print the result of each line as JSON'))
     .action(async (options: ImportOptions) => (await import('./customers-import.ts')).importCustomers(options));
 
-  customers
-    .command('update')
-    .description('change a customer; members without an option stay unchanged')
+  documentCommand(customers, 'update', 'change a customer; members without an option stay unchanged')
     .addArgument(customerArgument())
     .option('--plan <plan>', 'a plan of the configuration')
     .option('--name <name>', 'display name of the customer')
@@ -62,17 +52,11 @@ export function addCustomerCommands(program: Command): void {
     .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
     .option('--suspended', 'refuse its requests')
     .option('--no-suspended', 'accept its requests again')
-    .addOption(jsonOption())
     .action(async (customer: string, options: UpdateCustomerOptions) =>
       (await load()).updateCustomer(customer, options),
     );
 
-  customers
-    .command('delete')
-    .description('delete a customer with its keys and its usage')
+  destructiveCommand(customers, 'delete', 'delete a customer with its keys and its usage')
     .addArgument(customerArgument())
-    .addOption(yesOption())
     .action(async (customer: string, options: DestructiveOptions) => (await load()).deleteCustomer(customer, options));
-
-  for (const command of customers.commands) addAdminOptions(command);
 }

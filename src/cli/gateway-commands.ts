@@ -1,27 +1,65 @@
-import type { Command } from 'commander';
-import { addAdminOptions, type DocumentOptions, jsonOption } from './admin-options.ts';
+import { type Command, Option } from 'commander';
+import {
+  customerArgument,
+  type DestructiveOptions,
+  type DocumentOptions,
+  destructiveCommand,
+  documentCommand,
+  integerParser,
+} from './admin-options.ts';
+import type { AuditOptions } from './audit.ts';
+import { timeParser } from './times.ts';
 
-/** Adds the commands about one running gateway. */
+const usageModule = () => import('./usage.ts');
+
+/** Adds the commands for usage and limits, the audit log, and the state of a gateway. */
 export function addGatewayCommands(program: Command): void {
-  const status = program
-    .command('status')
-    .description('show the version, configuration and connections of a gateway; exit status 1 if it is degraded')
-    .addOption(jsonOption())
-    .action(async (options: DocumentOptions) => (await import('./status.ts')).showStatus(options));
+  const usage = program.command('usage').description('show and reset the usage of the last hour');
+  documentCommand(usage, 'list', 'list what each customer used of its limit, in the order of the store').action(
+    async (options: DocumentOptions) => (await usageModule()).listUsage(options),
+  );
+  documentCommand(usage, 'show', "show a customer's usage of the last hour")
+    .addArgument(customerArgument())
+    .action(async (customer: string, options: DocumentOptions) => (await usageModule()).showUsage(customer, options));
+  destructiveCommand(usage, 'reset', "reset a customer's usage, so that its whole quota is available again")
+    .addArgument(customerArgument())
+    .action(async (customer: string, options: DestructiveOptions) =>
+      (await usageModule()).resetUsage(customer, options),
+    );
 
-  const reload = program
-    .command('reload')
-    .description('make a gateway reload its configuration file, and show the changes or the problems')
-    .addOption(jsonOption())
-    .action(async (options: DocumentOptions) => (await import('./running-config.ts')).reloadConfig(options));
+  documentCommand(program, 'explain', "show a customer's effective limit, and the config line or record that sets it")
+    .addArgument(customerArgument())
+    .action(async (customer: string, options: DocumentOptions) => (await usageModule()).explain(customer, options));
 
-  const show = program
-    .command('config')
-    .description('the running configuration of a gateway')
-    .command('show')
-    .description('show it as YAML, with defaults and without secrets')
-    .addOption(jsonOption())
-    .action(async (options: DocumentOptions) => (await import('./running-config.ts')).showConfig(options));
+  documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
+    .argument('<file>', 'the YAML configuration file')
+    .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
 
-  for (const command of [status, reload, show]) addAdminOptions(command);
+  documentCommand(program, 'audit', 'list who changed what, when and from where, newest first')
+    .option('--limit <number>', 'maximum number of entries', integerParser(1))
+    .option(
+      '--from <time>',
+      'entries since this time: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
+      timeParser('ago'),
+    )
+    .option('--to <time>', 'entries before this time', timeParser('ago'))
+    .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
+    .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
+
+  documentCommand(
+    program,
+    'status',
+    'show the version, configuration and connections of a gateway; exit status 1 if it is degraded',
+  ).action(async (options: DocumentOptions) => (await import('./status.ts')).showStatus(options));
+
+  documentCommand(
+    program,
+    'reload',
+    'make a gateway reload its configuration file, and show the changes or the problems',
+  ).action(async (options: DocumentOptions) => (await import('./running-config.ts')).reloadConfig(options));
+
+  const config = program.command('config').description('the running configuration of a gateway');
+  documentCommand(config, 'show', 'show it as YAML, with defaults and without secrets').action(
+    async (options: DocumentOptions) => (await import('./running-config.ts')).showConfig(options),
+  );
 }

@@ -1,13 +1,12 @@
 import { type Command, Option } from 'commander';
 import {
-  addAdminOptions,
   customerArgument,
   type DestructiveOptions,
   type DocumentOptions,
+  destructiveCommand,
+  documentCommand,
   integerParser,
-  jsonOption,
   keyArgument,
-  yesOption,
 } from './admin-options.ts';
 import type { ImportOptions } from './import.ts';
 import type { FindOptions, NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
@@ -20,94 +19,72 @@ const EXPIRES_AT = [
   'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
   timeParser('ahead'),
 ] as const;
-const LONGEST_GRACE_SECONDS = 31_536_000;
+const MAX_GRACE_SECONDS = 31_536_000;
 
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('manage API keys');
 
-  keys
-    .command('list')
-    .description('list the keys of one customer, or all keys')
+  documentCommand(keys, 'list', 'list the keys of one customer, or all keys')
     .addArgument(customerArgument('[customer]'))
-    .addOption(jsonOption())
     .action(async (customer: string | undefined, options: DocumentOptions) =>
       (await load()).listKeys(customer, options),
     );
 
-  keys
-    .command('show')
-    .description('show one key; never its value')
+  documentCommand(keys, 'show', 'show one key; never its value')
     .addArgument(keyArgument())
-    .addOption(jsonOption())
     .action(async (keyId: string, options: DocumentOptions) => (await load()).showKey(keyId, options));
 
-  keys
-    .command('find')
-    .description(
-      'find the customer of a key by its value on standard input, which is not sent, or by its first characters',
-    )
+  documentCommand(
+    keys,
+    'find',
+    'find the customer of a key by its value on standard input, which is not sent, or by its first characters',
+  )
     .option('--prefix <text>', 'the first characters of the key, at most 12; lists all keys that may start with them')
-    .addOption(jsonOption())
     .action(async (options: FindOptions) => (await load()).findKeys(options));
 
-  keys
-    .command('create')
-    .description('create a key; its value is printed only once, alone on standard output')
+  documentCommand(keys, 'create', 'create a key; its value is printed only once, alone on standard output')
     .addArgument(customerArgument())
     .option('--name <name>', 'display name of the key')
     .option(...EXPIRES_AT)
-    .addOption(jsonOption())
     .action(async (customer: string, options: NewKeyOptions) => (await load()).createKey(customer, options));
 
-  keys
-    .command('import')
-    .description('import existing keys from a file of CSV or JSON Lines; safe to repeat')
+  documentCommand(
+    keys,
+    'import',
+    'import existing keys from a file of CSV or JSON Lines; safe to repeat',
+    'print the result of each line as JSON',
+  )
     .requiredOption('--file <file>', 'customer, value or sha256, name, expires_at in each line; - is standard input')
     .option('--dry-run', 'check every line and import nothing')
-    .addOption(jsonOption('print the result of each line as JSON'))
     .action(async (options: ImportOptions) => (await import('./keys-import.ts')).importKeys(options));
 
-  keys
-    .command('update')
-    .description('change the name or the expiry of a key; members without an option stay unchanged')
+  documentCommand(keys, 'update', 'change the name or the expiry of a key; members without an option stay unchanged')
     .addArgument(keyArgument())
     .option('--name <name>', 'display name of the key')
     .option('--no-name', 'remove its name')
     .option(...EXPIRES_AT)
     .option('--no-expires-at', 'remove its expiry')
-    .addOption(jsonOption())
     .action(async (keyId: string, options: UpdateKeyOptions) => (await load()).updateKey(keyId, options));
 
-  keys
-    .command('rotate')
-    .description('replace a key; the new value is printed only once, alone on standard output')
+  documentCommand(keys, 'rotate', 'replace a key; the new value is printed only once, alone on standard output')
     .addArgument(keyArgument('the id of the key to replace'))
     .option(
       '--grace <duration>',
       'how long the old key stays valid, at most until its own expiry: 7d, 12h (default: 1d)',
-      durationParser(LONGEST_GRACE_SECONDS),
+      durationParser(MAX_GRACE_SECONDS),
     )
     .addOption(
       new Option('--grace-seconds <seconds>', 'the same in seconds')
-        .argParser(integerParser(0, LONGEST_GRACE_SECONDS))
+        .argParser(integerParser(0, MAX_GRACE_SECONDS))
         .conflicts('grace'),
     )
-    .addOption(jsonOption())
     .action(async (keyId: string, options: RotateOptions) => (await load()).rotateKey(keyId, options));
 
-  keys
-    .command('revoke')
-    .description('revoke a key immediately and permanently')
+  destructiveCommand(keys, 'revoke', 'revoke a key immediately and permanently')
     .addArgument(keyArgument())
-    .addOption(yesOption())
     .action(async (keyId: string, options: DestructiveOptions) => (await load()).revokeKey(keyId, options));
 
-  keys
-    .command('unused')
-    .description('list valid keys that were not used for some days')
+  documentCommand(keys, 'unused', 'list valid keys that were not used for some days')
     .requiredOption('--days <days>', 'number of days without use, at least', integerParser(1))
-    .addOption(jsonOption())
     .action(async (options: UnusedOptions) => (await load()).listUnusedKeys(options));
-
-  for (const command of keys.commands) addAdminOptions(command);
 }
