@@ -6,6 +6,7 @@ import { HIDDEN, withoutUserInfo } from './disclose.ts';
 import { isMapping } from './document.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
 import { isWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
+import { SECRET_SETTINGS } from './secrets.ts';
 
 export interface ConfigChange {
   /** As named in the file: `plans.starter.requests_per_hour`. */
@@ -75,31 +76,17 @@ function changeOf(difference: Difference): ConfigChange {
 
 /** Removes settings that are not set, which are null in a disclosed configuration. */
 function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
-  if (value === null) return undefined;
-  if (Array.isArray(value)) return value.map((item) => withoutUnset(item) ?? null);
-  if (!isMapping(value)) return value;
-  const members = Object.entries(value).flatMap(([name, member]): [string, Disclosed][] => {
-    const set = withoutUnset(member);
-    return set === undefined ? [] : [[name, set]];
-  });
-  return Object.fromEntries(members);
+  if (value === undefined || value === null) return undefined;
+  return JSON.parse(JSON.stringify(value, (_, member: Disclosed) => member ?? undefined));
 }
-
-/** Settings that are or contain secrets. */
-const SECRET_SETTINGS: readonly Path[] = [
-  ['admin', 'token'],
-  ['store', 'url'],
-  ['store', 'sentinel', 'password'],
-  ['upstream', 'authorization'],
-  ['seed', 'customers'],
-];
 
 /**
  * Returns the settings whose secrets {@link disclosedChanges} may have missed: set on both sides, but not by the same
  * substitution. The result does not depend on whether the secrets are equal.
  */
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
-  const uncompared = SECRET_SETTINGS.filter((path) => {
+  const paths = [...SECRET_SETTINGS, 'seed.customers'].map((setting) => setting.split('.'));
+  const uncompared = paths.filter((path) => {
     const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
     if (old === undefined || old === null || !isDeepStrictEqual(old, next)) return false;
     const expression = before.expressions.get(pathKey(path));
@@ -139,11 +126,11 @@ function anotherValue(key: string): string {
   return `${key}: another value`;
 }
 
-const LONGEST_VALUE = 120;
+const MAX_VALUE_LENGTH = 120;
 
 function inWords(value: Disclosed | undefined): string {
   const text = inOneLine(value);
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
 }
 
 /** Formats a value on one line; mappings in YAML flow style, without quotes. */

@@ -5,14 +5,7 @@
 
 import type { ConfigSource } from './config-files.ts';
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
-export const ACCESS_LOG_MODES = ['all', 'errors', 'off'] as const;
-export const CREDENTIAL_MODES = ['strip', 'forward', 'replace'] as const;
-export const BALANCE_MODES = ['least_loaded', 'round_robin'] as const;
-export const STORE_ERROR_MODES = ['local', 'deny', 'allow'] as const;
-export const BROWSER_KEY_MODES = ['allow', 'warn', 'reject'] as const;
-export const ROUTE_METHODS = ['GET', 'HEAD'] as const;
 
 export interface Config {
   /** The file name as given to the loader. */
@@ -61,8 +54,8 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
   readonly logging: {
-    readonly level: (typeof LOG_LEVELS)[number];
-    readonly access: (typeof ACCESS_LOG_MODES)[number];
+    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+    readonly access: 'all' | 'errors' | 'off';
     /** `auto`: pretty on a terminal, else JSON. */
     readonly format: (typeof LOG_FORMATS)[number];
   };
@@ -118,7 +111,7 @@ export interface StoreConfig {
   readonly keyPrefix: string;
   readonly timeoutMs: number;
   /** How quotas are decided while the store is unavailable. */
-  readonly onError: (typeof STORE_ERROR_MODES)[number];
+  readonly onError: 'local' | 'deny' | 'allow';
 }
 
 /** `urls` are distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
@@ -128,7 +121,7 @@ export type UpstreamTarget =
 
 export interface UpstreamConfig {
   readonly target: UpstreamTarget;
-  readonly balance: (typeof BALANCE_MODES)[number];
+  readonly balance: 'least_loaded' | 'round_robin';
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;
   readonly totalTimeoutMs: number;
@@ -140,7 +133,7 @@ export interface UpstreamConfig {
   readonly healthCheck?: { readonly path: string; readonly intervalMs: number };
   /** PEM: the CAs that must sign the backend's certificate, and the gateway's client certificate with its key. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  readonly credentials: (typeof CREDENTIAL_MODES)[number];
+  readonly credentials: 'strip' | 'forward' | 'replace';
   /** A whole Authorization header value; present exactly when `credentials` is `replace`. */
   readonly authorization?: string;
   readonly preserveHost: boolean;
@@ -149,7 +142,7 @@ export interface UpstreamConfig {
 export interface RouteConfig {
   /** Each segment is a literal or one `{name}` parameter. */
   readonly path: string;
-  readonly methods: readonly (typeof ROUTE_METHODS)[number][];
+  readonly methods: readonly ('GET' | 'HEAD')[];
 }
 
 export interface PlanConfig {
@@ -171,7 +164,7 @@ export interface AuthConfig {
   /** Invalid keys tolerated from one address block, over all workers of this gateway; further ones get 429. */
   readonly failuresPerMinute: number;
   /** What happens to a valid key that a browser sends. */
-  readonly browserKeys: (typeof BROWSER_KEY_MODES)[number];
+  readonly browserKeys: 'allow' | 'warn' | 'reject';
 }
 
 export interface IdentityConfig {

@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type { AdminConfig, Config, IdentityConfig, StoreConfig, UpstreamConfig, UpstreamTarget } from './config.ts';
+import type {
+  AdminConfig,
+  Config,
+  IdentityConfig,
+  SeedCustomer,
+  StoreConfig,
+  UpstreamConfig,
+  UpstreamTarget,
+} from './config.ts';
 import { type ConfigSource, digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
@@ -10,9 +18,8 @@ import type { Environment } from './environment.ts';
 import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { settingAt } from './json-schema.ts';
-import { limitOrigins } from './limit-origins.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, formatWarnings, type Path, type Problem } from './problems.ts';
+import { ConfigError, formatPath, formatWarnings, type Path, type Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText } from './secrets.ts';
@@ -92,6 +99,19 @@ function decode(file: string, content: Uint8Array): string {
   }
 }
 
+/** Returns where the limit of each plan and override is set: `file:line`, or `default of …`. */
+function limitOrigins(file: string, document: ConfigDocument, values: FileValues): Config['limitOrigins'] {
+  const origin = (path: Path) =>
+    document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
+  const originsOf = (section: 'plans' | 'overrides') =>
+    new Map(Object.keys(values[section]).map((name) => [name, origin([section, name, 'requests_per_hour'])]));
+  const plans = originsOf('plans');
+  for (const [name, { formerly = [] }] of Object.entries(values.plans)) {
+    for (const former of formerly) plans.set(former, plans.get(name) ?? '');
+  }
+  return { plans, overrides: originsOf('overrides') };
+}
+
 /** Members that `assemble` does not set; they are not part of the hash. */
 type ReadBesidesValues = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
@@ -112,7 +132,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
         tls: { certFile: resolve(folder, listen.tls.cert_file), keyFile: resolve(folder, listen.tls.key_file) },
       }),
     },
-    ops: { host: ops.host, port: ops.port },
+    ops,
     ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
     workers: values.workers,
     store: storeConfig(values, secrets, folder),
@@ -163,7 +183,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       responseStallTimeoutMs: limits.answer_stall_timeout_ms,
     },
     shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
-    logging: { level: values.logging.level, access: values.logging.access, format: values.logging.format },
+    logging: values.logging,
     ...(seed && { seed: { customers: seed.customers.map(seedCustomer) } }),
   };
   return { hash: hashOf(effective), ...effective };
@@ -213,15 +233,9 @@ function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable
 
 function upstreamTarget(texts: readonly string[]): UpstreamTarget {
   if (texts.includes('sample')) return { kind: 'sample' };
-  const [first, ...others] = texts.map(upstreamUrl);
+  const [first, ...others] = texts.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
   return { kind: 'urls', urls: [first, ...others] };
-}
-
-function upstreamUrl(text: string): string {
-  const url = parseUpstreamUrl(text);
-  if (url === undefined) throw new Error('an upstream URL was not checked');
-  return url;
 }
 
 /** Drops the default alias if it does not fit the routes; configured aliases are already checked against them. */
@@ -234,11 +248,16 @@ function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
 }
 
 function plansOf({ plans }: FileValues): Config['plans'] {
-  return mapEntries(plans, ({ requests_per_hour: requestsPerHour, burst_per_second: burstPerSecond, shadow }) => ({
-    requestsPerHour,
-    ...(burstPerSecond !== undefined && { burstPerSecond }),
-    ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
-  }));
+  return new Map(
+    Object.entries(plans).map(([name, { requests_per_hour: requestsPerHour, burst_per_second: burst, shadow }]) => {
+      const plan = {
+        requestsPerHour,
+        ...(burst !== undefined && { burstPerSecond: burst }),
+        ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
+      };
+      return [name, plan];
+    }),
+  );
 }
 
 function formerPlansOf({ plans }: FileValues): Config['formerPlans'] {
@@ -248,23 +267,13 @@ function formerPlansOf({ plans }: FileValues): Config['formerPlans'] {
 }
 
 function overridesOf({ overrides }: FileValues): Config['overrides'] {
-  return mapEntries(overrides, ({ requests_per_hour: requestsPerHour }) => ({ requestsPerHour }));
-}
-
-function mapEntries<From, To>(entries: Readonly<Record<string, From>>, convert: (entry: From) => To): Map<string, To> {
-  return new Map(Object.entries(entries).map(([name, entry]) => [name, convert(entry)]));
+  return new Map(Object.entries(overrides).map(([id, limit]) => [id, { requestsPerHour: limit.requests_per_hour }]));
 }
 
 type SeedValues = NonNullable<FileValues['seed']>['customers'][number];
 
-function seedCustomer({ id, name, plan, requests_per_hour: requestsPerHour, key }: SeedValues) {
-  return {
-    id,
-    ...(name !== undefined && { name }),
-    plan,
-    ...(requestsPerHour !== undefined && { requestsPerHour }),
-    key,
-  };
+function seedCustomer({ requests_per_hour: limit, ...customer }: SeedValues): SeedCustomer {
+  return { ...customer, ...(limit !== undefined && { requestsPerHour: limit }) };
 }
 
 /** Names of members that hold secrets, at any depth. */

@@ -3,16 +3,7 @@
  * keys are in cross-checks.ts.
  */
 import type { z } from 'zod';
-import {
-  ACCESS_LOG_MODES,
-  BALANCE_MODES,
-  BROWSER_KEY_MODES,
-  CREDENTIAL_MODES,
-  LOG_FORMATS,
-  LOG_LEVELS,
-  ROUTE_METHODS,
-  STORE_ERROR_MODES,
-} from './config.ts';
+import { LOG_FORMATS } from './config.ts';
 import * as types from './setting-types.ts';
 
 const listen = types.mapping({
@@ -100,7 +91,7 @@ const store = types.mapping({
   key_prefix: types.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
   timeout_ms: types.durationMs().default(100).describe('Maximum time that a request waits for the store.'),
   on_error: types
-    .oneOf(STORE_ERROR_MODES)
+    .oneOf(['local', 'deny', 'allow'])
     .default('local')
     .describe(
       'Quotas while the store is unavailable or refuses reservations: local limits each instance to its share, deny responds 503, allow admits every request.',
@@ -119,7 +110,7 @@ const upstream = types.mapping({
     .min(1, 'must have at least one entry')
     .describe('The servers of the backend; requests are balanced among them.'),
   balance: types
-    .oneOf(BALANCE_MODES)
+    .oneOf(['least_loaded', 'round_robin'])
     .default('least_loaded')
     .describe('Which server gets a request: the one with the fewest requests in progress, or each in turn.'),
   connect_timeout_ms: types.durationMs().default(1000).describe('Time to open a connection to the backend.'),
@@ -146,7 +137,7 @@ const upstream = types.mapping({
     .describe('Checks each backend server; three failures in a row take it out of service.'),
   tls: clientTls.describe('TLS settings for https:// in upstream.urls.'),
   credentials: types
-    .oneOf(CREDENTIAL_MODES)
+    .oneOf(['strip', 'forward', 'replace'])
     .default('strip')
     .describe("What happens to the client's Authorization header: removed, forwarded, or replaced."),
   authorization: types
@@ -163,7 +154,7 @@ const upstream = types.mapping({
 const route = types.mapping({
   path: types.routePath().describe('Absolute path; a segment is literal or one {name}.'),
   methods: types
-    .listOf(types.oneOf(ROUTE_METHODS).describe('A method; GET includes HEAD.'))
+    .listOf(types.oneOf(['GET', 'HEAD']).describe('A method; GET includes HEAD.'))
     .min(1, 'must have at least one method')
     .describe('Methods that are forwarded.'),
 });
@@ -194,7 +185,7 @@ const override = types.mapping({
 
 const seedCustomer = types.mapping({
   id: types.customerId().describe("The customer's id."),
-  name: types.displayName().optional().describe('Display name.'),
+  name: types.displayName().exactOptional().describe('Display name.'),
   plan: types.planName().describe('A plan of this configuration.'),
   requests_per_hour: types.count().optional().describe("The customer's own hourly quota; required on a custom plan."),
   key: types.apiKey().describe('Its API key. Everyone who can read this file knows it.'),
@@ -299,7 +290,7 @@ export const configSchema = types.mapping({
           'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each gateway; further ones get 429. A valid key is never refused for this reason.',
         ),
       browser_keys: types
-        .oneOf(BROWSER_KEY_MODES)
+        .oneOf(['allow', 'warn', 'reject'])
         .default('warn')
         .describe(
           'Valid keys that a browser sends (Origin or Sec-Fetch-Site): allow accepts them, warn also counts and logs them, reject refuses them.',
@@ -339,9 +330,12 @@ export const configSchema = types.mapping({
     .describe('Deadlines of a stop by SIGTERM.'),
   logging: types
     .mapping({
-      level: types.oneOf(LOG_LEVELS).default('info').describe('The least severe level that is logged.'),
+      level: types
+        .oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+        .default('info')
+        .describe('The least severe level that is logged.'),
       access: types
-        .oneOf(ACCESS_LOG_MODES)
+        .oneOf(['all', 'errors', 'off'])
         .default('all')
         .describe(
           'Which requests get a log line: all, refusals and 5xx (errors), or none. Repeated refusals are summarized.',

@@ -14,7 +14,7 @@ export type Secret =
  * Settings with a secret or with PEM text. Each is read inline or from the file that its `…_file` setting names; the
  * schema allows PEM text in files only.
  */
-const SECRET_SETTINGS = [
+export const SECRET_SETTINGS = [
   'admin.token',
   'store.url',
   'store.tls.ca',

@@ -26,6 +26,7 @@ export async function countHolders(
   records: CustomerLists,
 ): Promise<ReadonlyMap<string, number>> {
   const holders = new Map<string, number>();
+  if (plans.size === 0) return holders;
   for await (const customers of everyCustomer(records)) {
     for (const { plan } of customers) if (plans.has(plan)) holders.set(plan, (holders.get(plan) ?? 0) + 1);
   }

@@ -19,7 +19,7 @@ import { type CustomerLists, everyCustomer } from './customers.ts';
 /** From this fraction of its limit on, a customer counts as near it. */
 export const NEAR_RATIO = 0.8;
 /** Maximum number of customers in each list. */
-const MOST_NAMED = 100;
+const MAX_LISTED = 100;
 
 export interface LimitChange {
   /** The current name; undefined in a group of customers on different plans. */
@@ -172,11 +172,11 @@ class Tally {
     if (!isRefused && !isNear) return;
     const { id: customer, plan } = each.record;
     this.#closest.push({ customer, plan, before, after, used, state: isRefused ? 'refused' : 'near' });
-    if (this.#closest.length >= 4 * MOST_NAMED) this.#keepTheClosest();
+    if (this.#closest.length >= 4 * MAX_LISTED) this.#trimClosest();
   }
 
   result(): Impact {
-    this.#keepTheClosest();
+    this.#trimClosest();
     const groups = [...this.#groups].map(([label, group]) => ({ label, ...group }));
     return { ...this.#counts, groups, overrides: this.#overrides, closest: this.#closest };
   }
@@ -185,7 +185,7 @@ class Tally {
     const byOverride = [before, after].some((limit) => limit.found && limit.source === 'override');
     const plan = planNameOf(record.plan, this.#after) ?? record.plan;
     const change = { plan, before: limitOf(before), after: limitOf(after) };
-    if (byOverride && this.#overrides.length < MOST_NAMED) {
+    if (byOverride && this.#overrides.length < MAX_LISTED) {
       this.#overrides.push({ customer: record.id, ...change, used });
     }
     const label = byOverride ? 'overrides' : labelOf(change);
@@ -196,8 +196,8 @@ class Tally {
     this.#groups.set(label, group);
   }
 
-  #keepTheClosest(): void {
-    this.#closest = this.#closest.toSorted((a, b) => ratioOf(b) - ratioOf(a)).slice(0, MOST_NAMED);
+  #trimClosest(): void {
+    this.#closest = this.#closest.toSorted((a, b) => ratioOf(b) - ratioOf(a)).slice(0, MAX_LISTED);
   }
 }
 

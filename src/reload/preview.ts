@@ -56,19 +56,13 @@ export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) =>
 async function preview(content: Uint8Array, parts: PreviewerParts): Promise<Preview> {
   const running = parts.running();
   const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
-  const dropped = droppedPlans(running, limits);
-  const holders = dropped.size > 0 ? await countHolders(dropped, parts.records) : new Map<string, number>();
+  const dropped = await countHolders(droppedPlans(running, limits), parts.records);
+  const refusal = needsRestart ? 'restart_required' : dropped.size > 0 ? 'plan_in_use' : undefined;
   return {
     ...comparison,
     runningHash: running.hash,
-    reload: resultOf(comparison.changesTotal, needsRestart, holders.size),
-    droppedPlans: holders,
+    reload: comparison.changesTotal === 0 ? 'unchanged' : (refusal ?? 'applied'),
+    droppedPlans: dropped,
     impact: await assessImpact(running, limits, parts),
   };
-}
-
-function resultOf(changes: number, needsRestart: boolean, plansInUse: number): Preview['reload'] {
-  if (changes === 0) return 'unchanged';
-  if (needsRestart) return 'restart_required';
-  return plansInUse > 0 ? 'plan_in_use' : 'applied';
 }

@@ -61,7 +61,7 @@ export interface ReloaderOptions extends ImpactParts {
 
 /** How often the customers of a dropped plan are counted again while nobody requests a reload. */
 const RECOUNT_MS = 60_000;
-const MOST_IN_LINE = 3;
+const MAX_IN_MESSAGE = 3;
 const STOPPING = 'the gateway is being stopped';
 
 /** The last result, to recognise a repetition. */
@@ -83,7 +83,7 @@ export class Reloader {
   #seen: Seen | undefined;
   /** The result of parsing the last file that differed from the running one. */
   #parsed: { readonly source: ConfigSource; readonly result: Config | ConfigError } | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
@@ -107,15 +107,15 @@ export class Reloader {
 
   /** Reads the file, and applies it if it has changed. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadOutcome> {
-    const turn = this.#turn.then(() => this.#attempt(trigger));
-    this.#turn = turn;
-    return turn;
+    const reload = this.#queue.then(() => this.#attempt(trigger));
+    this.#queue = reload;
+    return reload;
   }
 
   /** Aborts parsing and starts no more reloads. Resolves when the one in progress has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#turn;
+    await this.#queue;
   }
 
   async #attempt(trigger: ReloadTrigger): Promise<ReloadOutcome> {
@@ -203,18 +203,19 @@ export class Reloader {
     if (running === undefined || text.length >= running.length || !running.startsWith(text)) return;
     if (text === '' || text.endsWith('\n') || running[text.length] === '\n' || running[text.length] === '\r') return;
     const line = text.split('\n').length;
-    const what = 'the running file, cut off in the middle of this line; write all of it';
+    const what = 'is the running file, truncated within this line; write the whole file';
     throw ConfigError.of(this.#running.file, [{ line, path: [], what }]);
   }
 
   #failure(error: unknown): ReloadOutcome {
     if (error instanceof ConfigError) return this.#outcome('invalid', [], error.problems);
     if (error instanceof StoreUnavailableError) {
-      const problem = 'the file drops a plan, and the store cannot be asked now whether customers hold it';
+      const problem =
+        'the file drops a plan, and the store is unavailable, so the customers on that plan cannot be counted';
       return this.#outcome('unverified', [], [problem]);
     }
-    this.#options.logger.error({ err: error }, 'the configuration cannot be reloaded');
-    return this.#outcome('failed', [], ['the gateway failed; the log says more']);
+    this.#options.logger.error({ err: error }, 'the configuration could not be reloaded');
+    return this.#outcome('failed', [], ['an internal error; see the log']);
   }
 
   #outcome(result: ReloadResult, changes: readonly ConfigChange[], problems: readonly string[]): ReloadOutcome {
@@ -253,19 +254,10 @@ export class Reloader {
         if (trigger === 'noticed' && !endsRefusals) return;
         logger.info(facts, 'configuration unchanged: the file equals the running configuration');
         return;
-      case 'invalid':
-      case 'failed':
-      case 'unverified':
+      default:
         logger.error(
-          { ...facts, problems },
+          { ...facts, ...(changes.length > 0 && { changes }), problems },
           `configuration refused, the running one stays in use: ${inOneLine(problems)}`,
-        );
-        return;
-      case 'restart_required':
-      case 'plan_in_use':
-        logger.error(
-          { ...facts, changes, problems },
-          `configuration not applied, the running one stays in use: ${inOneLine(problems)}`,
         );
     }
   }
@@ -310,8 +302,8 @@ function latin1(content: Uint8Array): string {
 }
 
 function inOneLine(texts: readonly string[]): string {
-  const more = texts.length - MOST_IN_LINE;
-  return [...texts.slice(0, MOST_IN_LINE), ...(more > 0 ? [`${more} more`] : [])].join('; ');
+  const more = texts.length - MAX_IN_MESSAGE;
+  return [...texts.slice(0, MAX_IN_MESSAGE), ...(more > 0 ? [`${more} more`] : [])].join('; ');
 }
 
 function inNumber(count: number, one: string, many: string): string {
