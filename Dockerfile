@@ -1,12 +1,12 @@
-# docs/deploy.md says how to build it so that it comes out the same twice, and how to pin the base by its digest.
-# The tag names an exact Node.js and Debian; what the tag means tomorrow, only a digest can say:
+# docs/deploy.md describes reproducible builds, and how to pin the base image by digest. The tag names exact versions of
+# Node.js and Debian, but a registry may rebuild it:
 # node:26.10.0-trixie-slim@sha256:… (docker buildx imagetools inspect node:26.10.0-trixie-slim).
 FROM node:26.10.0-trixie-slim AS base
 WORKDIR /app
 
 FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
-# optionalDependencies are Node.js for machines without one; the image has its own.
+# optionalDependencies are the bundled Node.js; the image has its own.
 RUN npm ci --omit=dev --omit=optional --no-audit --no-fund
 
 FROM base
@@ -17,13 +17,13 @@ ENV NODE_ENV=production
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY config/gateway.yaml ./config/
-# The sources are what runs: docs/decisions/0001-node-runs-typescript-sources.md.
+# Node.js runs the sources: docs/decisions/0001-node-runs-typescript-sources.md.
 COPY src ./src
-# A number, so that Kubernetes can tell that it is not root. Nothing below / is written.
+# A number, so that Kubernetes can check that it is not root. The gateway writes no files.
 USER 10001:10001
 EXPOSE 8080 8081 8082
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "require('node:http').get({ host: '127.0.0.1', port: process.env.OPS_PORT || 8081, path: '/livez' }, (answer) => process.exit(answer.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
-# node itself is the first process: it gets SIGTERM and drains. Give it the time: docker run --stop-timeout 30.
+# node is process 1: it gets SIGTERM and drains. Allow enough time: docker run --stop-timeout 30.
 ENTRYPOINT ["node", "src/main.ts"]
 CMD ["start", "--config", "config/gateway.yaml"]

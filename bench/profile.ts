@@ -18,10 +18,10 @@ const OTHER = 'other';
 /** By the name of the function for what is no code of JavaScript, by its file otherwise. */
 const PARTS: readonly (readonly [part: string, functions: RegExp | undefined, files: RegExp | undefined])[] = [
   ['writing to the two sockets', /^(?:write(?:Latin1|Utf8)String|writeBuffer|writev)$/, undefined],
-  ['collecting garbage', /^\(garbage collector\)$/, undefined],
+  ['garbage collection', /^\(garbage collector\)$/, undefined],
   ['event loop, reading from sockets', /^\(program\)$/, undefined],
   ['log line and metrics', undefined, /\/src\/(?:observability|edge\/recorder)/],
-  ['connection pool, parser of answers, relay', undefined, /\/src\/upstream\//],
+  ['connection pool, response parser, relay', undefined, /\/src\/upstream\//],
   ['key', undefined, /\/src\/keys\//],
   ['quota', undefined, /\/src\/quota\//],
   ['guard, route, headers, order of the checks', undefined, /\/src\/(?!main|cli|config)/],

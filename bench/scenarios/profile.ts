@@ -56,7 +56,7 @@ export const profileRequests: Scenario = async (surroundings, settings) => {
     },
     remarks: [
       `${requests.toLocaleString('en')} requests, sampled every ${SAMPLING_MICROS} µs, which takes time of its own.`,
-      'CPU time of the process, shared out as the main thread was seen at work; that of helper threads (collecting garbage, compiling) is spread over all parts.',
+      'CPU time of the process, distributed by samples of the main thread; the time of helper threads (garbage collection, compilation) is spread over all parts.',
     ],
     problems: requests > 0 ? [] : ['no request was answered'],
   };

@@ -10,7 +10,7 @@ import { FILE_SIZES, type FileSize, filePath } from '../surroundings.ts';
 
 const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'nginx-plain', 'fastify', 'express-hpm'];
 const CONNECTIONS: Readonly<Record<FileSize, number>> = { '64 KiB': 64, '5 MB': 16 };
-const HEAD = ['answer, gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'MB/s', 'p50 ms', 'p99 ms'];
+const HEAD = ['response, gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'MB/s', 'p50 ms', 'p99 ms'];
 
 export const compareSizes: Scenario = async (surroundings, settings) => {
   const { upstream, redis } = surroundings;

@@ -23,7 +23,7 @@ const PROFILE: CpuProfile = {
 test('each sample counts for the innermost part that it was in, and idle time for none', () => {
   expect(Object.fromEntries(timeByPart(PROFILE, 0, 10_000))).toEqual({
     other: 1,
-    'collecting garbage': 4 + 256,
+    'garbage collection': 4 + 256,
     "Node.js's HTTP server": 8,
     'guard, route, headers, order of the checks': 16,
     'writing to the two sockets': 32,
@@ -33,7 +33,7 @@ test('each sample counts for the innermost part that it was in, and idle time fo
 
 test('only what was sampled between the two times counts', () => {
   expect(Object.fromEntries(timeByPart(PROFILE, 1_004, 1_016))).toEqual({
-    'collecting garbage': 4,
+    'garbage collection': 4,
     "Node.js's HTTP server": 8,
   });
 });

@@ -106,7 +106,7 @@ it('without the section nothing is signed, and no key is published', async () =>
 
 describe('the example of docs/identity.md', () => {
   interface Example {
-    callerOf(request: { headers: Record<string, string | undefined> }): Promise<Record<string, unknown>>;
+    customerOf(request: { headers: Record<string, string | undefined> }): Promise<Record<string, unknown>>;
   }
 
   /** The example, as it is copied, with the addresses put in. */
@@ -129,22 +129,22 @@ describe('the example of docs/identity.md', () => {
   it('tells who calls, and refuses what has not come through the gateway', async () => {
     const system = await startSigning();
     const { gateway, backend } = system;
-    const { callerOf } = await loadExample(`${gateway.ops}/.well-known/jwks.json`, backend.url);
+    const { customerOf } = await loadExample(`${gateway.ops}/.well-known/jwks.json`, backend.url);
     await read(system);
     const assertion = assertionAt(system);
     const caller = { customer: 'acme', plan: 'starter', keyId: decodeJwt(assertion).key_id };
-    expect(await callerOf({ headers: { 'x-tollgate-assertion': assertion } })).toEqual(caller);
-    await expect(callerOf({ headers: {} })).rejects.toThrow();
+    expect(await customerOf({ headers: { 'x-tollgate-assertion': assertion } })).toEqual(caller);
+    await expect(customerOf({ headers: {} })).rejects.toThrow();
     const [head, , signature] = assertion.split('.');
     const claims = Buffer.from(JSON.stringify({ ...decodeJwt(assertion), sub: 'other' })).toString('base64url');
     const forged = `${head}.${claims}.${signature}`;
-    await expect(callerOf({ headers: { 'x-tollgate-assertion': forged } })).rejects.toThrow();
+    await expect(customerOf({ headers: { 'x-tollgate-assertion': forged } })).rejects.toThrow();
   });
 
   it('refuses what another backend was given', async () => {
     const system = await startSigning();
-    const { callerOf } = await loadExample(`${system.gateway.ops}/.well-known/jwks.json`, 'http://other:3000');
+    const { customerOf } = await loadExample(`${system.gateway.ops}/.well-known/jwks.json`, 'http://other:3000');
     await read(system);
-    await expect(callerOf({ headers: { 'x-tollgate-assertion': assertionAt(system) } })).rejects.toThrow('aud');
+    await expect(customerOf({ headers: { 'x-tollgate-assertion': assertionAt(system) } })).rejects.toThrow('aud');
   });
 });
