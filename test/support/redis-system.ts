@@ -63,8 +63,13 @@ export const windowName = (customer: string): string => `${PREFIX}:window:{${cus
 export const INSTALLED_NAME = `${PREFIX}:installed`;
 export const INSTANCES_NAME = `${PREFIX}:instances`;
 
+/** A server, or the members of a cluster. */
+interface CommandsByName {
+  command(command: string, name: string, ...args: string[]): Promise<unknown>;
+}
+
 /** Says of a store without records what `store init` says: nothing is missing. Unknown keys are invalid from the start. */
-export async function acceptAsEmpty(redis: Pick<RedisServer, 'command'>, prefix = PREFIX): Promise<void> {
+export async function acceptAsEmpty(redis: CommandsByName, prefix = PREFIX): Promise<void> {
   await redis.command('SET', `${prefix}:installed`, 'init-test');
 }
 
