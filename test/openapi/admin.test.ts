@@ -16,7 +16,7 @@ import type { ReloadOutcome } from '../../src/reload/reloader.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../admin/issuer.ts';
 import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
-import { ADMIN_TOKEN, STORES } from '../support/gateway.ts';
+import { ADMIN_TOKEN, REDIS_STORE } from '../support/gateway.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { startSystem } from '../support/system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
@@ -204,27 +204,30 @@ it('the file has the codes that the admin listener can answer, and no others, ea
   }
 });
 
-describe.each(STORES)('over $name', (store) => {
-  it('every answer is one that the file declares, and every one that it declares is given', async () => {
-    const issuer = await startIssuer(KEY);
-    const admin = { jwt: { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE } };
-    const { gateway } = await startSystem({ store, config: { admin } });
-    const unscoped = await sign(KEY, claimsAt(systemClock.nowMs(), { scope: 'other' }));
-    const received = new Set<string>();
-    const sessionOf = (token?: string) => new Session(gateway.admin ?? '', token, received);
-    await useEverything(sessionOf(ADMIN_TOKEN));
-    await askWrongly(sessionOf(ADMIN_TOKEN));
-    await sessionOf(unscoped).expectOfAll(403, suitable);
-    await askAsStranger(sessionOf());
-    await askOfBrokenParts(received, unscoped);
+it('every answer is one that the file declares, and every one that it declares is given', async () => {
+  const issuer = await startIssuer(KEY);
+  const admin = { jwt: { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE } };
+  const { gateway } = await startSystem({ config: { admin } });
+  const unscoped = await sign(KEY, claimsAt(systemClock.nowMs(), { scope: 'other' }));
+  const received = new Set<string>();
+  const sessionOf = (token?: string) => new Session(gateway.admin ?? '', token, received);
+  await useEverything(sessionOf(ADMIN_TOKEN));
+  await askWrongly(sessionOf(ADMIN_TOKEN));
+  await sessionOf(unscoped).expectOfAll(403, suitable);
+  await askAsStranger(sessionOf());
+  await askOfBrokenParts(received, unscoped);
 
-    const declared = CONTRACT.operations.flatMap(({ method, path, statuses }) =>
-      statuses.map((status) => `${method} ${path} ${status}`),
-    );
-    expect(declared.filter((each) => !received.has(each))).toEqual([]);
-    const codes = [...CONTRACT.codes.values()].flatMap((each) => [...each]);
-    expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed', 'misdirected_request']);
-  });
+  const declared = CONTRACT.operations.flatMap(({ method, path, statuses }) =>
+    statuses.map((status) => `${method} ${path} ${status}`),
+  );
+  expect(declared.filter((each) => !received.has(each))).toEqual([]);
+  const codes = [...CONTRACT.codes.values()].flatMap((each) => [...each]);
+  expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed', 'misdirected_request']);
+});
+
+it('every answer is one that the file declares with records in Redis too', async () => {
+  const { gateway } = await startSystem({ store: REDIS_STORE });
+  await useEverything(new Session(gateway.admin ?? '', ADMIN_TOKEN));
 });
 
 async function askWrongly(session: Session): Promise<void> {

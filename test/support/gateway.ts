@@ -87,7 +87,7 @@ export interface StoreKind {
   start(): Promise<TestStore>;
 }
 
-const REDIS_STORE: StoreKind = {
+export const REDIS_STORE: StoreKind = {
   name: 'Redis',
   async start() {
     const redis = await startRedis();
