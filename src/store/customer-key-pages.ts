@@ -12,13 +12,31 @@ const MAX_SORTED = 200;
 const TIME_DIGITS = 15;
 const POSITION = /^\d{15} ./s;
 
-/** Returns the most keys that a list sorted as a whole may have. `limit`: the page size. */
-export function maxSorted(limit: number): number {
-  return Math.max(limit, MAX_SORTED);
+export interface CustomerKeys {
+  /** Resolves to all keys; undefined if there are more than `max`. */
+  readonly readUpTo: (max: number) => Promise<readonly KeyRecord[] | undefined>;
+  /** Resolves to a page in the store's own order. */
+  readonly readPage: (cursor: string | undefined) => Promise<Page<KeyRecord>>;
 }
 
-/** Returns the page that follows the position `after` (see {@link positionIn}). Keys of unknown age come first. */
-export function sortedPage(keys: readonly KeyRecord[], after: string | undefined, limit: number): Page<KeyRecord> {
+/** Reads the page at `cursor`. A short list is read as a whole. */
+export async function customerKeyPage(
+  { readUpTo, readPage }: CustomerKeys,
+  cursor: string | undefined,
+  limit: number,
+): Promise<Page<KeyRecord>> {
+  const position = cursor === undefined ? undefined : positionIn(cursor);
+  // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed again
+  // from its start.
+  const storeCursor = position === undefined ? cursor : undefined;
+  const keys = storeCursor === undefined ? await readUpTo(Math.max(limit, MAX_SORTED)) : undefined;
+  if (keys !== undefined) return sortedPage(keys, position, limit);
+  const { items, next } = await readPage(storeCursor);
+  return { items: oldestFirst(items), next };
+}
+
+/** Returns the page that follows the position `after`. Keys of unknown age come first. */
+function sortedPage(keys: readonly KeyRecord[], after: string | undefined, limit: number): Page<KeyRecord> {
   const rest = oldestFirst(keys).filter((key) => after === undefined || positionOf(key) > after);
   const items = rest.slice(0, limit);
   const last = items.at(-1);
@@ -26,12 +44,12 @@ export function sortedPage(keys: readonly KeyRecord[], after: string | undefined
   return { items, next };
 }
 
-export function oldestFirst(keys: readonly KeyRecord[]): KeyRecord[] {
+function oldestFirst(keys: readonly KeyRecord[]): KeyRecord[] {
   return keys.toSorted((a, b) => (positionOf(a) < positionOf(b) ? -1 : 1));
 }
 
 /** Returns the position at which a sorted page ended, decoded from its cursor; undefined for any other cursor. */
-export function positionIn(cursor: string): string | undefined {
+function positionIn(cursor: string): string | undefined {
   const position = Buffer.from(cursor, 'base64url').toString();
   return POSITION.test(position) && encode(position) === cursor ? position : undefined;
 }

@@ -2,6 +2,8 @@
  * The interfaces to the state that the gateway keeps outside its own memory: records (keys and customers), last uses of
  * keys, the audit log, windows (the hourly counters), usage reports and invalidations. Redis and the embedded store
  * implement them and pass the same contract tests.
+ *
+ * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store does not do what was asked.
  */
 
 import type { Invalidations } from './invalidations.ts';
@@ -220,16 +222,13 @@ export interface Grant {
 }
 
 export interface WindowStore {
-  /**
-   * Checks the limit and counts units, atomically. Rejects with {@link StoreUnavailableError}; has no deadline of its
-   * own.
-   */
+  /** Checks the limit and counts units, atomically. Has no deadline of its own. */
   reserve(request: ReserveRequest): Promise<Grant>;
   /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Must not be retried when
-   * the outcome is unknown. Rejects with {@link StoreUnavailableError}.
+   * the outcome is unknown.
    */
   report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }>;
 }
@@ -238,7 +237,7 @@ export interface WindowStore {
 export interface UsageReader {
   /**
    * Resolves to the units counted in the last hour, in the order given. A usage below `from` may be inexact, but is
-   * never reported as `from` or more. Rejects with {@link StoreUnavailableError}.
+   * never reported as `from` or more.
    */
   usedOf(windows: readonly { readonly customer: string; readonly from: number }[]): Promise<readonly number[]>;
 }
@@ -279,15 +278,12 @@ export interface Store {
   readonly invalidations: Invalidations;
   /**
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
-   * this one. Rejects with {@link StoreUnavailableError}.
+   * this one.
    */
   announce(instance: string): Promise<number>;
-  /** Deletes the announcement of this instance. Rejects with {@link StoreUnavailableError}. */
+  /** Deletes the announcement of this instance. */
   withdraw(instance: string): Promise<void>;
-  /**
-   * Accepts the store's present data as intended, although data was lost: gateways trust the store again. Rejects with
-   * {@link StoreUnavailableError}.
-   */
+  /** Accepts the store's present data as intended, although data was lost: gateways trust the store again. */
   initialise(): Promise<void>;
   /**
    * Returns whether calls are worth making now; with `customer`, calls about that customer's window. Must be cheap:

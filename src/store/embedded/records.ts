@@ -1,6 +1,6 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
-import { maxSorted, oldestFirst, positionIn, sortedPage } from '../customer-key-pages.ts';
+import { type CustomerKeys, customerKeyPage } from '../customer-key-pages.ts';
 import type { Invalidation } from '../invalidations.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
@@ -184,24 +184,21 @@ export function embeddedRecords(
       });
     },
 
-    listCustomerKeys: async (customer, cursor, limit) => {
-      const position = cursor === undefined ? undefined : positionIn(cursor);
-      // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed
-      // again from its start.
-      const after = keyBefore(position === undefined ? cursor : undefined);
-      return run('list_customer_keys', () => {
-        const rows = selectKeysOf.all(customer, after, maxSorted(limit) + 1) as KeyRow[];
-        const isShort = cursor === undefined || position !== undefined;
-        if (isShort && rows.length <= maxSorted(limit)) {
-          return sortedPage(
-            rows.flatMap((row) => keyFrom(row) ?? []),
-            position,
-            limit,
-          );
-        }
-        const { items, next } = pageOf(rows.slice(0, limit + 1), limit, ({ id }) => id, keyFrom);
-        return { items: oldestFirst(items), next };
-      });
+    listCustomerKeys: (customer, cursor, limit) => {
+      const op = 'list_customer_keys';
+      const rowsAfter = (after: string, max: number) => selectKeysOf.all(customer, after, max) as KeyRow[];
+      const keys: CustomerKeys = {
+        readUpTo: (max) =>
+          run(op, () => {
+            const rows = rowsAfter(keyBefore(undefined), max + 1);
+            return rows.length > max ? undefined : rows.flatMap((row) => keyFrom(row) ?? []);
+          }),
+        readPage: async (storeCursor) => {
+          const after = keyBefore(storeCursor);
+          return run(op, () => pageOf(rowsAfter(after, limit + 1), limit, ({ id }) => id, keyFrom));
+        },
+      };
+      return customerKeyPage(keys, cursor, limit);
     },
 
     updateKey: async (keyId, change, check) => {

@@ -11,19 +11,15 @@ const READ_ONLY = '#!lua flags=no-writes\n';
 const NO_SCRIPT_SHA1 = '0'.repeat(40);
 const SEE = 'see "Permissions" in docs/redis.md';
 
-export interface PermissionCheckOptions {
-  /** Runs the check as a read-only script, whose writes Redis refuses. Before Redis 7 this finds nothing. */
-  readonly readOnly?: boolean;
-}
-
 /**
  * Returns the refusals as sentences for the log. Leaves nothing in Redis. Never rejects: a check that cannot run
- * reports nothing.
+ * reports nothing. `readOnly`: runs the check as a read-only script, whose writes Redis refuses; before Redis 7 that finds
+ * nothing.
  */
 export async function checkPermissions(
   client: RedisClient,
   keyPrefix: string,
-  { readOnly = false }: PermissionCheckOptions = {},
+  { readOnly = false }: { readonly readOnly?: boolean } = {},
 ): Promise<string[]> {
   const script = readOnly ? READ_ONLY + PERMISSION_CHECK_LUA : PERMISSION_CHECK_LUA;
   const key = permissionCheckName(keyPrefix);

@@ -1,13 +1,13 @@
 /** Checks for an operator whether a gateway could use a Redis, without writing anything to it. */
 import type { Clock } from '../../base/clock.ts';
 import type { StoreFinding } from '../store.ts';
-import type { HostAndPort, RedisAddress } from '../store-address.ts';
+import type { RedisAddress } from '../store-address.ts';
 import type { ClientOptions, RedisClient } from './connection/client.ts';
 import { RedisConnection } from './connection/connection.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { checkPermissions } from './permission-check.ts';
-import { slotMapFrom } from './protocol/hash-slots.ts';
+import { addressOf, slotMapFrom } from './protocol/hash-slots.ts';
 import { describe, UnexpectedReplyError } from './protocol/redis-errors.ts';
 
 const REPLY_TIMEOUT_MS = 2000;
@@ -26,9 +26,8 @@ export async function tryRedis(address: RedisAddress, options: TryRedisOptions):
     if (address.kind !== 'cluster') return await tryServer(serverOptions(address, options), options);
     const { masters, isWhole } = await mastersOf(address, options);
     const attempts = masters.map(async (master) => {
-      const place = `master ${master.host}:${master.port}`;
       const findings = await tryServer(memberOptions(master, address, options), options).catch(failed);
-      return findings.map(({ outcome, text }) => ({ outcome, text: `${place}: ${text}` }));
+      return findings.map(({ outcome, text }) => ({ outcome, text: `master ${addressOf(master)}: ${text}` }));
     });
     const findings = (await Promise.all(attempts)).flat();
     return isWhole ? findings : [...findings, { outcome: 'error', text: 'the cluster has slots without a master' }];
@@ -51,11 +50,9 @@ async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: T
         await withRedis(server, options, (redis) => redis.cluster('SLOTS')),
         seed.host,
       );
-      const found = [...new Set(masters)].flatMap((name): HostAndPort[] => {
-        const node = name === undefined ? undefined : nodes.get(name);
-        return node ? [node] : [];
-      });
-      return { masters: found, isWhole: !masters.includes(undefined) };
+      const holding = new Set(masters);
+      const found = [...nodes].flatMap(([name, node]) => (holding.has(name) ? [node] : []));
+      return { masters: found, isWhole: !holding.has(undefined) };
     } catch (error) {
       faults.push(error);
     }
@@ -76,15 +73,14 @@ function tryServer(server: ClientOptions, options: TryRedisOptions): Promise<Sto
       `clock ${inWords(aheadMs)}`,
       ...(refused.length === 0 ? [rights] : []),
     ];
-    const clockWarnings =
-      Math.abs(aheadMs) > CLOCK_DIFFERENCE_MS
-        ? [
-            `compared with this machine, its clock is ${inWords(aheadMs)}: quotas use the clock of Redis, expiry times of keys that of the gateway`,
-          ]
-        : [];
+    if (Math.abs(aheadMs) > CLOCK_DIFFERENCE_MS) {
+      warnings.push(
+        `compared with this machine, its clock is ${inWords(aheadMs)}: quotas use the clock of Redis, expiry times of keys that of the gateway`,
+      );
+    }
     return [
       { outcome: 'ok' as const, text: facts.join(', ') },
-      ...[...warnings, ...clockWarnings].map((text) => ({ outcome: 'warning' as const, text })),
+      ...warnings.map((text) => ({ outcome: 'warning' as const, text })),
       ...refused.map((text) => ({ outcome: 'error' as const, text })),
     ];
   });

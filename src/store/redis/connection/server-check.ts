@@ -12,7 +12,7 @@ export interface ServerFacts {
   /** Undefined where INFO is forbidden; the same holds for the policy. */
   readonly version: string | undefined;
   readonly maxmemoryPolicy: string | undefined;
-  readonly warnings: readonly string[];
+  readonly warnings: string[];
 }
 
 /** Checks the server without writing to it. Never rejects: a setting that cannot be read causes no warning. */

@@ -1,7 +1,6 @@
 /** The audit log: one stream. The stream's ids are the entries' ids, and begin with the store's time in ms. */
 import {
   AUDIT_ENTRIES,
-  AUDIT_FIELDS,
   AUDIT_RETENTION_MS,
   type AuditFields,
   auditEntryFrom,
@@ -53,12 +52,7 @@ export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditSt
 }
 
 function fieldsFrom(values: readonly string[]): AuditFields {
-  return Object.fromEntries(
-    AUDIT_FIELDS.flatMap((field) => {
-      const at = values.findIndex((name, index) => index % 2 === 0 && name === field);
-      return at < 0 ? [] : [[field, values[at + 1]]];
-    }),
-  );
+  return Object.fromEntries(values.flatMap((name, i) => (i % 2 === 0 ? [[name, values[i + 1]]] : [])));
 }
 
 function checkedId(cursor: string): string {

@@ -3,7 +3,7 @@
  * data or evicted keys: see installed.ts.
  */
 
-import { maxSorted, oldestFirst, positionIn, sortedPage } from '../../customer-key-pages.ts';
+import { type CustomerKeys, customerKeyPage } from '../../customer-key-pages.ts';
 import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
@@ -55,21 +55,22 @@ export function redisRecordLists(index: KeyIndex, installed: Installed): RecordL
       return { items: records.filter((record) => record !== undefined), next };
     },
 
-    async listCustomerKeys(customer, cursor, limit) {
+    listCustomerKeys(customer, cursor, limit) {
       const op = 'list_customer_keys';
       const setName = customerKeysName(prefix, customer);
-      const position = cursor === undefined ? undefined : positionIn(cursor);
-      // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed
-      // again from its start.
-      const scanCursor = position === undefined ? cursor : undefined;
-      const isShort = async () => (await connection.run(op, (redis) => redis.scard(setName))) <= maxSorted(limit);
-      if (scanCursor === undefined && (await isShort())) {
-        const ids = new Set<string>();
-        for await (const piece of index.idsOf(op, customer)) for (const id of piece) ids.add(id);
-        return sortedPage(await recordsOf(op, customer, [...ids]), position, limit);
-      }
-      const { names: ids, next } = await scanSetPage(connection, op, setName, scanCursor, limit);
-      return { items: oldestFirst(await recordsOf(op, customer, ids)), next };
+      const keys: CustomerKeys = {
+        async readUpTo(max) {
+          if ((await connection.run(op, (redis) => redis.scard(setName))) > max) return undefined;
+          const ids = new Set<string>();
+          for await (const piece of index.idsOf(op, customer)) for (const id of piece) ids.add(id);
+          return recordsOf(op, customer, [...ids]);
+        },
+        async readPage(storeCursor) {
+          const { names: ids, next } = await scanSetPage(connection, op, setName, storeCursor, limit);
+          return { items: await recordsOf(op, customer, ids), next };
+        },
+      };
+      return customerKeyPage(keys, cursor, limit);
     },
   };
 }
