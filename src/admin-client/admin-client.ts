@@ -25,7 +25,7 @@ interface Listed {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** The largest page size that the admin API allows. */
-const PAGE_ITEMS = 1000;
+const MAX_PAGE_ITEMS = 1000;
 
 export type Listener = 'admin' | 'ops' | 'public';
 
@@ -71,16 +71,16 @@ export class AdminClient {
   }
 
   /**
-   * Returns all items of a list, or its first `most` items. An item that moves to a later page during the calls is
+   * Returns all items of a list, or its first `maxItems` items. An item that moves to a later page during the calls is
    * listed once.
    */
   async list<Schema extends z.ZodType<Listed>>(
     schema: Schema,
     path: string,
-    { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
+    { query = {}, maxItems = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; maxItems?: number } = {},
   ): Promise<z.output<Schema>[]> {
     const found = new Map<string, z.output<Schema>>();
-    for await (const items of this.pages(schema, path, { query, most })) {
+    for await (const items of this.pages(schema, path, { query, maxItems })) {
       for (const item of items) if (!found.has(item.id)) found.set(item.id, item);
     }
     return [...found.values()];
@@ -90,13 +90,13 @@ export class AdminClient {
   async *pages<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
-    { query = {}, most = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; most?: number } = {},
+    { query = {}, maxItems = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; maxItems?: number } = {},
   ): AsyncGenerator<z.output<Schema>[]> {
     const page = pageOf(schema);
-    let left = most;
+    let left = maxItems;
     let cursor: string | null = null;
     do {
-      const limit = String(Math.min(PAGE_ITEMS, left));
+      const limit = String(Math.min(MAX_PAGE_ITEMS, left));
       const parameters = new URLSearchParams({ ...query, limit, ...(cursor !== null && { cursor }) });
       const { items, next_cursor: next } = await this.get(page, `${path}?${parameters}`);
       yield items;

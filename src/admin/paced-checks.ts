@@ -3,7 +3,7 @@ import type { Scheduler } from '../base/clock.ts';
 /** Time between two checks for one address block. */
 const INTERVAL_MS = 500;
 /** Maximum requests of one address block that wait for a check. */
-const MOST_WAITING = 4;
+const MAX_WAITING = 4;
 
 /**
  * Paces the checks of guessed tokens: at most two per second and address block. The queue is small, so that a valid
@@ -26,7 +26,7 @@ export class PacedChecks {
       this.#scheduleNext(block);
       return true;
     }
-    if (waiting.length >= MOST_WAITING) return false;
+    if (waiting.length >= MAX_WAITING) return false;
     await new Promise<void>((resolve) => void waiting.push(resolve));
     return true;
   }

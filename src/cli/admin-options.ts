@@ -80,12 +80,12 @@ function parseKeyId(text: string): string {
   throw new InvalidArgumentError('This cannot be the id of a key.');
 }
 
-/** Returns a parser of integers from `least` to `most`. */
-export function integerParser(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+/** Returns a parser of integers from `min` to `max`. */
+export function integerParser(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const number = Number(text);
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
-    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`);
+    if (/^\d+$/.test(text) && number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
   };
 }
 

@@ -30,7 +30,7 @@ export async function showAudit(options: AuditOptions): Promise<void> {
   const client = await connect(options);
   const wanted = {
     query: { ...(from !== undefined && { from }), ...(to !== undefined && { to }) },
-    ...(limit !== undefined && { most: limit }),
+    ...(limit !== undefined && { maxItems: limit }),
   };
   if (jsonl) {
     for await (const entries of client.pages(AUDIT_ENTRY, PATH, wanted)) await print(entries.map(jsonLine).join(''));

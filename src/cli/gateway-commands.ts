@@ -40,9 +40,9 @@ export function addGatewayCommands(program: Command): void {
     .option(
       '--from <time>',
       'entries since this time: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
-      timeParser('ago'),
+      timeParser('past'),
     )
-    .option('--to <time>', 'entries before this time', timeParser('ago'))
+    .option('--to <time>', 'entries before this time', timeParser('past'))
     .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
 

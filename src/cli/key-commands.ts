@@ -17,7 +17,7 @@ const load = () => import('./keys.ts');
 const EXPIRES_AT = [
   '--expires-at <time>',
   'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
-  timeParser('ahead'),
+  timeParser('future'),
 ] as const;
 const MAX_GRACE_SECONDS = 31_536_000;
 

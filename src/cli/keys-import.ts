@@ -56,7 +56,7 @@ function lineSchema(nowMs: number) {
       name: DISPLAY_NAME.optional(),
       expires_at: z
         .string()
-        .transform((text) => readTime(text, nowMs, 'ahead') ?? text)
+        .transform((text) => readTime(text, nowMs, 'future') ?? text)
         .pipe(expiry(() => nowMs))
         .optional(),
     })

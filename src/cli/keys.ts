@@ -68,8 +68,8 @@ export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
 
 /** Sorts keys by customer and creation time: the store returns them in no useful order. */
 function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
-  const place = ({ customer, created_at, id }: KeyDocument) => `${customer} ${created_at ?? ''} ${id}`;
-  return keys.toSorted((a, b) => (place(a) < place(b) ? -1 : 1));
+  const sortKey = ({ customer, created_at, id }: KeyDocument) => `${customer} ${created_at ?? ''} ${id}`;
+  return keys.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
 export interface FindOptions extends DocumentOptions {

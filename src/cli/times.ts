@@ -10,9 +10,9 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
  * Returns the time as ISO 8601 in UTC; undefined for invalid text. A date means midnight UTC at its start. A duration
  * counts from `nowMs`, forwards or backwards.
  */
-export function readTime(text: string, nowMs: number, direction: 'ahead' | 'ago'): string | undefined {
+export function readTime(text: string, nowMs: number, direction: 'future' | 'past'): string | undefined {
   const seconds = readDurationSeconds(text);
-  const offsetMs = seconds === undefined ? undefined : 1000 * (direction === 'ahead' ? seconds : -seconds);
+  const offsetMs = seconds === undefined ? undefined : 1000 * (direction === 'future' ? seconds : -seconds);
   const timeMs =
     offsetMs === undefined ? parseTimestamp(DATE.test(text) ? `${text}T00:00:00Z` : text) : nowMs + offsetMs;
   return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
@@ -24,7 +24,7 @@ function readDurationSeconds(text: string): number | undefined {
 }
 
 /** Returns an option parser for times that {@link readTime} accepts. The parser throws InvalidArgumentError. */
-export function timeParser(direction: 'ahead' | 'ago'): (text: string) => string {
+export function timeParser(direction: 'future' | 'past'): (text: string) => string {
   return (text) => {
     const time = readTime(text, Date.now(), direction);
     if (time !== undefined) return time;
@@ -34,13 +34,13 @@ export function timeParser(direction: 'ahead' | 'ago'): (text: string) => string
   };
 }
 
-/** Returns an option parser for durations up to `mostSeconds`, in seconds. The parser throws InvalidArgumentError. */
-export function durationParser(mostSeconds: number): (text: string) => number {
+/** Returns an option parser for durations up to `maxSeconds`, in seconds. The parser throws InvalidArgumentError. */
+export function durationParser(maxSeconds: number): (text: string) => number {
   return (text) => {
     const seconds = readDurationSeconds(text);
-    if (seconds !== undefined && seconds <= mostSeconds) return seconds;
+    if (seconds !== undefined && seconds <= maxSeconds) return seconds;
     throw new InvalidArgumentError(
-      `It must be a duration such as 7d, 12h, 30m or 45s, of at most ${mostSeconds / 86_400} days.`,
+      `It must be a duration such as 7d, 12h, 30m or 45s, of at most ${maxSeconds / 86_400} days.`,
     );
   };
 }

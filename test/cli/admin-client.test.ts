@@ -83,7 +83,7 @@ it('asks for no more than is wanted', async () => {
     asked.push(new URL(req.url ?? '', 'http://admin').searchParams.get('limit') ?? '');
     res.end(JSON.stringify({ items: [{ id: `entry-${asked.length}` }], next_cursor: 'more' }));
   });
-  expect(await clientOf(url).list(ITEM, '/admin/v1/audit', { most: 3 })).toHaveLength(3);
+  expect(await clientOf(url).list(ITEM, '/admin/v1/audit', { maxItems: 3 })).toHaveLength(3);
   expect(asked).toEqual(['3', '2', '1']);
 });
 

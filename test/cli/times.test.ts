@@ -12,11 +12,11 @@ it.each([
   ['30m', '2026-03-01T12:30:00.000Z'],
   ['45s', '2026-03-01T12:00:45.000Z'],
 ])('%s is %s, durations from now on', (text, time) => {
-  expect(readTime(text, NOW_MS, 'ahead')).toBe(time);
+  expect(readTime(text, NOW_MS, 'future')).toBe(time);
 });
 
 it('counts a duration backwards where a time in the past is meant', () => {
-  expect(readTime('90d', NOW_MS, 'ago')).toBe('2025-12-01T12:00:00.000Z');
+  expect(readTime('90d', NOW_MS, 'past')).toBe('2025-12-01T12:00:00.000Z');
 });
 
 describe.each([
@@ -34,8 +34,8 @@ describe.each([
   '1y',
 ])('"%s"', (text) => {
   it('is no time', () => {
-    expect(readTime(text, NOW_MS, 'ahead')).toBeUndefined();
-    expect(() => timeParser('ahead')(text)).toThrow(/2030-01-31.*90d/);
+    expect(readTime(text, NOW_MS, 'future')).toBeUndefined();
+    expect(() => timeParser('future')(text)).toThrow(/2030-01-31.*90d/);
   });
 });
 
