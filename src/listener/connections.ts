@@ -162,8 +162,8 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (oldest !== undefined) {
       const isLate = clock.monotonicMs() - oldest.openedAtMs >= FIRST_REQUEST_MS;
       // If most connections never sent a request, they cause the shortage: displace one of them, not a good client's.
-      const areMost = !oldest.isSurplus && withoutRequest.size > withRequest.size;
-      if (isLate || areMost) return oldest;
+      const areMajority = !oldest.isSurplus && withoutRequest.size > withRequest.size;
+      if (isLate || areMajority) return oldest;
     }
     let checksLeft = Math.min(CHECKED_PER_SEARCH, withRequest.size);
     for (const connection of withRequest) {

@@ -8,7 +8,8 @@ export interface DisconnectListener {
 /**
  * Notifies listeners when a client disconnects. A response that waits behind another one on the same connection
  * (pipelining) has no socket yet and emits nothing when the connection closes. So the connection itself is watched,
- * with one listener for all its requests. Watchers are in an array, not a Set, for the reason given at `Deadlines`.
+ * with one `close` handler for all its requests. The listeners are in an array, not a Set, for the reason given at
+ * `Deadlines`.
  */
 export class ClientDisconnects {
   /** Calls `listener` when the connection closes, unless {@link unwatch} was called with the same arguments before. */

@@ -26,7 +26,7 @@ export function requestHead(method: string, path: string, authority: string, hea
 }
 
 /**
- * One request and its response, as seen by the connection. Ends with either the end of the response or one `onError`,
+ * Handles the response to one request on a connection. Ends with either the end of the response or one `onError`,
  * unless {@link UpstreamConnection.destroy} ends it first.
  */
 export interface ResponseHandler extends ResponseSink {
