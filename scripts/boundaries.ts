@@ -39,7 +39,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'admin-api': 'keys store npm:zod',
   admin:
     'admin-api base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
-  ops: 'type:base listener type:observability problems type:npm:express',
+  ops: 'listener problems type:npm:express',
   'sample-backend': '',
   process:
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',

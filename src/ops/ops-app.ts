@@ -1,7 +1,6 @@
 /** The ops listener for probes, Prometheus and the backend. It has no authentication, so: no secrets, no writes. */
 import type { ErrorRequestHandler, Express, Response } from 'express';
 import { createStrictApp } from '../listener/strict-app.ts';
-import type { Logger } from '../observability/logger.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -10,7 +9,7 @@ export interface OpsAppParts {
   readiness(): Readiness;
   /** Returns the public keys that verify assertions (JWK Set); empty if the gateway signs none. */
   publicKeys(): { readonly keys: readonly object[] };
-  readonly logger: Logger;
+  readonly logger: { error(members: object, message: string): void };
 }
 
 const READ_METHODS = 'GET, HEAD';

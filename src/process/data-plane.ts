@@ -235,19 +235,13 @@ export async function openListener(
   return url;
 }
 
-interface CertificateParts {
-  readonly metrics: Metrics;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
-
 /**
  * Returns the certificate of the public listener, then watches it: `use` gets each replacement. Log and metrics tell
  * which one is in use. @throws Error if the certificate cannot be used.
  */
 async function openCertificate(
   files: CertificateFiles,
-  { metrics, logger, clock }: CertificateParts,
+  { metrics, logger, clock }: { metrics: Metrics; logger: Logger; clock: Clock },
   opened: AsyncDisposableStack,
   use: (keys: TlsKeys) => void,
 ): Promise<TlsKeys> {
@@ -288,9 +282,7 @@ export async function openIdentity({ identity, auth }: Config, audience: string,
   return { assertions, publicKeys: keys.published };
 }
 
-type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions'>;
-
-function publicSettings(config: Config, parts: SettingsParts): PublicSettings {
+function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys' | 'assertions'>): PublicSettings {
   const { auth, documentationUrl, identity, limits, listen, upstream } = config;
   const { credentials, authorization, preserveHost } = upstream;
   return Object.freeze({

@@ -6,7 +6,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { limitExpositions } from '../../src/ops/exposition-limit.ts';
+import { limitExpositions } from '../../src/observability/exposition-limit.ts';
 import { EMBEDDED_STORE, startTestGateway, type TestGateway } from '../support/gateway.ts';
 
 describe('an exposition', () => {
