@@ -48,7 +48,7 @@ export function configChanges(before: Config, after: Config): ConfigChange[] {
   for (const [key, value] of Object.entries(hiddenValues(after))) {
     const isListed = changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key));
     if (isListed || isDeepStrictEqual(hiddenBefore[key], value)) continue;
-    changes.push({ key, before: HIDDEN, after: HIDDEN, text: anotherValue(key), takesEffect: takesEffect(key) });
+    changes.push({ key, before: HIDDEN, after: HIDDEN, text: `${key}: another value`, takesEffect: takesEffect(key) });
   }
   return changes;
 }
@@ -119,11 +119,9 @@ function describe(key: string, { path, before, after, renamedPlans }: Difference
   if (section === 'plans' && path.length === 2) {
     return after === undefined ? `plan ${name} is removed` : `plan ${name} is added: ${inWords(after)}`;
   }
-  return before === HIDDEN && after === HIDDEN ? anotherValue(key) : `${key}: ${inWords(before)} → ${inWords(after)}`;
-}
-
-function anotherValue(key: string): string {
-  return `${key}: another value`;
+  return before === HIDDEN && after === HIDDEN
+    ? `${key}: another value`
+    : `${key}: ${inWords(before)} → ${inWords(after)}`;
 }
 
 const MAX_VALUE_LENGTH = 120;

@@ -4,16 +4,12 @@ function refuse(): never {
   throw new TypeError('the configuration is frozen');
 }
 
-/** Disables a Map's mutating methods, because `Object.freeze` does not protect its entries. */
-function freezeMap(map: Map<unknown, unknown>): void {
-  Object.assign(map, { set: refuse, delete: refuse, clear: refuse });
-}
-
 /** Freezes plain objects, arrays and Maps recursively; returns the same value. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   const children = value instanceof Map ? [...value.values()] : Object.values(value);
-  if (value instanceof Map) freezeMap(value);
+  // Object.freeze does not protect the entries of a Map.
+  if (value instanceof Map) Object.assign(value, { set: refuse, delete: refuse, clear: refuse });
   Object.freeze(value);
   for (const child of children) deepFreeze(child);
   return value;

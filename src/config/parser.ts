@@ -40,16 +40,17 @@ export type ParserResult =
   | { readonly kind: 'done'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
-/** Limits for one parser job. */
-export interface ParserBounds {
+export interface ParserOptions {
   readonly deadlineMs: number;
   readonly heapMebibytes: number;
+  /** Terminates the thread; the promise then rejects with an AbortError. */
+  readonly signal?: AbortSignal;
 }
 
 /** For the gateway's own file. A file with 10,000 overrides takes half a second and 100 MiB. */
-export const RELOAD_BOUNDS: ParserBounds = { deadlineMs: 30_000, heapMebibytes: 512 };
+export const RELOAD_BOUNDS: ParserOptions = { deadlineMs: 30_000, heapMebibytes: 512 };
 /** For a posted file: enough for 1 MiB of overrides, and safe in a container that is limited to 512 MiB. */
-export const PREVIEW_BOUNDS: ParserBounds = { deadlineMs: 10_000, heapMebibytes: 128 };
+export const PREVIEW_BOUNDS: ParserOptions = { deadlineMs: 10_000, heapMebibytes: 128 };
 
 /** How a posted file differs from the running configuration. Plain data, without any secret. */
 export interface Comparison {
@@ -61,11 +62,6 @@ export interface Comparison {
   /** Settings whose secrets were not compared. */
   readonly uncompared: readonly string[];
   readonly limits: Pick<Config, 'plans' | 'formerPlans' | 'overrides'>;
-}
-
-export interface ParserOptions extends ParserBounds {
-  /** Terminates the thread; the promise then rejects with an AbortError. */
-  readonly signal?: AbortSignal;
 }
 
 /** Parses the gateway's own file like `parseConfig`. Rejects with ConfigError, also when the thread exceeds a limit. */
@@ -114,7 +110,7 @@ async function runJob<Value>(job: ParserJob, { signal, ...bounds }: ParserOption
 }
 
 /** Returns which limit was exceeded, as the text of a problem; undefined for any other error. */
-function exceededBound(error: unknown, deadline: AbortSignal, bounds: ParserBounds): string | undefined {
+function exceededBound(error: unknown, deadline: AbortSignal, bounds: ParserOptions): string | undefined {
   if (error instanceof ConfigError) return undefined;
   if (deadline.aborted) return `takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`;
   const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';

@@ -37,12 +37,6 @@ export interface NamedFileRead extends NamedFile {
   readonly content: Uint8Array | undefined;
 }
 
-export interface SecretsRead {
-  readonly secrets: Secrets;
-  readonly reads: readonly NamedFileRead[];
-  readonly problems: readonly Problem[];
-}
-
 /** Returns why a file must not be opened, as the text of a problem; undefined if it may be opened. */
 export type NamedFileGuard = (setting: string, file: string) => string | undefined;
 
@@ -51,49 +45,44 @@ export async function readSecrets(
   document: ConfigDocument,
   folder: string,
   guard: NamedFileGuard = () => undefined,
-): Promise<SecretsRead> {
-  const reading: Reading = { document, folder, guard, reads: [], problems: [] };
+): Promise<{ secrets: Secrets; reads: NamedFileRead[]; problems: Problem[] }> {
+  const reads: NamedFileRead[] = [];
+  const problems: Problem[] = [];
+
+  async function readSecret(path: Path): Promise<Secret> {
+    const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
+    const [value, file] = [document.at(path), document.at(filePath)];
+    // Values that are not text are already reported by another check.
+    if (![value, file].every((given) => given === undefined || typeof given === 'string')) return { kind: 'unknown' };
+    if (typeof file !== 'string' || file === '') {
+      return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
+    }
+    const refuse = (what: string): Secret => {
+      problems.push({ path: filePath, what });
+      return { kind: 'unknown' };
+    };
+    if (value) return refuse(`is given besides ${path.at(-1)}; give one of the two`);
+    const named = { setting: formatPath(filePath), file: resolve(folder, file) };
+    const forbidden = guard(named.setting, named.file);
+    if (forbidden !== undefined) return refuse(forbidden);
+    try {
+      const content = await readNamedFile(named.file);
+      reads.push({ ...named, content });
+      const trimmed = content.toString('utf8').replace(/(?:\r?\n)+$/, '');
+      return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
+    } catch (error) {
+      reads.push({ ...named, content: undefined });
+      const hint = "a relative name is relative to this file's folder";
+      return refuse(`the file cannot be read: ${systemReason(error)}; ${hint}`);
+    }
+  }
+
   const secrets: Partial<Record<keyof Secrets, Secret>> = {};
-  for (const setting of SECRET_SETTINGS) secrets[setting] = await readSecret(setting.split('.'), reading);
-  return { secrets: secrets as Secrets, reads: reading.reads, problems: reading.problems };
+  for (const setting of SECRET_SETTINGS) secrets[setting] = await readSecret(setting.split('.'));
+  return { secrets: secrets as Secrets, reads, problems };
 }
 
 /** Returns the value of a secret; undefined if it is not set, or not available. */
 export function secretText(secret: Secret): string | undefined {
   return secret.kind === 'value' ? secret.value : undefined;
-}
-
-interface Reading {
-  readonly document: ConfigDocument;
-  readonly folder: string;
-  readonly guard: NamedFileGuard;
-  readonly reads: NamedFileRead[];
-  readonly problems: Problem[];
-}
-
-async function readSecret(path: Path, { document, folder, guard, reads, problems }: Reading): Promise<Secret> {
-  const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];
-  const [value, file] = [document.at(path), document.at(filePath)];
-  // Values that are not text are already reported by another check.
-  if (![value, file].every((given) => given === undefined || typeof given === 'string')) return { kind: 'unknown' };
-  if (typeof file !== 'string' || file === '') {
-    return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
-  }
-  const refuse = (what: string): Secret => {
-    problems.push({ path: filePath, what });
-    return { kind: 'unknown' };
-  };
-  if (value) return refuse(`is given besides ${path.at(-1)}; give one of the two`);
-  const named = { setting: formatPath(filePath), file: resolve(folder, file) };
-  const forbidden = guard(named.setting, named.file);
-  if (forbidden !== undefined) return refuse(forbidden);
-  try {
-    const content = await readNamedFile(named.file);
-    reads.push({ ...named, content });
-    const trimmed = content.toString('utf8').replace(/(?:\r?\n)+$/, '');
-    return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
-  } catch (error) {
-    reads.push({ ...named, content: undefined });
-    return refuse(`the file cannot be read: ${systemReason(error)}; a relative name is relative to this file's folder`);
-  }
 }

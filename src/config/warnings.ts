@@ -21,7 +21,10 @@ type Warn = (path: Path, what: string) => void;
 export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): Problem[] {
   const warnings: Problem[] = [];
   const warn: Warn = (path, what) => warnings.push({ path, what });
-  warnOfBareVariables(document, warn);
+  for (const path of document.bareVariables) {
+    const advice = `write \${NAME} if a variable is meant; else move the value to a variable or file`;
+    warn(path, `contains "$" and a name without braces, which is not replaced: ${advice}`);
+  }
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
   warnOfUpstreams(values, warn);
@@ -30,15 +33,6 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
     warn(['plans'], 'is empty: no customer can be created, and only customers with an override are served');
   }
   return warnings;
-}
-
-function warnOfBareVariables({ bareVariables }: ConfigDocument, warn: Warn): void {
-  for (const path of bareVariables) {
-    warn(
-      path,
-      `contains "$" and a name without braces, which is not replaced: write \${NAME} if a variable is meant; else move the value to a variable or file`,
-    );
-  }
 }
 
 function warnOfAdminToken({ admin, seed }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
@@ -93,20 +87,19 @@ function warnOfUpstreams({ listen, ops, admin, upstream, seed }: FileValues, war
 function reaches(host: string, listenHost: string): boolean {
   if (host === listenHost) return true;
   const isLocal = isLoopback(host) || isWildcard(host);
-  if (isWildcard(listenHost)) return isLocal || ownAddresses().includes(host);
+  if (isWildcard(listenHost)) {
+    const own = Object.values(networkInterfaces()).flat();
+    return isLocal || own.some((address) => address?.address === host);
+  }
   return isLoopback(listenHost) && isLocal && (host === 'localhost' || listenHost === 'localhost' || isWildcard(host));
 }
 
-function ownAddresses(): string[] {
-  return Object.values(networkInterfaces()).flatMap((addresses = []) => addresses.map(({ address }) => address));
-}
-
 function warnOfNumbers({ auth, limits, listen, shutdown, store, upstream }: FileValues, warn: Warn): void {
-  const below = (path: Path, value: number | undefined, least: number, unit: string, effect: string): void => {
-    if (value !== undefined && value < least) warn(path, `is below ${least} ${unit}: ${effect}`);
+  const below = (path: Path, value: number | undefined, min: number, unit: string, effect: string): void => {
+    if (value !== undefined && value < min) warn(path, `is below ${min} ${unit}: ${effect}`);
   };
-  const above = (path: Path, value: number, most: number, unit: string, effect: string): void => {
-    if (value > most) warn(path, `is above ${most} ${unit}: ${effect}`);
+  const above = (path: Path, value: number, max: number, unit: string, effect: string): void => {
+    if (value > max) warn(path, `is above ${max} ${unit}: ${effect}`);
   };
   below(['limits', 'header_bytes'], limits.header_bytes, 1024, 'bytes', 'common clients send more and get 431');
   below(['limits', 'header_count'], limits.header_count, 10, 'headers', 'common clients send more and get 431');
@@ -127,8 +120,7 @@ function warnOfNumbers({ auth, limits, listen, shutdown, store, upstream }: File
   below(['upstream', 'total_timeout_ms'], upstream.total_timeout_ms, 100, 'ms', responding);
   const checked = 'each worker of each gateway checks that often, and a check must pass within that time';
   below(['upstream', 'health_check', 'interval_ms'], upstream.health_check?.interval_ms, 1000, 'ms', checked);
-  const drained = 'requests under way are aborted by each restart';
-  below(['shutdown', 'drain_ms'], shutdown.drain_ms, 1000, 'ms', drained);
+  below(['shutdown', 'drain_ms'], shutdown.drain_ms, 1000, 'ms', 'each restart aborts requests in flight');
   const cached = 'while changes are not pushed, revoked keys keep working that long';
   above(['auth', 'cache_seconds'], auth.cache_seconds, 3600, 'seconds', cached);
   const stale = 'while the store is unavailable, revoked keys keep working that long';

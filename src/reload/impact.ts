@@ -5,13 +5,7 @@
  * Customers and windows are read in pages, so that other store calls are not delayed for long. However many customers
  * there are, the result is bounded: counts, and the customers that are closest to their limits.
  */
-import {
-  type EffectiveLimit,
-  effectiveLimit,
-  type LimitPolicy,
-  type PlanPolicy,
-  planNameOf,
-} from '../quota/effective-limit.ts';
+import { effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/effective-limit.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
@@ -87,10 +81,13 @@ export interface ImpactOptions {
   readonly signal?: AbortSignal;
 }
 
-interface Case {
+interface CustomerLimits {
   readonly record: CustomerRecord;
-  readonly before: EffectiveLimit;
-  readonly after: EffectiveLimit;
+  /** Undefined without a limit. */
+  readonly before: number | undefined;
+  readonly after: number | undefined;
+  /** Whether one of the limits is set by an override. */
+  readonly byOverride: boolean;
 }
 
 /** Compares two sets of limits. Rejects with StoreUnavailableError, or when `signal` aborts. */
@@ -101,28 +98,34 @@ export async function assessImpact(
   { changedOnly = false, signal }: ImpactOptions = {},
 ): Promise<Impact> {
   const tally = new Tally(before, after);
-  for await (const customers of everyCustomer(records, signal)) {
-    const all = customers.map(
-      (record): Case => ({ record, before: effectiveLimit(record, before), after: effectiveLimit(record, after) }),
-    );
-    tally.seen(customers.length);
-    const cases = changedOnly ? all.filter(isChanged) : all;
+  for await (const page of everyCustomer(records, signal)) {
+    tally.counts.customers += page.length;
+    const all = page.map((record) => limitsOf(record, before, after));
+    const assessed = changedOnly ? all.filter((limits) => limits.before !== limits.after) : all;
     const used = await usages.usedOf(
-      cases.map(({ record, before, after }) => ({
-        customer: record.id,
-        from: Math.floor(NEAR_RATIO * Math.min(limitOf(before) ?? 0, limitOf(after) ?? 0)),
+      assessed.map((limits) => ({
+        customer: limits.record.id,
+        from: Math.floor(NEAR_RATIO * Math.min(limits.before ?? 0, limits.after ?? 0)),
       })),
     );
-    cases.forEach((each, index) => {
-      tally.add(each, used[index] ?? 0);
-    });
+    for (const [index, limits] of assessed.entries()) tally.add(limits, used[index] ?? 0);
   }
   return tally.result();
 }
 
+function limitsOf(record: CustomerRecord, before: LimitPolicy, after: LimitPolicy): CustomerLimits {
+  const [old, next] = [effectiveLimit(record, before), effectiveLimit(record, after)];
+  return {
+    record,
+    before: old.found ? old.requestsPerHour : undefined,
+    after: next.found ? next.requestsPerHour : undefined,
+    byOverride: [old, next].some((limit) => limit.found && limit.source === 'override'),
+  };
+}
+
 class Tally {
   readonly #after: LimitPolicy;
-  readonly #counts = {
+  readonly counts = {
     customers: 0,
     raised: 0,
     lowered: 0,
@@ -148,20 +151,16 @@ class Tally {
     }
   }
 
-  seen(customers: number): void {
-    this.#counts.customers += customers;
-  }
-
-  add(each: Case, used: number): void {
-    const counts = this.#counts;
-    const [before, after] = [limitOf(each.before), limitOf(each.after)];
+  add(limits: CustomerLimits, used: number): void {
+    const { counts } = this;
+    const { before, after } = limits;
     const isRefused = after === undefined || used >= after;
-    if (isChanged(each)) {
+    if (before !== after) {
       if (before === undefined) counts.gained++;
       else if (after === undefined) counts.lost++;
       else if (after > before) counts.raised++;
       else counts.lowered++;
-      this.#group(each, used, isRefused);
+      this.#group(limits, used, isRefused);
     }
     if (isRefused) {
       counts.refused++;
@@ -170,7 +169,7 @@ class Tally {
     const isNear = !isRefused && used >= NEAR_RATIO * after;
     if (isNear) counts.near++;
     if (!isRefused && !isNear) return;
-    const { id: customer, plan } = each.record;
+    const { id: customer, plan } = limits.record;
     this.#closest.push({ customer, plan, before, after, used, state: isRefused ? 'refused' : 'near' });
     if (this.#closest.length >= 4 * MAX_LISTED) this.#trimClosest();
   }
@@ -178,13 +177,11 @@ class Tally {
   result(): Impact {
     this.#trimClosest();
     const groups = [...this.#groups].map(([label, group]) => ({ label, ...group }));
-    return { ...this.#counts, groups, overrides: this.#overrides, closest: this.#closest };
+    return { ...this.counts, groups, overrides: this.#overrides, closest: this.#closest };
   }
 
-  #group({ record, before, after }: Case, used: number, isRefused: boolean): void {
-    const byOverride = [before, after].some((limit) => limit.found && limit.source === 'override');
-    const plan = planNameOf(record.plan, this.#after) ?? record.plan;
-    const change = { plan, before: limitOf(before), after: limitOf(after) };
+  #group({ record, before, after, byOverride }: CustomerLimits, used: number, isRefused: boolean): void {
+    const change = { plan: planNameOf(record.plan, this.#after) ?? record.plan, before, after };
     if (byOverride && this.#overrides.length < MAX_LISTED) {
       this.#overrides.push({ customer: record.id, ...change, used });
     }
@@ -213,14 +210,6 @@ function labelOf(change: LimitChange): string {
 /** Returns the limit of a plan; undefined if each of its customers has its own. */
 function numberOf(plan: PlanPolicy | undefined): number | undefined {
   return typeof plan?.requestsPerHour === 'number' ? plan.requestsPerHour : undefined;
-}
-
-function limitOf(limit: EffectiveLimit): number | undefined {
-  return limit.found ? limit.requestsPerHour : undefined;
-}
-
-function isChanged({ before, after }: Case): boolean {
-  return limitOf(before) !== limitOf(after);
 }
 
 function ratioOf({ after, used }: CustomerImpact): number {

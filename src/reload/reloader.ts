@@ -18,7 +18,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
 import { type LimitPolicy, planNameOf } from '../quota/effective-limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import { type CustomerLists, countHolders } from './customers.ts';
+import { countHolders } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 
 /** `noticed`: found by watching the file, not requested. */
@@ -53,7 +53,6 @@ export interface ReloaderOptions extends ImpactParts {
   readonly parse: (content: Uint8Array, signal: AbortSignal) => Promise<Config>;
   /** Applies the config at once and completely; or rejects, and nothing has changed. */
   readonly apply: (config: Config) => Promise<void>;
-  readonly records: CustomerLists;
   readonly metrics: Pick<Metrics, 'configReloaded'>;
   readonly logger: Logger;
   readonly clock: Clock;
