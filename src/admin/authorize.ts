@@ -25,7 +25,7 @@ type Access =
   | { readonly problem: Problem; readonly reason?: string; readonly actor?: Actor['name'] };
 
 const REFUSALS_PER_MINUTE = 30;
-const LOGGED_ADDRESSES = 10_000;
+const MAX_LOGGED_ADDRESSES = 10_000;
 /** An address block that keeps guessing gets a new audit entry after an hour. */
 const AUDIT_AGAIN_AFTER_MS = 3_600_000;
 /** At most one audit entry about guesses per interval, over all address blocks, so that they cannot fill the audit. */
@@ -56,12 +56,12 @@ export function authorize({
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
   const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
-  const warnings = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
+  const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
   const checks = new PacedChecks(systemScheduler);
-  const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, LOGGED_ADDRESSES);
+  const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, MAX_LOGGED_ADDRESSES);
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 1);
 
-  async function judge(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
+  async function authenticate(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
     if (!token && !jwt) {
       const detail = 'No credentials are accepted: set admin.token or admin.jwt in the configuration file.';
       return { reason: 'nothing_configured', problem: unauthorized(detail) };
@@ -79,7 +79,7 @@ export function authorize({
       return { reason: 'jwt_scope', actor: name, problem };
     }
     const retrySeconds = refusals.retrySeconds(client);
-    if (retrySeconds !== undefined && !(await checks.turn(addressBlock(client)))) {
+    if (retrySeconds !== undefined && !(await checks.waitForTurn(addressBlock(client)))) {
       return { problem: tooManyFailures(retrySeconds) };
     }
     if (isAdminToken(presented)) return { admitted: { name: 'token', mayWrite: true } };
@@ -91,7 +91,7 @@ export function authorize({
   return async (req, res, next) => {
     const client = peerAddressOf(res);
     const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
-    const access = await judge(client, req.headers.authorization, mustWrite);
+    const access = await authenticate(client, req.headers.authorization, mustWrite);
     if ('admitted' in access) {
       res.locals.actor = access.admitted;
       return next();

@@ -19,7 +19,7 @@ export class PacedChecks {
   }
 
   /** Resolves to true when this request may be checked; to false at once if the queue is full. */
-  async turn(block: string): Promise<boolean> {
+  async waitForTurn(block: string): Promise<boolean> {
     const waiting = this.#waiting.get(block);
     if (waiting === undefined) {
       this.#waiting.set(block, []);
