@@ -24,7 +24,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
   'store/redis':
     'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/protocol store/redis/records store/redis/window npm:ioredis',
-  'store/open': 'base store store/embedded store/redis type:store/redis/connection',
+  'store/open': 'base store store/embedded store/redis',
   config: 'base store tls npm:yaml npm:zod',
   keys: 'base store',
   identity: 'base npm:jose',

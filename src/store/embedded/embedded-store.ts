@@ -33,7 +33,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
   let up = true;
   let lastError: string | undefined;
   observer.up(true);
-  const refusals = new WriteRefusals({ clock, changed: (reason) => observer.refusing?.(reason) });
+  const refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
 
   const setUp = (isUp: boolean) => {
     if (isUp === up) return;

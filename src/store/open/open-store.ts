@@ -1,27 +1,11 @@
 /** Opens the store that a URL names. */
-import type { Clock } from '../../base/clock.ts';
 import { openEmbeddedStore } from '../embedded/embedded-store.ts';
-import type { RedisTls, SentinelAccess } from '../redis/connection/server-options.ts';
-import { openRedisStore } from '../redis/redis-store.ts';
-import type { Store, StoreObserver } from '../store.ts';
+import { openRedisStore, type RedisStoreOptions } from '../redis/redis-store.ts';
+import type { Store } from '../store.ts';
 import { parseStoreUrl } from '../store-address.ts';
 
-export interface StoreSettings {
-  /** For the syntax see src/store/store-address.ts. */
-  readonly url: string;
-  readonly keyPrefix: string;
-  readonly timeoutMs: number;
-  readonly tls?: RedisTls;
-  readonly sentinel?: SentinelAccess;
-}
-
-export interface StoreSurroundings {
-  readonly clock: Clock;
-  readonly observer: StoreObserver;
-  readonly warn: (message: string) => void;
-  /** Opening writes nothing to Redis. Default: false. */
-  readonly readOnly?: boolean;
-}
+export type StoreSettings = Pick<RedisStoreOptions, 'url' | 'keyPrefix' | 'timeoutMs' | 'tls' | 'sentinel'>;
+export type StoreSurroundings = Pick<RedisStoreOptions, 'clock' | 'observer' | 'warn' | 'readOnly'>;
 
 /**
  * Opens the store that `settings.url` names. An unreachable Redis is not an error: the store keeps trying to connect.

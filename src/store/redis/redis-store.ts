@@ -20,7 +20,7 @@ import type { Store, StoreObserver } from '../store.ts';
 import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
-import { RedisConnection } from './connection/connection.ts';
+import { RedisConnection, type RedisConnectionOptions } from './connection/connection.ts';
 import {
   InvalidationPush,
   type InvalidationPushOptions,
@@ -56,7 +56,7 @@ const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
 export interface RedisStoreOptions extends RedisSecurity {
-  /** A Redis URL. For the syntax see src/store/store-address.ts. */
+  /** For the syntax see src/store/store-address.ts. */
   readonly url: string;
   readonly keyPrefix: string;
   /** How long a record may take to be read or written. */
@@ -87,7 +87,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     onChange: (failure) => refresh(failure),
     onReadOnly: () => reconnect(),
     onPush: (pushed) => installed.pushed(pushed),
-    onPushRefused: (error) => warnOfRefusal('changes to keys and customers are not pushed', error),
+    onFailure: (error) => warnOfRefusal('changes to keys and customers are not pushed', error),
   });
   const { records, windows, walks, push } = connections;
   const installed = new Installed({
@@ -227,23 +227,20 @@ interface Connections {
   close(): Promise<unknown>;
 }
 
-interface ConnectionEvents {
-  readonly onChange: (failure?: string) => void;
-  readonly onReadOnly: () => void;
-  readonly onPush: InvalidationPushOptions['onPush'];
-  readonly onPushRefused: (error: unknown) => void;
-}
+type ConnectionEvents = Required<Pick<RedisConnectionOptions, 'onChange' | 'onReadOnly'>> &
+  Pick<InvalidationPushOptions, 'onPush' | 'onFailure'>;
 
 function createConnections(options: RedisStoreOptions, events: ConnectionEvents): Connections {
   const address = parseStoreUrl(options.url);
   // The message omits the URL, which may contain a password.
   if (address.kind === 'invalid' || address.kind === 'sqlite') throw new Error('store.url does not name a Redis');
   const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
+  const { onChange, onReadOnly, onPush, onFailure } = events;
   const common = {
     clock,
     observer,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
-    onChange: events.onChange,
+    onChange,
   };
   const withDeadline = { commandTimeoutMs: timeoutMs, socketTimeoutMs: RECORDS_SOCKET_TIMEOUTS * timeoutMs };
   const walksTimeoutMs = WALKS_TIMEOUTS * timeoutMs;
@@ -255,7 +252,7 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     members: { ...withDeadline, anyRole: true },
   };
   const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
-    new InvalidationPush({ records, subscriber, keyPrefix, onPush: events.onPush, onFailure: events.onPushRefused });
+    new InvalidationPush({ records, subscriber, keyPrefix, onPush, onFailure });
 
   if (address.kind === 'cluster') {
     const connection = (role: Role, member: HostAndPort) =>
@@ -267,12 +264,10 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
       });
     const { seeds } = address;
     const timeoutsMs = { records: timeoutMs, walks: walksTimeoutMs };
-    const { onChange } = events;
     return new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
   }
 
   const server = serverOptions(address, options);
-  const { onReadOnly } = events;
   const connection = (role: Exclude<Role, 'members'>) =>
     new RedisConnection({ ...common, ...timeouts[role], onReadOnly, name: `tollgate-${role}`, server });
   const [records, windows] = [connection('records'), connection('windows')];

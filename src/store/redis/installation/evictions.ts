@@ -18,13 +18,6 @@ export interface EvictionsOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-interface Counted {
-  readonly runId: string;
-  readonly policy: string;
-  /** Keys evicted since the server's start. */
-  readonly evicted: number;
-}
-
 export class Evictions {
   readonly #options: EvictionsOptions;
   /** Checks for evictions. Must be started whenever the connection may have changed. */
@@ -81,8 +74,8 @@ export class Evictions {
     this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted[runId] ?? 0)));
   }
 
-  /** Reads the counts of each server. A server that refuses INFO counts as one without evictions. */
-  async #count(): Promise<readonly Counted[]> {
+  /** Reads the keys that each server evicted since its start. A server that refuses INFO counts as one without evictions. */
+  async #count() {
     const { servers } = this.#options.connection;
     const infos = await Promise.all(
       servers.map((server) => server.attempt((redis) => redis.info().catch(emptyIfRefused))),

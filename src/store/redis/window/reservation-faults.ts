@@ -32,7 +32,7 @@ export class ReservationFaults {
 
   constructor({ clock, observer }: ReservationFaultsOptions) {
     this.#observer = observer;
-    this.#refusals = new WriteRefusals({ clock, changed: (reason) => observer.refusing?.(reason) });
+    this.#refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
     this.#reports = new Throttle(clock, DAMAGE_INTERVAL_MS, DAMAGED_CUSTOMERS);
   }
 
