@@ -40,19 +40,19 @@ export async function watchFiles({ files, pollMs, check, onUnwatched, signal }: 
       await check();
     } finally {
       isChecking = false;
-      scheduleCheck();
+      scheduleCheck(changedAtMs === undefined ? pollMs : SETTLE_MS);
     }
   }
 
-  function scheduleCheck(): void {
+  function scheduleCheck(delayMs: number): void {
     clearTimeout(timer);
-    const settleMs = Math.min(SETTLE_MS, (changedAtMs ?? Infinity) + MAX_SETTLE_MS - performance.now());
-    timer = setTimeout(() => void checkNow(), changedAtMs === undefined ? pollMs : Math.max(0, settleMs)).unref();
+    timer = setTimeout(() => void checkNow(), delayMs).unref();
   }
 
   function noteChange(): void {
-    changedAtMs ??= performance.now();
-    if (!isChecking) scheduleCheck();
+    const nowMs = performance.now();
+    changedAtMs ??= nowMs;
+    if (!isChecking) scheduleCheck(Math.max(0, Math.min(SETTLE_MS, changedAtMs + MAX_SETTLE_MS - nowMs)));
   }
 
   // Watch before the first check: a change in between would go unnoticed until the next poll.

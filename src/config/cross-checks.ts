@@ -84,7 +84,7 @@ function checkListeners({ given, valid, report }: Subject): void {
       // A default has no line, so the problem is reported for a port that the file sets.
       const isGiven = given([section, 'port']) !== undefined;
       const [at, other] = isGiven ? [section, same.section] : [same.section, section];
-      report([at, 'port'], `is the port of ${other} too, on the same address; give each its own`);
+      report([at, 'port'], `is the port of ${other} too, on the same address; use another port`);
     }
     seen.push({ section, host, port });
   }
@@ -150,7 +150,7 @@ function checkAliases(subject: Subject): void {
       report(path, 'is a prefix of a route already; an alias must be a prefix that no route has');
     }
     if (names.some((other) => other !== alias && isWithin(alias, other))) {
-      report(path, 'lies below another alias; aliases must not contain each other');
+      report(path, 'is below another alias; aliases must not contain each other');
     }
     const target = valid(path);
     // Skipped if a route is invalid: the alias may refer to that route.
@@ -233,7 +233,7 @@ function checkStore({ given, valid, report, secrets }: Subject): void {
 function checkAuthorization({ given, valid, report, secrets }: Subject): void {
   const { 'upstream.authorization': authorization } = secrets;
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
-    report(authorization.path, 'must be printable ASCII without spaces around it, as a header value is');
+    report(authorization.path, 'must be printable ASCII, without leading or trailing spaces');
   }
   const mode = valid(['upstream', 'credentials']);
   if (!isMapping(given(['upstream'])) || mode === undefined) return;

@@ -33,7 +33,7 @@ const CHARACTERS_PER_NODE = 64;
 const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
 
 /** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
-const FLOW_HINT = `; within { } and [ ] a \${NAME} needs a line of its own, or quotes where text is wanted`;
+const FLOW_HINT = `; within { } and [ ] a \${NAME} must be on its own line, or in quotes if it is text`;
 
 export interface DocumentOptions {
   readonly environment: Environment;
@@ -234,7 +234,7 @@ function keyOf({ key }: Pair): string {
 function describeSyntax({ code, message }: YAMLError): string {
   switch (code) {
     case 'UNEXPECTED_TOKEN':
-      return 'something stands here that does not belong; check the indentation, the quotes and the brackets';
+      return 'unexpected text; check the indentation, the quotes and the brackets';
     case 'BAD_DQ_ESCAPE':
       return 'a backslash in double quotes begins no known escape; use single quotes, or write \\\\';
     case 'TAG_RESOLVE_FAILED':

@@ -61,7 +61,7 @@ function describe(document: ConfigDocument, path: Path, issue: z.core.$ZodIssue)
   if (setting === undefined || setting.isSecret) return issue.message;
   const isContainer = setting.type === 'object' || setting.type === 'array';
   if (isContainer && issue.code !== 'invalid_type') return issue.message;
-  const hint = issue.code !== 'custom' && isQuoted(value) ? '; without quotes it would not be text' : '';
+  const hint = issue.code !== 'custom' && isQuoted(value) ? '; remove the quotes' : '';
   return `${issue.message}, got ${isContainer ? kindInWords(value) : shown(document, path, value)}${hint}`;
 }
 
@@ -74,7 +74,7 @@ const MAX_SHOWN = 60;
 
 function shown(document: ConfigDocument, path: Path, value: unknown): string {
   const expression = document.expressions.get(pathKey(path));
-  if (expression !== undefined) return `what ${JSON.stringify(clipped(expression))} stands for`;
+  if (expression !== undefined) return `the value of ${JSON.stringify(clipped(expression))}`;
   if (typeof value === 'string') return JSON.stringify(clipped(withoutUserInfo(value, '…@')));
   if (typeof value === 'number') return String(value);
   return typeof value === 'boolean' ? String(value) : kindInWords(value);

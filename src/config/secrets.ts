@@ -61,7 +61,7 @@ export async function readSecrets(
       problems.push({ path: filePath, what });
       return { kind: 'unknown' };
     };
-    if (value) return refuse(`is given besides ${path.at(-1)}; give one of the two`);
+    if (value) return refuse(`${path.at(-1)} is set too; remove one of the two`);
     const named = { setting: formatPath(filePath), file: resolve(folder, file) };
     const forbidden = guard(named.setting, named.file);
     if (forbidden !== undefined) return refuse(forbidden);

@@ -148,8 +148,8 @@ describe('typing', () => {
       15,
     ]);
     expect(await problemsOf(`${MINIMAL}ops:\n  port: "\${N}"`, env)).toEqual([
-      'gateway.yaml:4: ops.port: must be an integer from 0 to 65535, got what "${N}" stands for'.concat(
-        '; without quotes it would not be text',
+      'gateway.yaml:4: ops.port: must be an integer from 0 to 65535, got the value of "${N}"'.concat(
+        '; remove the quotes',
       ),
     ]);
   });
@@ -231,7 +231,7 @@ describe('secrets in files', () => {
       const parse = (admin: string) => parseConfig(join(folder, 'g.yaml'), yaml(admin), {});
       const at = `${join(folder, 'g.yaml')}`;
       await expect(parse('token: a\n  token_file: token')).rejects.toMatchObject({
-        problems: [`${at}:5: admin.token_file: is given besides token; give one of the two`],
+        problems: [`${at}:5: admin.token_file: token is set too; remove one of the two`],
       });
       await expect(parse('token_file: none')).rejects.toMatchObject({
         problems: [

@@ -18,10 +18,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['workers: all', '3: workers: must be an integer from 1 to 1024, or "auto", got "all"'],
   ['listen:', '3: listen: must be a mapping with the keys of this section, got nothing'],
   ['listen: 8080', '3: listen: must be a mapping with the keys of this section, got a single value'],
-  [
-    'listen:\n  port: "8080"',
-    '4: listen.port: must be an integer from 0 to 65535, got "8080"; without quotes it would not be text',
-  ],
+  ['listen:\n  port: "8080"', '4: listen.port: must be an integer from 0 to 65535, got "8080"; remove the quotes'],
   ['listen: { port: 65536 }', '3: listen.port: must be an integer from 0 to 65535, got 65536'],
   ['listen: { port: 80.5 }', '3: listen.port: must be an integer from 0 to 65535, got 80.5'],
   [
@@ -41,12 +38,12 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'listen: { keep_alive_timeout_ms: 0 }',
     '3: listen.keep_alive_timeout_ms: must be an integer of milliseconds from 1 to 2147483647, got 0',
   ],
-  ['ops: { port: 8080 }', '3: ops.port: is the port of listen too, on the same address; give each its own'],
+  ['ops: { port: 8080 }', '3: ops.port: is the port of listen too, on the same address; use another port'],
   [
     'listen: { host: 127.0.0.1, port: 8081 }',
-    '3: listen.port: is the port of ops too, on the same address; give each its own',
+    '3: listen.port: is the port of ops too, on the same address; use another port',
   ],
-  ['admin: { port: 8081 }', '3: admin.port: is the port of ops too, on the same address; give each its own'],
+  ['admin: { port: 8081 }', '3: admin.port: is the port of ops too, on the same address; use another port'],
   [
     'admin: { token: two words }',
     '3: admin.token: must be printable ASCII without spaces, or no request could carry it',
@@ -86,7 +83,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     'aliases:\n  /a: /api\n  /a/b: /api',
-    '5: aliases["/a/b"]: lies below another alias; aliases must not contain each other',
+    '5: aliases["/a/b"]: is below another alias; aliases must not contain each other',
   ],
   [
     'plans:\n  starter:\n    requests_per_hour: many',
@@ -144,13 +141,13 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'ops:\n  port: ${A B}',
     '4: ops.port: has a "${" that does not begin ${NAME} or ${NAME:-default}; write $${ for a literal "${"',
   ],
-  ['ops:\n  port: ${WORD}', '4: ops.port: must be an integer from 0 to 65535, got what "${WORD}" stands for'],
+  ['ops:\n  port: ${WORD}', '4: ops.port: must be an integer from 0 to 65535, got the value of "${WORD}"'],
   ['ops: { host: *nowhere }', '3: ops.host: uses an alias (*name) whose anchor (&name) is not above it'],
   ['overrides: &a { x: *a }', '3: overrides.x: contains itself by an alias (*name)'],
   ['ops: [', '3: is not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]'],
   [
     'ops: { port: ${PORT} }',
-    '3: is not valid YAML: something stands here that does not belong; check the indentation, the quotes and the brackets; within { } and [ ] a ${NAME} needs a line of its own, or quotes where text is wanted',
+    '3: is not valid YAML: unexpected text; check the indentation, the quotes and the brackets; within { } and [ ] a ${NAME} must be on its own line, or in quotes if it is text',
   ],
   ['ops: { port: !port 1 }', '3: is not valid YAML: a tag (!name) that is not known or does not fit its value'],
   ['---\nops: {}', '3: is not valid YAML: there is more than one document (---) in the file; keep one'],
@@ -288,7 +285,7 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     ],
     [
       'urls: [sample]\n  credentials: replace\n  authorization: "a\\r\\nb"',
-      'authorization: must be printable ASCII without spaces around it, as a header value is',
+      'authorization: must be printable ASCII, without leading or trailing spaces',
     ],
   ])('upstream with %s', async (yaml, problem) => {
     const [found, ...more] = await problemsOf(`store: { url: "sqlite:a" }\nupstream:\n  ${yaml}`);
