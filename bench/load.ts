@@ -1,4 +1,4 @@
-/** Load by wrk: one thread, keep-alive, as many requests as get answered. */
+/** Load by wrk: one thread, keep-alive, as many requests as get a response. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -28,7 +28,7 @@ const LOAD_RESULT = z.strictObject({
   micros: z.number(),
   /** Answers with a status of 400 or more. */
   refused: z.number(),
-  /** Connections that could not be opened, failed reads and writes, answers later than 10 s. */
+  /** Connections that could not be opened, failed reads and writes, responses later than 10 s. */
   connect: z.number(),
   read: z.number(),
   write: z.number(),

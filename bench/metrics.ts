@@ -18,7 +18,7 @@ export async function readCounterBy(opsOrigin: string, name: string, label: stri
 
 async function readExposition(opsOrigin: string): Promise<string> {
   const response = await fetch(`${opsOrigin}/metrics`);
-  if (!response.ok) throw new Error(`the gateway answers ${response.status} to GET /metrics`);
+  if (!response.ok) throw new Error(`the gateway responds ${response.status} to GET /metrics`);
   return response.text();
 }
 

@@ -3,16 +3,16 @@ import { buffer } from 'node:stream/consumers';
 
 const DEADLINE_MS = 10_000;
 
-/** One answer. */
-export interface Answer {
+/** One response. */
+export interface ProbeResponse {
   readonly status: number;
   readonly body: Buffer;
   /** Received, head included. */
   readonly bytes: number;
 }
 
-/** Sends one GET on a connection of its own, kept alive as wrk does. @throws Error when there is no answer. */
-export async function probe(url: string, key: string | undefined): Promise<Answer> {
+/** Sends one GET on a connection of its own, kept alive as wrk does. @throws Error when there is no response. */
+export async function probe(url: string, key: string | undefined): Promise<ProbeResponse> {
   const agent = new Agent({ keepAlive: true });
   try {
     const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };

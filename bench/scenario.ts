@@ -19,7 +19,7 @@ export interface Settings {
 
 export type Scenario = (surroundings: Surroundings, settings: Settings) => Promise<Findings>;
 
-/** Connections of a caller that keeps a gateway busy. */
+/** Connections of a client that keeps a gateway busy. */
 export const BUSY_CONNECTIONS = 64;
 
 export function wrkCommand({ programs, pinning }: Surroundings): Load['wrk'] {

@@ -1,7 +1,7 @@
-/** One slice: a few seconds of load on one gateway, what it cost, and whether every answer was the right one. */
+/** One slice: a few seconds of load on one gateway, what it cost, and whether every response was correct. */
 import { treeCpuMicros } from './cpu.ts';
 import { type Load, type LoadResult, runLoad } from './load.ts';
-import { type Answer, probe } from './probe.ts';
+import { type ProbeResponse, probe } from './probe.ts';
 
 /** One kind of load on one target, the same in every round. */
 export interface Job {
@@ -45,7 +45,7 @@ export interface SliceFault {
   readonly fault: string;
 }
 
-/** Heads differ by a digit or two from answer to answer. */
+/** Heads differ by a digit or two from response to response. */
 const HEAD_VARIATION_BYTES = 32;
 
 export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
@@ -67,7 +67,7 @@ export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice
   const gatewayMicros = pid === undefined ? 0 : treeCpuMicros(pid) - gatewayBefore;
   const after = await probeRightly(url, key, expected);
   if ('fault' in after) return after;
-  const fault = loadFault(load, { answerBytes: before.bytes, connections, refused: expected.status >= 400 });
+  const fault = loadFault(load, { responseBytes: before.bytes, connections, refused: expected.status >= 400 });
   if (fault !== undefined) return { fault };
   return {
     ...load,
@@ -77,7 +77,7 @@ export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice
   };
 }
 
-/** Expects an answer of the backend: 200 and this body. */
+/** Expects an response of the backend: 200 and this body. */
 export function expectBody(body: Buffer): Expected {
   return {
     status: 200,
@@ -85,44 +85,48 @@ export function expectBody(body: Buffer): Expected {
   };
 }
 
-/** One answer, unless it is not the right one. */
-async function probeRightly(url: string, key: string | undefined, expected: Expected): Promise<Answer | SliceFault> {
+/** One response, or what is wrong with it. */
+async function probeRightly(
+  url: string,
+  key: string | undefined,
+  expected: Expected,
+): Promise<ProbeResponse | SliceFault> {
   try {
-    const answer = await probe(url, key);
-    const fault = answerFault(answer, expected);
-    return fault === undefined ? answer : { fault };
+    const response = await probe(url, key);
+    const fault = responseFault(response, expected);
+    return fault === undefined ? response : { fault };
   } catch (error) {
-    return { fault: `one request was not answered: ${error instanceof Error ? error.message : String(error)}` };
+    return { fault: `a request failed: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 
-export function answerFault({ status, body }: Answer, expected: Expected): string | undefined {
-  if (status !== expected.status) return `one request was answered ${status}, not ${expected.status}`;
+export function responseFault({ status, body }: ProbeResponse, expected: Expected): string | undefined {
+  if (status !== expected.status) return `a request got ${status}, not ${expected.status}`;
   const fault = expected.fault(body);
-  return fault && `one request was answered wrongly: ${fault}`;
+  return fault && `a response is wrong: ${fault}`;
 }
 
 export interface ExpectedLoad {
-  /** Of one right answer. */
-  readonly answerBytes: number;
+  /** Of one correct response. */
+  readonly responseBytes: number;
   readonly connections: number;
-  /** Whether every answer is to be a refusal, or none. */
+  /** Whether every response must be a refusal, or none. */
   readonly refused: boolean;
 }
 
-/** What is wrong with a run of wrk, or undefined: failed connections, wrong statuses, answers of another size. */
-export function loadFault(load: LoadResult, { answerBytes, connections, refused }: ExpectedLoad): string | undefined {
+/** What is wrong with a run of wrk, or undefined: failed connections, wrong statuses, responses of another size. */
+export function loadFault(load: LoadResult, { responseBytes, connections, refused }: ExpectedLoad): string | undefined {
   const { requests, bytes, connect, read, write, timeout } = load;
-  if (requests === 0) return 'no request was answered';
+  if (requests === 0) return 'no request got a response';
   if (connect + read + write + timeout > 0) {
     return `socket errors: ${connect} connect, ${read} read, ${write} write, ${timeout} timeout`;
   }
-  if (load.refused !== (refused ? requests : 0)) return `${load.refused} of ${requests} answers were refusals`;
-  // At the end every connection may hold a part of an answer that is not counted as a request.
-  const least = requests * (answerBytes - HEAD_VARIATION_BYTES);
-  const most = (requests + connections) * (answerBytes + HEAD_VARIATION_BYTES);
+  if (load.refused !== (refused ? requests : 0)) return `${load.refused} of ${requests} responses were refusals`;
+  // At the end every connection may hold a part of a response that is not counted as a request.
+  const least = requests * (responseBytes - HEAD_VARIATION_BYTES);
+  const most = (requests + connections) * (responseBytes + HEAD_VARIATION_BYTES);
   if (bytes < least || bytes > most) {
-    return `${requests} answers had ${Math.round(bytes / requests)} bytes each, where one request got ${answerBytes}`;
+    return `${requests} responses had ${Math.round(bytes / requests)} bytes each, where one request got ${responseBytes}`;
   }
   return undefined;
 }

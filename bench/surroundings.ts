@@ -81,7 +81,7 @@ export async function startBackend(settings: Omit<NginxSettings, 'port' | 'templ
   const origin = `http://127.0.0.1:${port}`;
   await startNginx({ ...settings, template: 'upstream', port });
   const { status } = await probe(`${origin}${LIST_PATH}`, undefined);
-  if (status !== 200) throw new Error(`the backend answers ${status}`);
+  if (status !== 200) throw new Error(`the backend responds ${status}`);
   return { port, origin };
 }
 

@@ -47,7 +47,7 @@ export class Workspace {
   constructor(path: string | undefined) {
     this.#path = path;
     this.folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
-    // nginx, started by root, works as somebody else.
+    // nginx, started by root, runs its workers as another user.
     chmodSync(this.folder, 0o755);
     mkdirSync(join(this.folder, 'temp'));
     process.once('exit', this.#clearAtOnce);

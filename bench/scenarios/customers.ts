@@ -48,7 +48,7 @@ export const spreadCustomers: Scenario = async (surroundings, settings) => {
   };
 };
 
-/** Calls to the store and requests answered, since the start. */
+/** Calls to the store and completed requests, since the start. */
 function readCalls(opsOrigin: string): Promise<[number, number]> {
   return Promise.all([
     readCounter(opsOrigin, 'tollgate_store_calls_total'),

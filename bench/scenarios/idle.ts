@@ -1,4 +1,4 @@
-/** What a caller costs that keeps its connection open and says nothing. */
+/** The cost of an idle kept-alive connection. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createCustomer, writeCustomers } from '../customers.ts';
@@ -53,13 +53,13 @@ export const holdIdleConnections: Scenario = async (surroundings, settings) => {
   }
 };
 
-/** A connection on which one request was answered with 200. */
+/** A connection on which one request got 200. */
 async function openIdle(url: URL, key: string): Promise<Socket> {
   const socket = connect(Number(url.port), url.hostname);
   socket.write(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
   const [start] = (await once(socket, 'data', { signal: AbortSignal.timeout(ANSWER_DEADLINE_MS) })) as [Buffer];
-  if (!start.toString('latin1').startsWith('HTTP/1.1 200 ')) throw new Error('a request was not answered with 200');
-  // What else belongs to the answer, and, if it comes to that, the end of the connection.
+  if (!start.toString('latin1').startsWith('HTTP/1.1 200 ')) throw new Error('a request did not get 200');
+  // The rest of the response, and possibly the end of the connection.
   socket.resume().on('error', () => undefined);
   return socket;
 }

@@ -1,5 +1,5 @@
 /**
- * What a gateway adds to the latency of a caller that waits for each answer: one connection, against the backend itself.
+ * What a gateway adds to the latency of a client that waits for each response: one connection, against the backend itself.
  * The backend that is called directly runs where the gateways run, or it would be spared the way to another CPU, which
  * a gateway is not.
  */

@@ -47,9 +47,9 @@ export const watchMemory: Scenario = async (surroundings, settings) => {
     refused += load.refused;
     samples.push({ requests, rss: readMemory(pid).rss });
     settings.say(`${requests} requests: ${formatMebibytes(readMemory(pid).rss)} MiB, ${load.refused} refused`);
-    if (load.requests === 0) throw new Error('the gateway answers nothing any more');
+    if (load.requests === 0) throw new Error('the gateway no longer responds');
   }
-  const answered = samples.at(-1)?.requests ?? 0;
+  const completed = samples.at(-1)?.requests ?? 0;
   const statuses = await describeCounter(tollgate.opsOrigin, 'tollgate_http_requests_total', 'code');
   const refusals = `${refused.toLocaleString('en')} requests were refused; the statuses: ${statuses}.`;
   return {
@@ -65,7 +65,7 @@ export const watchMemory: Scenario = async (surroundings, settings) => {
       describeGrowth(samples),
       ...(refused > 0 ? [refusals] : []),
     ],
-    problems: refused <= REFUSED_SHARE * answered ? [] : [refusals],
+    problems: refused <= REFUSED_SHARE * completed ? [] : [refusals],
   };
 };
 

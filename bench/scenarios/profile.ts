@@ -58,7 +58,7 @@ export const profileRequests: Scenario = async (surroundings, settings) => {
       `${requests.toLocaleString('en')} requests, sampled every ${SAMPLING_MICROS} µs, which takes time of its own.`,
       'CPU time of the process, distributed by samples of the main thread; the time of helper threads (garbage collection, compilation) is spread over all parts.',
     ],
-    problems: requests > 0 ? [] : ['no request was answered'],
+    problems: requests > 0 ? [] : ['no request got a response'],
   };
 };
 

@@ -1,4 +1,4 @@
-/** Large answers: what a gateway pays for bytes rather than for requests. */
+/** Large responses: what a gateway pays for bytes rather than for requests. */
 import { createCustomer, writeCustomers } from '../customers.ts';
 import { type PeerName, startPeers } from '../peers.ts';
 import { probe } from '../probe.ts';

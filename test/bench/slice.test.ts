@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LoadResult } from '../../bench/load.ts';
-import { answerFault, expectBody, loadFault } from '../../bench/slice.ts';
+import { expectBody, loadFault, responseFault } from '../../bench/slice.ts';
 
 const ANSWER_BYTES = 900;
 const CONNECTIONS = 64;
@@ -18,25 +18,25 @@ const RIGHT: LoadResult = {
 };
 
 function faultOf(load: Partial<LoadResult>, refused = false): string | undefined {
-  return loadFault({ ...RIGHT, ...load }, { answerBytes: ANSWER_BYTES, connections: CONNECTIONS, refused });
+  return loadFault({ ...RIGHT, ...load }, { responseBytes: ANSWER_BYTES, connections: CONNECTIONS, refused });
 }
 
-describe('a slice counts only when every answer can have been right', () => {
-  it('right answers', () => {
+describe('a slice counts only when every response can have been correct', () => {
+  it('correct responses', () => {
     expect(faultOf({})).toBeUndefined();
   });
 
-  it('right answers, and a part of another one on every connection at the end', () => {
+  it('correct responses, and a part of another one on every connection at the end', () => {
     expect(faultOf({ bytes: (1000 + CONNECTIONS) * ANSWER_BYTES - 1 })).toBeUndefined();
   });
 
   it.each([
-    ['no answer at all', { requests: 0, bytes: 0 }, 'no request was answered'],
+    ['no response at all', { requests: 0, bytes: 0 }, 'no request got a response'],
     ['a connection was refused', { connect: 1 }, 'socket errors: 1 connect, 0 read, 0 write, 0 timeout'],
     ['an answer broke off', { read: 2 }, 'socket errors: 0 connect, 2 read, 0 write, 0 timeout'],
-    ['one answer was a refusal', { refused: 1 }, '1 of 1000 answers were refusals'],
-    ['answers were cut short', { bytes: 500_000 }, '1000 answers had 500 bytes each, where one request got 900'],
-    ['answers were too long', { bytes: 1_200_000 }, '1000 answers had 1200 bytes each, where one request got 900'],
+    ['one response was a refusal', { refused: 1 }, '1 of 1000 responses were refusals'],
+    ['responses were cut short', { bytes: 500_000 }, '1000 responses had 500 bytes each, where one request got 900'],
+    ['responses were too long', { bytes: 1_200_000 }, '1000 responses had 1200 bytes each, where one request got 900'],
   ])('%s', (_, load, fault) => {
     expect(faultOf(load)).toBe(fault);
   });
@@ -48,17 +48,17 @@ describe('a flood of refusals counts only when nothing was forwarded', () => {
   });
 
   it('one was not', () => {
-    expect(faultOf({ refused: 999 }, true)).toBe('999 of 1000 answers were refusals');
+    expect(faultOf({ refused: 999 }, true)).toBe('999 of 1000 responses were refusals');
   });
 });
 
-describe("one answer is compared with the backend's", () => {
+describe("one response is compared with the backend's", () => {
   const expected = expectBody(Buffer.from('{"data":[]}'));
   it.each([
     [200, '{"data":[]}', undefined],
-    [200, '{"data":[', "one request was answered wrongly: its body of 9 bytes is not the backend's"],
-    [502, '{"data":[]}', 'one request was answered 502, not 200'],
+    [200, '{"data":[', "a response is wrong: its body of 9 bytes is not the backend's"],
+    [502, '{"data":[]}', 'a request got 502, not 200'],
   ])('%i %s', (status, body, fault) => {
-    expect(answerFault({ status, body: Buffer.from(body), bytes: 200 }, expected)).toBe(fault);
+    expect(responseFault({ status, body: Buffer.from(body), bytes: 200 }, expected)).toBe(fault);
   });
 });

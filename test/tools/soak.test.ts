@@ -4,25 +4,25 @@ import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LIST_PATH } from '../../bench/surroundings.ts';
 import { MoodyUpstream, UPSTREAM_FAILURE_TYPE } from '../../tools/soak/upstream.ts';
-import { type CallerKind, judge, type Outcome } from '../../tools/soak/verdict.ts';
+import { type ClientKind, judge, type Outcome } from '../../tools/soak/verdict.ts';
 import { descendants, findGrowth, VITALS, type Vitals } from '../../tools/soak/vitals.ts';
 import { freePort } from '../support/redis-server.ts';
 
 const answered = (status: number, contentType = 'application/problem+json'): Outcome => ({
-  kind: 'answered',
+  kind: 'response',
   status,
   contentType,
 });
 
 describe('an answer is a fault', () => {
-  test.each<[string, CallerKind, Outcome]>([
+  test.each<[string, ClientKind, Outcome]>([
     ['a known key that is taken for a bad one', 'good', answered(401)],
     ['a known key that is refused for its quota', 'good', answered(429)],
     ['a bug', 'good', answered(500)],
     ['an unknown key that is let in', 'unknown', answered(200)],
     ['none at all', 'spent', { kind: 'late' }],
-  ])('even while something is broken: %s', (_, caller, outcome) => {
-    expect(judge(caller, outcome, true)).toMatch(new RegExp(`^${caller}: `));
+  ])('even while something is broken: %s', (_, client, outcome) => {
+    expect(judge(client, outcome, true)).toMatch(new RegExp(`^${client}: `));
   });
 
   test.each<[string, Outcome]>([
@@ -35,14 +35,14 @@ describe('an answer is a fault', () => {
   });
 });
 
-test.each<[CallerKind, Outcome]>([
+test.each<[ClientKind, Outcome]>([
   ['good', answered(200)],
   ['spent', answered(429)],
   ['unknown', answered(401)],
   ['unknown', answered(429)],
   ['aborting', { kind: 'aborted' }],
-])('%s: %o is as it should be', (caller, outcome) => {
-  expect(judge(caller, outcome, false)).toBeUndefined();
+])('%s: %o is as it should be', (client, outcome) => {
+  expect(judge(client, outcome, false)).toBeUndefined();
 });
 
 describe('memory, descriptors and handles', () => {

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { writeCustomers } from '../../bench/customers.ts';
 import { readCounterBy } from '../../bench/metrics.ts';
-import type { Callers } from './callers.ts';
+import type { Clients } from './clients.ts';
 import type { Scene } from './scene.ts';
 import { MOODS, type Mood } from './upstream.ts';
 import { descendants } from './vitals.ts';
@@ -10,7 +10,7 @@ import { descendants } from './vitals.ts';
 export interface Fault {
   readonly name: string;
   /** Breaks something for a while and mends it. Rejects when what must happen meanwhile does not. */
-  readonly strike: (scene: Scene, callers: Callers) => Promise<void>;
+  readonly strike: (scene: Scene, clients: Clients) => Promise<void>;
 }
 
 const LASTS_MS = 1500;
@@ -64,12 +64,12 @@ const upstreamGone: Fault = {
 };
 
 const callersAbort: Fault = {
-  name: 'callers hang up',
-  async strike(_, callers) {
-    const usual = callers.abortShare;
-    callers.abortShare = 1;
+  name: 'clients disconnect',
+  async strike(_, clients) {
+    const usual = clients.abortShare;
+    clients.abortShare = 1;
     await setTimeout(LASTS_MS);
-    callers.abortShare = usual;
+    clients.abortShare = usual;
   },
 };
 

@@ -8,7 +8,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { exitOnSignals } from '../../bench/workspace.ts';
 import { Dice } from '../../test/quota/support/dice.ts';
-import { Callers } from './callers.ts';
+import { Clients } from './clients.ts';
 import { type Fault, faultsFor } from './faults.ts';
 import { type Round, renderReport } from './report.ts';
 import { DEADLINES, openScene, type Scene } from './scene.ts';
@@ -21,8 +21,8 @@ interface Options {
   readonly json?: string;
 }
 
-/** Far more than the gateway's own deadlines, and nobody would call it an answer. */
-const ANSWER_WITHIN_MS = Object.values(DEADLINES).reduce((sum, each) => sum + each, 0) + 5000;
+/** Far above the gateway's own deadlines: a later response counts as none. */
+const RESPONSE_DEADLINE_MS = Object.values(DEADLINES).reduce((sum, each) => sum + each, 0) + 5000;
 const RECOVERS_WITHIN_MS = 20_000;
 const SERVED_IN_A_ROW = 10;
 /** How long nothing is broken, before a fault and after it. */
@@ -30,7 +30,7 @@ const WHOLE_MS = 750;
 const READINESS = z.object({ status: z.string() });
 
 const program = new Command('npm run soak --')
-  .description('Runs a gateway under load while Redis, backend, callers and configuration fail in turn.')
+  .description('Runs a gateway under load while Redis, backend, clients and configuration fail in turn.')
   .option('--minutes <number>', 'how long; each fault strikes at least once', positive, 1)
   .option('--workers <number>', 'workers of the gateway; with several, some are killed', positive, 1)
   .option('--seed <number>', 'order of the faults', positive, 1)
@@ -46,7 +46,7 @@ async function run({ minutes, workers, seed, json }: Options): Promise<number> {
   const dice = new Dice(seed);
   await using scene = await openScene(workers);
   const { origin, good, spent } = scene;
-  const callers = new Callers({ origin, good, spent, dice, deadlineMs: ANSWER_WITHIN_MS });
+  const clients = new Clients({ origin, good, spent, dice, deadlineMs: RESPONSE_DEADLINE_MS });
   const rounds: Round[] = [];
   const problems: string[] = [];
   const endsMs = performance.now() + minutes * 60_000;
@@ -55,51 +55,51 @@ async function run({ minutes, workers, seed, json }: Options): Promise<number> {
     for (let round = 0; round < faults.length || performance.now() < endsMs; ) {
       for (const fault of shuffled(faults, dice)) {
         if (++round > faults.length && performance.now() >= endsMs) break;
-        rounds.push(await survive(fault, scene, callers));
+        rounds.push(await survive(fault, scene, clients));
         console.error(`${fault.name}: survived`);
       }
     }
   } catch (error) {
     problems.push(error instanceof Error ? error.message : String(error));
-    await callers.stop();
+    await clients.stop();
   }
-  for (const [violation, count] of callers.violations) problems.push(`${count} × ${violation}`);
+  for (const [violation, count] of clients.violations) problems.push(`${count} × ${violation}`);
   const vitals = rounds.map((round) => round.vitals);
   for (const name of VITALS) problems.push(...[findGrowth(vitals, name)].filter((growth) => growth !== undefined));
-  const outcomes = Object.fromEntries([...callers.outcomes].toSorted());
-  const report = { minutes, workers, seed, requests: callers.requests, outcomes, rounds, problems };
+  const outcomes = Object.fromEntries([...clients.outcomes].toSorted());
+  const report = { minutes, workers, seed, requests: clients.requests, outcomes, rounds, problems };
   console.log(renderReport(report));
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
   return problems.length === 0 ? 0 : 1;
 }
 
-async function survive(fault: Fault, scene: Scene, callers: Callers): Promise<Round> {
-  const before = callers.requests;
-  callers.round = fault.name;
-  callers.start();
+async function survive(fault: Fault, scene: Scene, clients: Clients): Promise<Round> {
+  const before = clients.requests;
+  clients.round = fault.name;
+  clients.start();
   await setTimeout(WHOLE_MS);
-  callers.disturbed = true;
-  await fault.strike(scene, callers);
+  clients.duringFault = true;
+  await fault.strike(scene, clients);
   const mendedMs = performance.now();
-  await recover(fault, scene, callers);
+  await recover(fault, scene, clients);
   const recoveredMs = performance.now() - mendedMs;
-  callers.disturbed = false;
+  clients.duringFault = false;
   await setTimeout(WHOLE_MS);
-  await callers.stop();
+  await clients.stop();
   const vitals = await readVitalsAtRest({ ...scene, pid: scene.gateway.pid });
-  return { fault: fault.name, recoveredMs, requests: callers.requests - before, vitals };
+  return { fault: fault.name, recoveredMs, requests: clients.requests - before, vitals };
 }
 
 /** Until known keys are served again, and the gateway itself says that all is well. */
-async function recover(fault: Fault, { opsOrigin }: Scene, callers: Callers): Promise<void> {
+async function recover(fault: Fault, { opsOrigin }: Scene, clients: Clients): Promise<void> {
   const deadlineMs = performance.now() + RECOVERS_WITHIN_MS;
   let inARow = 0;
   while (inARow < SERVED_IN_A_ROW) {
     if (performance.now() > deadlineMs) {
       throw new Error(`${fault.name}: not recovered ${RECOVERS_WITHIN_MS / 1000} s after it ended`);
     }
-    const outcome = await callers.probe();
-    const isServed = outcome.kind === 'answered' && outcome.status === 200;
+    const outcome = await clients.probe();
+    const isServed = outcome.kind === 'response' && outcome.status === 200;
     inARow = isServed && (await isReady(opsOrigin)) ? inARow + 1 : 0;
     await setTimeout(20);
   }

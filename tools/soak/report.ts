@@ -35,13 +35,13 @@ export function renderReport({ minutes, workers, requests, outcomes, rounds, pro
       String(vitals.handles),
     ]),
   });
-  const answers = Object.entries(outcomes).map(([name, count]) => `${name} ${count}`);
+  const counts = Object.entries(outcomes).map(([name, count]) => `${name} ${count}`);
   const verdict =
     problems.length === 0
       ? 'Passed: every fault was survived; memory, descriptors and handles are flat.'
       : ['FAILED:', ...problems.map((problem) => `- ${problem}`)].join('\n');
   return [
-    `${minutes} minutes, ${workers} ${workers === 1 ? 'worker' : 'workers'}, ${requests} requests: ${answers.join(', ')}.`,
+    `${minutes} minutes, ${workers} ${workers === 1 ? 'worker' : 'workers'}, ${requests} requests: ${counts.join(', ')}.`,
     table,
     verdict,
   ].join('\n\n');

@@ -21,7 +21,7 @@ export interface Scene extends AsyncDisposable {
   readonly upstream: MoodyUpstream;
   readonly good: readonly Customer[];
   readonly spent: readonly Customer[];
-  /** Writes the configuration with this hourly limit for a plan that nobody is on; `broken`: what no gateway takes. */
+  /** Writes the configuration with this hourly limit for a plan without customers; `broken`: an invalid file. */
   configure(limit: number | 'broken'): void;
 }
 

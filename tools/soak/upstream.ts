@@ -33,10 +33,10 @@ export class MoodyUpstream {
   }
 
   #createServer() {
-    return createServer((req, res) => this.#answer(req, res));
+    return createServer((req, res) => this.#respond(req, res));
   }
 
-  #answer(req: IncomingMessage, res: ServerResponse): void {
+  #respond(req: IncomingMessage, res: ServerResponse): void {
     switch (this.mood) {
       case 'serving':
         res.writeHead(200, { 'Content-Type': 'application/json' }).end(req.method === 'HEAD' ? undefined : BODY);

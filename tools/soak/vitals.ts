@@ -1,4 +1,4 @@
-/** What must not grow: memory, descriptors and handles of the gateway and its workers, with no request under way. */
+/** What must not grow: memory, descriptors and handles of the gateway and its workers, with no request in progress. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -69,7 +69,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((so, each) => so + each, 0);
 }
 
-/** Once no request is under way and the descriptors stay as they are. Call it without load. */
+/** Once no request is in progress and the descriptors stay as they are. Call it without load. */
 export async function readVitalsAtRest(patient: Patient): Promise<Vitals> {
   const deadlineMs = performance.now() + MAX_SETTLING_MS;
   for (let last = countDescriptors(patient.pid); ; ) {
@@ -77,7 +77,7 @@ export async function readVitalsAtRest(patient: Patient): Promise<Vitals> {
     const now = countDescriptors(patient.pid);
     const inFlight = await readCounter(patient.opsOrigin, 'tollgate_inflight_requests');
     const isLate = performance.now() > deadlineMs;
-    if (isLate && inFlight > 0) throw new Error(`${inFlight} requests do not end, although nobody waits for them`);
+    if (isLate && inFlight > 0) throw new Error(`${inFlight} requests do not end, although their clients are gone`);
     if (isLate || (inFlight === 0 && now === last)) return readVitals(patient);
     last = now;
   }

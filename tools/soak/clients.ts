@@ -1,11 +1,11 @@
-/** A steady mixture of callers, and what they met. */
+/** A steady mixture of clients, and their results. */
 import { Agent, type ClientRequest, request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Customer } from '../../bench/customers.ts';
 import { LIST_PATH } from '../../bench/surroundings.ts';
 import { createApiKey } from '../../src/keys/api-key.ts';
 import type { Dice } from '../../test/quota/support/dice.ts';
-import { type CallerKind, judge, type Outcome } from './verdict.ts';
+import { type ClientKind, judge, type Outcome } from './verdict.ts';
 
 export interface CallersSettings {
   readonly origin: string;
@@ -17,11 +17,11 @@ export interface CallersSettings {
 }
 
 const LOOPS = 24;
-/** From an answer to the next request, at most. */
+/** Maximum time from a response to the next request. */
 const PAUSE_MS = 30;
 const ABORT_WITHIN_MS = 20;
 
-export class Callers {
+export class Clients {
   /** By what was wrong: how often. */
   readonly violations = new Map<string, number>();
   /** By status or what came instead. */
@@ -29,11 +29,11 @@ export class Callers {
   requests = 0;
   /** For the report: before, during and after which fault it is. */
   round = '';
-  /** The share of callers that hang up. */
+  /** The share of clients that disconnect. */
   abortShare = 0.03;
   readonly #settings: CallersSettings;
   #agent = new Agent();
-  #isDisturbed = false;
+  #isDuringFault = false;
   /** Counts changes between broken and whole. */
   #phase = 0;
   #running: Promise<unknown> | undefined;
@@ -44,8 +44,8 @@ export class Callers {
   }
 
   /** Whether something is broken from now on. */
-  set disturbed(isDisturbed: boolean) {
-    this.#isDisturbed = isDisturbed;
+  set duringFault(isDuringFault: boolean) {
+    this.#isDuringFault = isDuringFault;
     this.#phase++;
   }
 
@@ -55,7 +55,7 @@ export class Callers {
     this.#running = Promise.all(Array.from({ length: LOOPS }, () => this.#loop()));
   }
 
-  /** Lets requests under way end, then closes the connections. */
+  /** Lets requests in progress end, then closes the connections. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#running;
@@ -71,24 +71,24 @@ export class Callers {
     const { dice } = this.#settings;
     while (!this.#isStopping) {
       const kind = this.#pickKind();
-      const [wasDisturbed, phase] = [this.#isDisturbed, this.#phase];
+      const [wasDuringFault, phase] = [this.#isDuringFault, this.#phase];
       const outcome = await this.#call(kind, this.#keyOf(kind), this.#agent);
       this.requests++;
-      increment(this.outcomes, outcome.kind === 'answered' ? String(outcome.status) : outcome.kind);
-      const violation = judge(kind, outcome, wasDisturbed || phase !== this.#phase);
+      increment(this.outcomes, outcome.kind === 'response' ? String(outcome.status) : outcome.kind);
+      const violation = judge(kind, outcome, wasDuringFault || phase !== this.#phase);
       if (violation !== undefined) increment(this.violations, `${violation} (${this.round})`);
       await setTimeout(dice.between(0, PAUSE_MS));
     }
   }
 
-  #pickKind(): CallerKind {
+  #pickKind(): ClientKind {
     const roll = this.#settings.dice.next();
     if (roll < this.abortShare) return 'aborting';
     if (roll > 0.98) return 'unknown';
     return roll > 0.93 ? 'spent' : 'good';
   }
 
-  #keyOf(kind: CallerKind): string {
+  #keyOf(kind: ClientKind): string {
     if (kind === 'unknown') return createApiKey();
     return this.#pick(kind === 'spent' ? this.#settings.spent : this.#settings.good).key;
   }
@@ -99,7 +99,7 @@ export class Callers {
     return picked;
   }
 
-  #call(kind: CallerKind, key: string, agent: Agent): Promise<Outcome> {
+  #call(kind: ClientKind, key: string, agent: Agent): Promise<Outcome> {
     const { origin, dice, deadlineMs } = this.#settings;
     return new Promise((resolve) => {
       const outgoing: ClientRequest = request(`${origin}${LIST_PATH}`, {
@@ -129,7 +129,7 @@ export class Callers {
         response.on('close', () => settle({ kind: 'cut' }));
         response.on('end', () => {
           const { statusCode = 0, headers } = response;
-          settle({ kind: 'answered', status: statusCode, contentType: headers['content-type'] ?? '' });
+          settle({ kind: 'response', status: statusCode, contentType: headers['content-type'] ?? '' });
         });
         response.resume();
       });
