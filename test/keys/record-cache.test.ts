@@ -197,12 +197,12 @@ describe('a missing record', () => {
     ]);
   });
 
-  test('takes the place of no record, and a million of them leave memory bounded', async () => {
+  test('takes the place of no record, and a hundred thousand of them leave memory bounded', async () => {
     let present: Item | undefined = V1;
     const { cache } = setUp({ entries: 10, read: async () => present });
     await cache.get('a');
     present = undefined;
-    for (let batch = 0; batch < 1000; batch += 1) {
+    for (let batch = 0; batch < 100; batch += 1) {
       await Promise.all(Array.from({ length: 1000 }, (_, index) => cache.get(`made-up-${batch}-${index}`)));
     }
     expect(cache.get('a')).toBe(V1);
