@@ -37,15 +37,15 @@ export class ClusterChannel implements RedisChannel {
    * two masters that send each other slots at the same time.
    */
   async planScan(op: StoreOp): Promise<ScanPlan> {
-    const asking = this.#connections.map(async (server) => {
+    const reads = this.#connections.map(async (server) => {
       const nodes = await server.run(op, (redis) => redis.cluster('NODES'));
       return { server, ...ownSlotsFrom(nodes) };
     });
-    const answers = await Promise.all(asking);
-    if (answers.length === 0) throw new StoreUnavailableError('not connected to Redis: no master is known');
+    const read = await Promise.all(reads);
+    if (read.length === 0) throw new StoreUnavailableError('not connected to Redis: no master is known');
     return {
-      servers: answers.toSorted((a, b) => Number(b.isMigrating) - Number(a.isMigrating)).map(({ server }) => server),
-      layout: digestOf(answers.map(({ slots }) => slots)),
+      servers: read.toSorted((a, b) => Number(b.isMigrating) - Number(a.isMigrating)).map(({ server }) => server),
+      layout: digestOf(read.map(({ slots }) => slots)),
     };
   }
 

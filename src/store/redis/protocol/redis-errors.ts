@@ -45,7 +45,7 @@ export function withoutArguments(error: unknown, secrets: readonly string[] = []
   error.message = message;
 }
 
-/** Returns whether this can be masked. */
+/** Returns whether the text is long enough to be masked. */
 export function isSecret(text: string | null | undefined): text is string {
   return typeof text === 'string' && text.length >= SHORTEST_SECRET;
 }

@@ -76,14 +76,14 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
       others.map(({ record }) => record.id),
     );
     for (const [i, key] of others.entries()) {
-      const { sha256: held, record: holder } = entries[i] ?? {};
-      if (held === key.sha256) {
+      const { sha256: other, record: otherRecord } = entries[i] ?? {};
+      if (other === key.sha256) {
         indexed.push(key);
-      } else if (held === undefined) {
+      } else if (other === undefined) {
         passOver(key.sha256, DAMAGED_INDEX);
-      } else if (holder !== undefined) {
-        passOver(key.sha256, duplicateId(shownKeyRecordName(prefix, held)));
-      } else if (await index.redirect(OP, key.record.id, held, key.sha256)) {
+      } else if (otherRecord !== undefined) {
+        passOver(key.sha256, duplicateId(shownKeyRecordName(prefix, other)));
+      } else if (await index.redirect(OP, key.record.id, other, key.sha256)) {
         entriesAdded += 1;
         indexed.push(key);
       } else {
