@@ -40,7 +40,7 @@ overBothStores((start) => {
     await rotate(id);
     const { status, body } = await patch(id, { expires_at: null });
     expect([status, body.code]).toEqual([409, 'conflict']);
-    expect(body.detail).toMatch(/^The key is replaced by key_\w+ and must end\./);
+    expect(body.detail).toMatch(/^The key is replaced by key_\w+ and must expire\./);
     expect(await expiryOf(id)).toBe(later(MINUTE_MS));
     expect((await patch(id, { expires_at: later(1000) })).status).toBe(200);
     expect(await expiryOf(id)).toBe(later(1000));
