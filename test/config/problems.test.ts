@@ -342,6 +342,23 @@ describe('problems together', () => {
     ]);
   });
 
+  test('a value that breaks its own rule is left out of the rules on combinations', async () => {
+    const yaml = [
+      'store: { url: "sqlite:a" }',
+      'upstream: { urls: ["ftp://a", "ftp://a"] }',
+      'routes: [{ path: x, methods: [GET] }, { path: x, methods: [GET] }]',
+      'aliases: { /v1: /nowhere }',
+    ].join('\n');
+    const problems = await problemsOf(yaml);
+    expect(problems.map((problem) => problem.split(' ')[0])).toEqual([
+      'gateway.yaml:2:',
+      'gateway.yaml:2:',
+      'gateway.yaml:3:',
+      'gateway.yaml:3:',
+    ]);
+    expect(problems.join()).not.toMatch(/keep one|no route/);
+  });
+
   test('the message of the error has every problem on a line', async () => {
     await expect(load('a: 1\nb: 2')).rejects.toThrow(/:1: a: .*\n.*:2: b: /s);
   });
