@@ -81,7 +81,7 @@ export interface DataPlane {
 }
 
 export interface DataPlaneParts extends ProcessParts {
-  /** Receives the address blocks of failed keys: see `told` of {@link FailedAttempts}. Omitted without workers. */
+  /** Called with the address block of each failed key, to share it with other workers. Omitted without workers. */
   readonly keyFailed?: (block: string) => void;
 }
 
