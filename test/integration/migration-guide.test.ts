@@ -91,7 +91,7 @@ it('keys are imported by value, by hash, singly and from a file, and work from t
 
 it('a dashboard that writes Redis directly creates, changes, revokes and removes a key', async () => {
   const { gateway, redis, run } = await startGuide();
-  const [recipe = '', changes = '', removal = ''] = blocks('Who writes them from then on', 'sh');
+  const [recipe = '', changes = '', removal = ''] = blocks('Which system writes the records afterwards', 'sh');
   const names = recipe
     .split('\n')
     .filter((line) => line.includes('='))
@@ -127,7 +127,7 @@ it('a dashboard that writes Redis directly creates, changes, revokes and removes
 
 it('reindexing adds what the recipe writes, no more and no less, and the store is declared to be meant so', async () => {
   const { redis, run } = await startGuide();
-  const [recipe = '', , , afterwards = ''] = blocks('Who writes them from then on', 'sh');
+  const [recipe = '', , , afterwards = ''] = blocks('Which system writes the records afterwards', 'sh');
   const indexes = async () => [
     await redis.command('GET', 'tollgate:key-id:dashboard-42'),
     await redis.command('SMEMBERS', 'tollgate:customer-keys:{globex}'),
@@ -141,7 +141,7 @@ it('reindexing adds what the recipe writes, no more and no less, and the store i
 });
 
 it('the configuration to begin with counts by the limits and enforces none', async () => {
-  const [yaml = ''] = blocks('In which order to switch over', 'yaml');
+  const [yaml = ''] = blocks('Switch over step by step', 'yaml');
   const { folder } = await startGuide();
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, `${yaml}store: { url: "redis://127.0.0.1:6379" }\n`);

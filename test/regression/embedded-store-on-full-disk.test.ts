@@ -45,7 +45,7 @@ test('with the embedded store on a full disk the gateway is degraded, says so on
   passedMs += SETTLED_MS;
   expect(await createCustomer(created)).toBe(201);
   expect(await readiness()).toEqual({ status: 'ready', reasons: [] });
-  expect(linesOf(/^the store takes/)).toHaveLength(1);
+  expect(linesOf(/^the store accepts/)).toHaveLength(1);
 });
 
 const execOf = DatabaseSync.prototype.exec;
