@@ -23,6 +23,7 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine: what is slow is not thereby wrong.
+    expect: { poll: { timeout: 20_000 } },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -82,4 +82,4 @@ it('connections of slow senders do not keep a good caller from being served, als
   }
   expect(statuses).toEqual(new Map([[200, 400]]));
   expect(await gateway.metric('tollgate_connections')).toBeLessThanOrEqual(senders * 0.8 + 512);
-});
+}, 180_000);
