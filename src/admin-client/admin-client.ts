@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { PROBLEM, pageOf } from '../admin-api/responses.ts';
 import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './failures.ts';
 
-export interface AdminClientSettings {
+interface AdminClientSettings {
   /** Origin of the admin listener, such as `http://127.0.0.1:8082`. */
   readonly url: string;
   /** The admin token or a JWT. Printable ASCII, because it is sent in a header. */
@@ -27,7 +27,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** The largest page size that the admin API allows. */
 const MAX_PAGE_ITEMS = 1000;
 
-export type Listener = 'admin' | 'ops' | 'public';
+type Listener = 'admin' | 'ops' | 'public';
 
 /**
  * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} if the

@@ -22,7 +22,7 @@ export function describeProblem({ title, detail, code, status, request_id: reque
 }
 
 /** The call got no response of the admin API. */
-export class AdminUnreachableError extends Error {
+class AdminUnreachableError extends Error {
   override readonly name = 'AdminUnreachableError';
 }
 

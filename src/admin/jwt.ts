@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { KeySetUnavailableError } from './remote-key-set.ts';
 
 /** The subject and scopes of a JWT, or why it is not accepted. */
-export type JwtVerdict =
+type JwtVerdict =
   | { readonly outcome: 'valid'; readonly subject: string; readonly scopes: ReadonlySet<string> }
   /** `reason` is for the log, `detail` for the response. */
   | { readonly outcome: 'invalid'; readonly reason: string; readonly detail: string }
@@ -14,7 +14,7 @@ export interface JwtVerifier {
   verify(token: string): Promise<JwtVerdict>;
 }
 
-export interface JwtVerifierOptions {
+interface JwtVerifierOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly clock: Pick<Clock, 'nowMs'>;

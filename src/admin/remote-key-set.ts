@@ -26,7 +26,7 @@ export class KeySetUnavailableError extends Error {
   override readonly name = 'KeySetUnavailableError';
 }
 
-export interface RemoteKeySetOptions {
+interface RemoteKeySetOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly scheduler: Pick<Scheduler, 'after'>;

@@ -6,7 +6,7 @@ const SETTLE_MS = 100;
 /** The files are checked after this time at the latest, even if changes in their folders continue. */
 const MAX_SETTLE_MS = 500;
 
-export interface FileWatchOptions {
+interface FileWatchOptions {
   readonly files: readonly string[];
   /** The time between checks if no change is reported. */
   readonly pollMs: number;

@@ -27,7 +27,7 @@ export interface ImportFile<Item> {
   readonly faults: readonly LineFault[];
 }
 
-export interface Layout<Schema extends z.ZodType> {
+interface Layout<Schema extends z.ZodType> {
   /** Columns of CSV, in any order; also the members of a JSON object. */
   readonly columns: readonly string[];
   /** Returns what a CSV header lacks. */

@@ -37,7 +37,7 @@ export interface Imported {
 }
 
 /** How items of one kind are imported. `Row`: what the report shows of an item, besides its line and its outcome. */
-export interface Importer<Item, Row extends object> {
+interface Importer<Item, Row extends object> {
   /** A plural noun. */
   readonly items: string;
   read(content: Uint8Array): ImportFile<Item>;

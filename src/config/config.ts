@@ -71,7 +71,7 @@ export type Disclosed =
   | readonly Disclosed[]
   | { readonly [name: string]: Disclosed };
 
-export interface ListenConfig {
+interface ListenConfig {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -139,13 +139,13 @@ export interface UpstreamConfig {
   readonly preserveHost: boolean;
 }
 
-export interface RouteConfig {
+interface RouteConfig {
   /** Each segment is a literal or one `{name}` parameter. */
   readonly path: string;
   readonly methods: readonly ('GET' | 'HEAD')[];
 }
 
-export interface PlanConfig {
+interface PlanConfig {
   readonly requestsPerHour: number | 'custom';
   /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
@@ -153,7 +153,7 @@ export interface PlanConfig {
   readonly shadow?: { readonly requestsPerHour: number };
 }
 
-export interface AuthConfig {
+interface AuthConfig {
   readonly realm: string;
   /** How long a key or customer is served from the cache. */
   readonly cacheMs: number;
@@ -173,14 +173,14 @@ export interface IdentityConfig {
   readonly assertion?: AssertionConfig;
 }
 
-export interface AssertionConfig {
+interface AssertionConfig {
   readonly issuer: string;
   readonly ttlSeconds: number;
   /** Ed25519 keys in PEM, all published. The first, private in PKCS#8, signs; the others may be private or public. */
   readonly signingKeys: readonly string[];
 }
 
-export interface LimitsConfig {
+interface LimitsConfig {
   readonly headerBytes: number;
   readonly headerCount: number;
   readonly targetBytes: number;

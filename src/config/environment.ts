@@ -9,9 +9,9 @@ export function processEnvironment(): NodeJS.ProcessEnv {
   return process.env;
 }
 
-export type SubstitutionFault = { readonly kind: 'unset'; readonly name: string } | { readonly kind: 'malformed' };
+type SubstitutionFault = { readonly kind: 'unset'; readonly name: string } | { readonly kind: 'malformed' };
 
-export type Substitution =
+type Substitution =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly faults: readonly SubstitutionFault[] };
 

@@ -34,7 +34,7 @@ export async function loadConfig(file: string, env: Environment): Promise<Config
   return await parseConfig(file, await readConfigFile(file), env);
 }
 
-export interface ParseOptions {
+interface ParseOptions {
   /** Base of relative file names; by default the folder of the file. */
   readonly folder?: string;
   /** Limits the variables and files that the config may use; by default the whole environment and any file. */

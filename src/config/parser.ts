@@ -40,7 +40,7 @@ export type ParserResult =
   | { readonly kind: 'done'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
-export interface ParserOptions {
+interface ParserOptions {
   readonly deadlineMs: number;
   readonly heapMebibytes: number;
   /** Terminates the thread; the promise then rejects with an AbortError. */

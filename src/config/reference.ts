@@ -2,7 +2,7 @@ import { SETTINGS, type SettingSchema } from './json-schema.ts';
 import { isPartlyReloadable, takesEffect } from './reloadable-settings.ts';
 
 /** One row of the reference table of the configuration file. All members are plain text. */
-export interface ReferenceRow {
+interface ReferenceRow {
   /** `listen.port`, `routes[].path`, `plans.<name>.requests_per_hour`. */
   readonly path: string;
   /** In words, with `|` between alternatives. */

@@ -32,13 +32,13 @@ export const SECRET_SETTINGS = [
 
 export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>>;
 
-export interface NamedFileRead extends NamedFile {
+interface NamedFileRead extends NamedFile {
   /** Undefined if the file could not be read. */
   readonly content: Uint8Array | undefined;
 }
 
 /** Returns why a file must not be opened, as the text of a problem; undefined if it may be opened. */
-export type NamedFileGuard = (setting: string, file: string) => string | undefined;
+type NamedFileGuard = (setting: string, file: string) => string | undefined;
 
 /** Reads the secrets and the files that the document names. `folder`: base of relative file names. */
 export async function readSecrets(

@@ -14,7 +14,7 @@ export interface GuardLimits {
 }
 
 /** The parts of an `IncomingMessage` that the guard reads. */
-export interface RawRequest {
+interface RawRequest {
   /** The request target as received. Set by {@link hideTarget}; Express leaves it as it is. */
   readonly originalUrl?: string | undefined;
   readonly httpVersion: string;
@@ -26,7 +26,7 @@ interface Refusal {
   readonly problem: Problem;
 }
 
-export type GuardVerdict =
+type GuardVerdict =
   | Refusal
   | {
       readonly passed: true;

@@ -8,7 +8,7 @@
  */
 
 /** Why a path is refused. Completes the error message `The path …`. */
-export type PathFault =
+type PathFault =
   | 'has a character that is not allowed in a path'
   | 'has a percent sign without two hexadecimal digits'
   | 'percent-encodes a character that must be sent as it is'

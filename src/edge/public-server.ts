@@ -11,7 +11,7 @@ import type { ProblemCode } from '../problems/table.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { hideTarget } from './guard.ts';
 
-export interface PublicServerLimits {
+interface PublicServerLimits {
   readonly headerBytes: number;
   readonly targetBytes: number;
   readonly headersTimeoutMs: number;
@@ -72,7 +72,7 @@ function parseFailureResponse(problem: Problem, requestId: string, documentation
 /** Returns the refusal of a method on a target (path and query), the same as the app's. */
 type RefuseMethod = (target: string) => Problem;
 
-export interface PublicServerParts {
+interface PublicServerParts {
   readonly app: Express;
   /** Passes requests to the app, and enforces the connection limits. */
   readonly connections: Connections;

@@ -11,7 +11,7 @@ const WINDOW_SECONDS = 3600;
 /** Reset time of the burst policy, whose window is one second. */
 const BURST_RESET_SECONDS = 1;
 
-export interface QuotaState {
+interface QuotaState {
   readonly limit: number;
   /** See `Admitted.remaining` in src/quota/hourly-quota.ts. */
   readonly remaining: number;

@@ -21,7 +21,7 @@ const KEY_REPEAT_AFTER_MS = 600_000;
 /** Maximum number of keys or customers that each of the limits above remembers. */
 const MAX_IDS = 10_000;
 
-export interface RecorderParts {
+interface RecorderParts {
   readonly metrics: Metrics;
   readonly accessLog: Pick<AccessLog, 'write'>;
   /** `note` is called for each refusal of a known customer, so it must be cheap. */

@@ -4,7 +4,7 @@
  */
 
 /** `forward`: the backend responds. `usage`: the gateway responds with the customer's quota usage. */
-export type RoutePurpose = 'forward' | 'usage';
+type RoutePurpose = 'forward' | 'usage';
 
 export interface RouteDefinition {
   /** Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. */
@@ -13,7 +13,7 @@ export interface RouteDefinition {
   readonly purpose: RoutePurpose;
 }
 
-export interface Route {
+interface Route {
   /** The canonical path template: the `route` label of metrics and logs. */
   readonly template: string;
   readonly purpose: RoutePurpose;
@@ -22,7 +22,7 @@ export interface Route {
   readonly allow: string;
 }
 
-export type RouteMatch =
+type RouteMatch =
   | { readonly found: true; readonly route: Route /** The canonical path, for the backend. */; readonly path: string }
   | { readonly found: false /** A sentence for the client. */; readonly detail: string };
 

@@ -15,7 +15,7 @@ import { ALGORITHM, type SigningKeys } from './signing-keys.ts';
 const REFRESH_FROM = 1 / 2;
 const LATEST_USE = 3 / 4;
 
-export interface AssertionsOptions {
+interface AssertionsOptions {
   readonly keys: Pick<SigningKeys, 'privateKey' | 'kid'>;
   readonly issuer: string;
   readonly audience: string;

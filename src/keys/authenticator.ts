@@ -34,7 +34,7 @@ export interface InvalidKey {
   readonly customer?: string;
 }
 
-export interface AuthenticatorOptions extends CacheTimes {
+interface AuthenticatorOptions extends CacheTimes {
   readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
   readonly invalidations: Pick<Invalidations, 'subscribe'>;
   readonly clock: Clock;

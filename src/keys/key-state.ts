@@ -1,7 +1,7 @@
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { EnforcedKey, KeyRecord } from '../store/record-fields.ts';
 
-export type KeyState = 'live' | 'revoked' | 'expired';
+type KeyState = 'live' | 'revoked' | 'expired';
 
 /**
  * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already

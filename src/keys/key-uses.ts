@@ -13,7 +13,7 @@ const FLUSHES_UNTIL_NOTED_AGAIN = 6;
 const MAX_USES_PER_CALL = 1000;
 const MAX_KEYS = 100_000;
 
-export interface KeyUsesOptions {
+interface KeyUsesOptions {
   readonly store: Pick<KeyUseStore, 'noteUses'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly scheduler: Pick<Scheduler, 'after'>;

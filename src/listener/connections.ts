@@ -26,7 +26,7 @@ import {
   unacceptedBytes,
 } from './socket-control.ts';
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   readonly connections: number;
   /** Maximum requests in progress on one connection; further ones wait. */
   readonly pipelined: number;
@@ -34,7 +34,7 @@ export interface ConnectionLimits {
   readonly responseStallTimeoutMs: number;
 }
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
   readonly observer: Pick<Metrics, 'connection' | 'connectionClosed'>;

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { isIPv6 } from 'node:net';
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
   /** The environment variable that set the port. */

@@ -46,7 +46,7 @@ export interface AccessLog {
   close(): void;
 }
 
-export interface AccessLogParts {
+interface AccessLogParts {
   readonly destination: LogDestination;
   readonly mode: AccessLogMode;
   readonly clock: Pick<Clock, 'nowMs'>;

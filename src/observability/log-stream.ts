@@ -9,7 +9,7 @@
 import type { Writable } from 'node:stream';
 import type { LogDestination } from './logger.ts';
 
-export interface LogStream extends LogDestination {
+interface LogStream extends LogDestination {
   /** Lines dropped since the start. */
   droppedLines(): number;
   /** Writes the remaining lines, for at most a second; later lines are dropped. Does not end the stream. */

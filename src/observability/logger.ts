@@ -57,7 +57,7 @@ interface SerializedError {
  * Returns only these members of an error: libraries attach commands with arguments, request bodies and headers to their
  * errors, which contain keys and passwords.
  */
-export function serializeError(error: unknown, depth = 0): SerializedError {
+function serializeError(error: unknown, depth = 0): SerializedError {
   if (!(error instanceof Error)) {
     // Not String(error): an object's conversion may throw, and a library's may reveal secrets.
     return { type: typeof error, message: typeof error === 'string' ? redactSecrets(error) : '' };

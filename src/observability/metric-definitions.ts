@@ -5,7 +5,7 @@
  */
 
 /** `primary`: the primary process reports the metric, the workers do not. */
-export type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
+type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
 
 export interface MetricDefinition {
   readonly name: string;

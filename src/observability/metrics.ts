@@ -49,8 +49,8 @@ const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
   ['customer', 'no_plan'],
   ['customer', 'unbraced_name'],
 ];
-export type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
-export type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
+type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
+type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
 
 /** A finished request of the public listener. */
@@ -112,7 +112,7 @@ export const MAX_CUSTOMERS = 10;
 /** Plain data, in prom-client's form. */
 export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
-export interface RunningConfigFacts {
+interface RunningConfigFacts {
   readonly hash: string;
   /** Wall time in ms at which the config file was last found to equal the running configuration. */
   readonly loadedAtMs: number;

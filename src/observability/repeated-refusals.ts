@@ -12,7 +12,7 @@ import { addressBlock } from '../base/address-block.ts';
 
 const LINES_PER_SENDER = 100;
 
-export interface RefusedRequest {
+interface RefusedRequest {
   readonly problem: string;
   readonly status: number;
   /** Undefined if no key identified a customer. */

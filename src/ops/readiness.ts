@@ -1,4 +1,4 @@
-export interface ReadinessFacts {
+interface ReadinessFacts {
   readonly configLoaded: boolean;
   readonly draining: boolean;
   readonly store: {
@@ -14,7 +14,7 @@ export interface ReadinessFacts {
   readonly upstreamUp: boolean;
 }
 
-export type ReadinessReason =
+type ReadinessReason =
   | 'configuration_not_loaded'
   | 'store_never_reached'
   | 'draining'

@@ -13,7 +13,7 @@ export interface Problem {
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
-export interface ProblemResponse {
+interface ProblemResponse {
   readonly status: number;
   /** Flat `[name, value, …]`. */
   readonly headers: string[];

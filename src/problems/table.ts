@@ -4,7 +4,7 @@
  */
 
 /** Type that draft-ietf-httpapi-ratelimit-headers adds to the registry of problem types (RFC 9457 §4.2). */
-export const QUOTA_EXCEEDED_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+const QUOTA_EXCEEDED_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 interface ProblemEntry {
   readonly status: number;

@@ -42,7 +42,7 @@ export interface DataPlaneView
   applyConfig(config: Config): Promise<void>;
 }
 
-export interface ControlPlaneParts extends ProcessParts {
+interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;

@@ -80,7 +80,7 @@ export interface DataPlane {
   close(): Promise<void>;
 }
 
-export interface DataPlaneParts extends ProcessParts {
+interface DataPlaneParts extends ProcessParts {
   /** Called with the address block of each failed key, to share it with other workers. Omitted without workers. */
   readonly keyFailed?: (block: string) => void;
 }

@@ -15,7 +15,7 @@ import { openLog } from './observed-store.ts';
 import { readVersion } from './version.ts';
 
 /** Replacements for tests. */
-export interface GatewayOverrides {
+interface GatewayOverrides {
   readonly clock?: Clock;
   /** Receives every log line; standard output by default. */
   readonly logDestination?: LogDestination;

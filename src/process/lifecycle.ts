@@ -22,7 +22,7 @@ export interface Gateway {
 }
 
 /** The public side of a gateway: the data plane of this process, or the worker pool. */
-export interface PublicListener {
+interface PublicListener {
   /** Starts accepting requests. Resolves to the URL, without a path. */
   listen(): Promise<string>;
   /** Makes responses close their connections from now on. */

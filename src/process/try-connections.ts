@@ -9,7 +9,7 @@ import { tryUpstream } from '../upstream/try-upstream.ts';
 /** Bounds the whole attempt at a store: sentinels and cluster members are tried one after the other. */
 const STORE_TIMEOUT_MS = 10_000;
 
-export interface ConnectionFinding extends StoreFinding {
+interface ConnectionFinding extends StoreFinding {
   /** Such as `store redis://redis:6379`; without secrets. */
   readonly subject: string;
 }

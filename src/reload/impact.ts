@@ -11,7 +11,7 @@ import type { UsageReader } from '../store/store.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
 /** From this fraction of its limit on, a customer counts as near it. */
-export const NEAR_RATIO = 0.8;
+const NEAR_RATIO = 0.8;
 /** Maximum number of customers in each list. */
 const MAX_LISTED = 100;
 
@@ -35,13 +35,13 @@ export interface CustomerImpact {
 }
 
 /** A customer whose limit changes, and is set by an override before or after the change. */
-export interface OverrideChange extends LimitChange {
+interface OverrideChange extends LimitChange {
   readonly customer: string;
   readonly used: number;
 }
 
 /** Customers whose limits change in the same way, or all whose limit is set by an override before or after. */
-export interface ImpactGroup extends LimitChange {
+interface ImpactGroup extends LimitChange {
   /** `starter 1000 → 800`, or `overrides`, which has neither plan nor limits. */
   readonly label: string;
   readonly customers: number;
@@ -75,7 +75,7 @@ export interface ImpactParts {
   readonly usages: UsageReader;
 }
 
-export interface ImpactOptions {
+interface ImpactOptions {
   /** Assesses only customers whose limits change; `customers` still counts all. */
   readonly changedOnly?: boolean;
   readonly signal?: AbortSignal;

@@ -30,7 +30,7 @@ export interface Preview {
   readonly impact: Impact;
 }
 
-export interface PreviewerParts extends ImpactParts {
+interface PreviewerParts extends ImpactParts {
   readonly running: () => Config;
   /** Must not block the event loop. Rejects with ConfigError. */
   readonly compare: (content: Uint8Array, running: Config) => Promise<Comparison>;

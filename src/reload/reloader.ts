@@ -41,7 +41,7 @@ export interface LastReload extends ReloadOutcome {
   readonly atMs: number;
 }
 
-export interface ReloaderOptions extends ImpactParts {
+interface ReloaderOptions extends ImpactParts {
   readonly running: Config;
   /** Wall time in ms at which `running` was loaded. */
   readonly runningSinceMs: number;

@@ -27,7 +27,7 @@ export type RedisAddress =
   /** `seeds`: some members of the cluster, from which the others are discovered. */
   | (RedisAccess & { readonly kind: 'cluster'; readonly seeds: readonly HostAndPort[] });
 
-export type StoreAddress =
+type StoreAddress =
   | RedisAddress
   | { readonly kind: 'sqlite' /** As written, not yet resolved. */; readonly file: string }
   | { readonly kind: 'invalid'; readonly fault: string };

@@ -158,7 +158,7 @@ export interface AuditEntry {
 }
 
 /** A range of wall times in ms. Without a bound, that side is open. */
-export interface TimeRange {
+interface TimeRange {
   /** Inclusive. */
   readonly fromMs?: number | undefined;
   /** Exclusive. */
@@ -366,7 +366,7 @@ export class DamagedRecordError extends StoreUnavailableError {
 }
 
 /** Why a record that is missing from the store may still have existed. */
-export type StoreDoubt = 'wiped' | 'empty' | 'evicted';
+type StoreDoubt = 'wiped' | 'empty' | 'evicted';
 
 const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
   wiped: 'the store has lost its data',

@@ -11,7 +11,7 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
-export interface WatchedCertificateOptions extends CertificateFiles {
+interface WatchedCertificateOptions extends CertificateFiles {
   /** Called with each replacement of the certificate. */
   readonly onReplaced: (certificate: UsableCertificate) => void;
   /** Called once for each new content that cannot be used; `fault` names the file and the problem. */

@@ -8,7 +8,7 @@ export interface Balanced {
 export type Balance = 'least_loaded' | 'round_robin';
 
 /** Returns a member that is up and not `except`; undefined if there is none. */
-export type Choose<Member> = (except?: Member) => Member | undefined;
+type Choose<Member> = (except?: Member) => Member | undefined;
 
 /** Creates a function that chooses among `members`, in any order. Called for every request: no allocation, one loop. */
 export function createBalancer<Member extends Balanced>(balance: Balance, members: readonly Member[]): Choose<Member> {

@@ -4,7 +4,7 @@ import { type ConnectOptions, createConnect } from './http1/connect.ts';
 
 const MAX_CONNECT_MS = 5_000;
 
-export interface TryUpstreamOptions {
+interface TryUpstreamOptions {
   readonly connectTimeoutMs: number;
   readonly maxHeaderBytes: number;
   readonly healthCheck?: HealthCheckConfig | undefined;

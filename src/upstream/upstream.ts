@@ -36,7 +36,7 @@ export interface CommonUpstreamOptions extends CustomerSharesOptions {
   readonly scheduler: Scheduler;
 }
 
-export interface UpstreamOptions extends CommonUpstreamOptions {
+interface UpstreamOptions extends CommonUpstreamOptions {
   /** An origin with an optional base path. */
   readonly url: URL;
   /** Returns whether the other upstreams can do without this one. */

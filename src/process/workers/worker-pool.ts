@@ -65,7 +65,7 @@ interface Reply {
   readonly value: unknown;
 }
 
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   readonly size: number;
   readonly config: Config;
   /** The primary's environment variables. */

@@ -18,7 +18,7 @@ import { embeddedWindows } from './windows.ts';
 
 const EPOCH_BYTES = 6;
 
-export interface EmbeddedStoreOptions {
+interface EmbeddedStoreOptions {
   /** Created with its folder if missing. */
   readonly file: string;
   /** Its wall time is the store's time. */

@@ -24,7 +24,7 @@ const REMOVALS_PER_NEW_WINDOW = 2;
 /** How long after its newest bucket expired a window counts as idle, to allow for clock steps. */
 const IDLE_MARGIN_MS = 120_000;
 
-export interface EmbeddedWindowsOptions {
+interface EmbeddedWindowsOptions {
   readonly database: DatabaseSync;
   readonly run: RunOperation;
   /** Its wall time is the store's time. */

@@ -5,7 +5,7 @@ import type { Store } from '../store.ts';
 import { parseStoreUrl } from '../store-address.ts';
 
 export type StoreSettings = Pick<RedisStoreOptions, 'url' | 'keyPrefix' | 'timeoutMs' | 'tls' | 'sentinel'>;
-export type StoreSurroundings = Pick<RedisStoreOptions, 'clock' | 'observer' | 'warn' | 'readOnly'>;
+type StoreSurroundings = Pick<RedisStoreOptions, 'clock' | 'observer' | 'warn' | 'readOnly'>;
 
 /**
  * Opens the store that `settings.url` names. An unreachable Redis is not an error: the store keeps trying to connect.

@@ -15,7 +15,7 @@ const REPLY_TIMEOUT_MS = 2000;
 const CLOCK_DIFFERENCE_MS = 1000;
 const FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS = 7;
 
-export interface TryRedisOptions extends RedisSecurity {
+interface TryRedisOptions extends RedisSecurity {
   readonly keyPrefix: string;
   readonly clock: Clock;
 }

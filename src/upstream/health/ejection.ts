@@ -22,7 +22,7 @@ const SUCCESSES_TO_FORGET = 5;
 const FIRST_MS = { unreachable: 250, failing: 5_000 } as const satisfies Record<EjectionReason, number>;
 const MAX_MS = { unreachable: 5_000, failing: 300_000 } as const satisfies Record<EjectionReason, number>;
 
-export interface EjectionOptions {
+interface EjectionOptions {
   readonly scheduler: Pick<Scheduler, 'after'>;
   /** Returns whether the other upstreams can do without this one. */
   canBeSpared(): boolean;

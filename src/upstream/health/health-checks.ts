@@ -5,7 +5,7 @@ import { type HealthCheckOptions, sendHealthCheck } from './health-check.ts';
 const FAILURES = 3;
 const SUCCESSES = 2;
 
-export interface HealthChecksOptions extends HealthCheckOptions {
+interface HealthChecksOptions extends HealthCheckOptions {
   /** Called when {@link HealthChecks.isFailing} has changed. */
   changed(): void;
 }

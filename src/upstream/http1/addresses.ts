@@ -13,7 +13,7 @@ const LOOKUP_INTERVAL_MS = 5_000;
 /** Some name servers return a few of many addresses at a time, so an address that is missing once is not gone. */
 const MISSES_TO_VANISH = 3;
 
-export interface AddressesOptions {
+interface AddressesOptions {
   readonly hostname: string;
   readonly lookup: Lookup;
   readonly scheduler: Pick<Scheduler, 'after'>;

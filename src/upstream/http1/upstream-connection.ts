@@ -41,7 +41,7 @@ export interface ResponseHandler extends ResponseSink {
 }
 
 /** What a connection reports to its owner, usually a pool. */
-export interface ConnectionOwner {
+interface ConnectionOwner {
   /** The connection is open: requests can be sent. */
   onOpen(): void;
   /** The connection can carry another exchange. Called at the end of the turn of the event loop. */

@@ -8,7 +8,7 @@ import { digestOf, ownSlotsFrom, slotOf } from '../protocol/hash-slots.ts';
 import { describe, withoutArguments } from '../protocol/redis-errors.ts';
 import { type ChannelRole, type ClusterView, RoutedClient } from './routed-client.ts';
 
-export interface ClusterChannelOptions {
+interface ClusterChannelOptions {
   readonly cluster: ClusterView;
   readonly role: ChannelRole;
   /** Operations that take longer reject. Without it, they reject only when a connection closes. */

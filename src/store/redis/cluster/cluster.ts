@@ -24,7 +24,7 @@ const UNHEALTHY_REFRESH_MS = 200;
 /** What a connection is for. `members`: short-lived, to read the slots while no master is connected. */
 export type Role = ChannelRole | 'push' | 'members';
 
-export interface RedisClusterOptions {
+interface RedisClusterOptions {
   readonly seeds: readonly HostAndPort[];
   /** Creates a connection without opening it. */
   readonly connection: (role: Role, node: HostAndPort) => RedisConnection;

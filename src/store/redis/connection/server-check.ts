@@ -8,7 +8,7 @@ const OLDEST_VERSION = [6, 2] as const;
 /** A busy window is a hash of 361 buckets and a head. */
 const WINDOW_FIELDS = 400;
 
-export interface ServerFacts {
+interface ServerFacts {
   /** Undefined where INFO is forbidden; the same holds for the policy. */
   readonly version: string | undefined;
   readonly maxmemoryPolicy: string | undefined;

@@ -6,13 +6,13 @@ import type { ClientOptions } from './client.ts';
 const SENTINEL_TIMEOUT_MS = 1000;
 
 /** Certificates and key in PEM. */
-export interface RedisTls {
+interface RedisTls {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
-export interface SentinelAccess {
+interface SentinelAccess {
   readonly username?: string;
   readonly password?: string;
 }

@@ -4,7 +4,7 @@
  */
 const RETRY_MS = 1000;
 
-export interface SessionTaskOptions {
+interface SessionTaskOptions {
   /** Identifies the session that the work applies to; undefined while there is nothing to work on. */
   readonly session: () => string | undefined;
   readonly work: () => Promise<void>;

@@ -11,7 +11,7 @@ import { infoField } from '../connection/server-check.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { acceptedEvictionsName } from '../protocol/key-names.ts';
 
-export interface EvictionsOptions {
+interface EvictionsOptions {
   readonly connection: RedisChannel;
   readonly keyPrefix: string;
   readonly warn: (message: string) => void;

@@ -33,7 +33,7 @@ const SCAN_COUNT = 1000;
 /** Within this time, a gateway that starts on an empty cluster writes every mark. */
 const START_MS = 200;
 
-export interface InstalledOptions {
+interface InstalledOptions {
   /** The connection on which records are read. */
   readonly connection: RedisChannel;
   readonly keyPrefix: string;

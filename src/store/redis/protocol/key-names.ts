@@ -51,13 +51,13 @@ export const acceptedEvictionsName = (prefix: string): string => `${installedNam
 export const permissionCheckName = (prefix: string): string => `${prefix}:permission-check`;
 
 /** Returns the SCAN MATCH pattern for every name that starts with `beginning`, taken literally. */
-export const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
+const everyNameFrom = (beginning: string): string => `${beginning.replace(/[\\*?[\]]/g, '\\$&')}*`;
 
 /** Returns the SCAN MATCH pattern for every name under the prefix. */
 export const everyName = (prefix: string): string => everyNameFrom(`${prefix}:`);
 
 /** A SCAN MATCH pattern with a parser for the names that it finds. The parser returns undefined for a partial match. */
-export interface NameFamily {
+interface NameFamily {
   readonly pattern: (prefix: string) => string;
   readonly parse: (prefix: string, name: string) => string | undefined;
 }

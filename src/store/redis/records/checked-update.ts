@@ -7,7 +7,7 @@ import { named } from '../connection/replies.ts';
 /** An attempt fails when another program changes the record between the read and the write. */
 const MAX_ATTEMPTS = 20;
 
-export interface RecordUpdate<Name extends string, Current, Result> {
+interface RecordUpdate<Name extends string, Current, Result> {
   /** The fields that are read for the check, and must not change until the record is written. */
   readonly checked: readonly Name[];
   /** Returns undefined when there is no such record. */
@@ -21,7 +21,7 @@ export interface RecordUpdate<Name extends string, Current, Result> {
 }
 
 /** Resolves to the resulting record, undefined when there is none, or to the error that the check returned. */
-export type UpdateRecord = <Name extends string, Current, Result>(
+type UpdateRecord = <Name extends string, Current, Result>(
   name: string,
   update: RecordUpdate<Name, Current, Result>,
 ) => Promise<Result | Error | undefined>;

@@ -18,7 +18,7 @@ import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerNa
 const REPORT_INTERVAL_MS = 60_000;
 const MAX_REPORTED = 100;
 
-export interface DamagedRecordsOptions {
+interface DamagedRecordsOptions {
   readonly keyPrefix: string;
   readonly clock: Clock;
   readonly observer: Pick<StoreObserver, 'damagedRecord'>;

@@ -19,7 +19,7 @@ import {
 } from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
-export interface Deletion {
+interface Deletion {
   /**
    * Deletes the keys that have a record, unless the record has another id or customer by now. Resolves to the number
    * deleted.

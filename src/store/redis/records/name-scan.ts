@@ -28,7 +28,7 @@ const DIGEST_LENGTH = 16;
 
 const FIRST: Position = { server: 0, scan: SCAN_START };
 
-export interface NamePage {
+interface NamePage {
   /** Without duplicates. */
   readonly names: readonly string[];
   readonly next: string | undefined;

@@ -18,7 +18,7 @@ import {
 import type { KeyIndex } from './key-index.ts';
 import { scanPage, scanSetPage } from './name-scan.ts';
 
-export type RecordLists = Pick<RecordStore, 'listCustomers' | 'listKeys' | 'listCustomerKeys'>;
+type RecordLists = Pick<RecordStore, 'listCustomers' | 'listKeys' | 'listCustomerKeys'>;
 
 export function redisRecordLists(index: KeyIndex, installed: Installed): RecordLists {
   const { connection, prefix } = index;

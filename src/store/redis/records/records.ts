@@ -39,7 +39,7 @@ import { KeyIndex } from './key-index.ts';
 import { redisRecordLists } from './record-lists.ts';
 import { reindexKeys } from './reindex.ts';
 
-export interface RedisRecordsOptions {
+interface RedisRecordsOptions {
   /** For reads that requests wait for. Reads only fields that are expected to be short. */
   readonly connection: RedisChannel;
   /** For everything else, so that no request waits behind it. */
