@@ -56,7 +56,10 @@ export const systemScheduler: Scheduler = {
   },
 };
 
-/** How much faster this clock may run than the store's, and a client's than this. Waits are longer by this factor. */
+/**
+ * Bound on clock drift: this process's clock may run faster than the store's by this factor, and a client's clock faster
+ * than this process's. Waits are extended by it.
+ */
 export const CLOCK_DRIFT = 1.0005;
 
 /** Returns the whole seconds that a client has to wait from `nowMs` until `atMs`, both monotonic; at least 1. */

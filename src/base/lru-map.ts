@@ -69,7 +69,7 @@ export class LruMap<Key, Value> {
   }
 
   #evict(): void {
-    for (let looked = 0; looked < EVICTION_CANDIDATES; looked++) {
+    for (let examined = 0; examined < EVICTION_CANDIDATES; examined++) {
       const { first } = this.#order;
       if (first === undefined) return;
       if (this.#mayEvict(first.value)) {

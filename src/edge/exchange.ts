@@ -20,8 +20,8 @@ export interface Exchange {
   plan: string;
   customer?: string;
   keyId?: string;
-  /** Set when the end of the request is recorded: it no longer counts as in flight. */
-  isOver?: true;
+  /** The end of the request is recorded: it no longer counts as in flight. */
+  isRecorded?: true;
   /** How the hourly quota was decided; undefined if it was not. */
   quota?: QuotaMode;
   /** The plan's shadow limit, which is tried out but not enforced, would have refused the request. */

@@ -50,7 +50,7 @@ export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
   'x-ratelimit-reset',
 ]);
 
-/** How long before a key expires responses say so, for the customer to rotate it in time. */
+/** From this long before a key expires, responses state the expiry time, so that the customer can rotate the key. */
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
 
 /** What forwarding needs of a request that passed every check. */
@@ -102,7 +102,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       if (customer.suspended) return refuse(exchange, refusals.CUSTOMER_SUSPENDED);
       if (match.route.purpose === 'usage') return await sendUsage(exchange, customer);
 
-      // Before the quota check: an admission soon expires, and a request that fails here must not be counted.
+      // Before the quota check: an admission expires within seconds, and a request that fails here must not be counted.
       const asserting = settings.assertions?.of(key.customer, exchange.plan, key.id);
       const assertion = asserting instanceof Promise ? await asserting : asserting;
 
@@ -196,17 +196,17 @@ export function createPublicApp(parts: PublicAppParts): Express {
         }
         return headers;
       },
-      settled(outcome) {
-        if (!outcome.begun) admission.refund();
+      onOutcome(outcome) {
+        if (!outcome.wasSent) admission.refund();
         if (outcome.kind === 'failed' && !outcome.headSent) {
-          const headers = outcome.begun ? quotaHeaders(admitted.decision) : undefined;
+          const headers = outcome.wasSent ? quotaHeaders(admitted.decision) : undefined;
           refuse(exchange, refusals.upstreamFailed(outcome.failure, headers), outcome);
           return;
         }
         if (outcome.kind === 'failed') connections.abortResponse(res);
         recorder.forwarded(exchange, outcome);
       },
-      broken: (error) => handleError(error, exchange),
+      onBug: (error) => handleError(error, exchange),
     });
   }
 

@@ -24,7 +24,7 @@ export function createQuotaNotices(logger: Logger, clock: Clock) {
   const at95 = new Throttle(clock, HOUR_MS, CUSTOMERS);
   const shadows = new Throttle(clock, HOUR_MS, CUSTOMERS);
 
-  function factsOf({ customer, plan }: Exchange, { admission, limit }: Admitted) {
+  function logMembers({ customer, plan }: Exchange, { admission, limit }: Admitted) {
     return { customer, plan, limit, used: limit - admission.remaining };
   }
 
@@ -34,17 +34,18 @@ export function createQuotaNotices(logger: Logger, clock: Clock) {
       const { customer = '' } = exchange;
       if (20 * decision.admission.remaining <= decision.limit) {
         if (!at95.isDue(customer)) return;
+        // Usage that falls below 95 % within the hour must not log the lower level.
         at80.isDue(customer);
-        logger.warn({ ...factsOf(exchange, decision), percent: 95 }, 'a customer has used 95 % of its hourly quota');
+        logger.warn({ ...logMembers(exchange, decision), percent: 95 }, 'a customer has used 95 % of its hourly quota');
       } else if (at80.isDue(customer)) {
-        logger.warn({ ...factsOf(exchange, decision), percent: 80 }, 'a customer has used 80 % of its hourly quota');
+        logger.warn({ ...logMembers(exchange, decision), percent: 80 }, 'a customer has used 80 % of its hourly quota');
       }
     },
     /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
     shadowDenied(exchange: Exchange, decision: Admitted): void {
       const { customer = '' } = exchange;
       if (!shadows.isDue(customer)) return;
-      const facts = { ...factsOf(exchange, decision), shadow_limit: decision.shadowLimit };
+      const facts = { ...logMembers(exchange, decision), shadow_limit: decision.shadowLimit };
       logger.info(facts, "a customer is above its plan's shadow limit, which would refuse it from here on");
     },
   };

@@ -18,7 +18,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 const REPEAT_AFTER_MS = 10_000;
 /** Minimum interval between log lines about the same key. */
 const KEY_REPEAT_AFTER_MS = 600_000;
-/** Maximum number of keys or customers that each of the limits above remembers. */
+/** Maximum number of keys or customers that each throttle of log lines tracks. */
 const MAX_IDS = 10_000;
 
 interface RecorderParts {
@@ -47,11 +47,11 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
 
   function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
     // An unexpected error can follow after the end of the request was recorded.
-    if (exchange.isOver) return;
-    exchange.isOver = true;
+    if (exchange.isRecorded) return;
+    exchange.isRecorded = true;
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAtMs;
-    const upstreamMs = outcome?.begun ? outcome.upstreamMs : undefined;
+    const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
     inFlight--;
     metrics.inflight(-1);
     metrics.request({
@@ -78,7 +78,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       traceId: traceId(req.headers.traceparent),
       durationMs,
       upstreamMs,
-      upstream: outcome?.begun ? outcome.upstream : undefined,
+      upstream: outcome?.wasSent ? outcome.upstream : undefined,
       quota: exchange.quota,
       shadow: exchange.shadow,
       bytes: outcome?.contentBytes,
@@ -226,7 +226,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     /** Logs an unexpected error, and records the end of its request. `exchange` is undefined if none was opened yet. */
     bug(error: unknown, exchange: Exchange | undefined): void {
       logger.error({ request_id: exchange?.requestId, err: error }, 'internal error');
-      if (exchange === undefined || exchange.isOver) return;
+      if (exchange === undefined || exchange.isRecorded) return;
       const { customer, keyId, res } = exchange;
       const code = 'internal_error';
       if (customer !== undefined) refusals.note(customer, code, keyId);

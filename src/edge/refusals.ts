@@ -105,7 +105,7 @@ const UPSTREAM_DETAILS = {
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
 } as const;
 
-/** `quotaHeaders`: undefined if the request never began upstream, and so was not counted. */
+/** `quotaHeaders`: undefined if the request was never sent upstream, and so was not counted. */
 export function upstreamFailed(failure: UpstreamFailure, quotaHeaders: string[] | undefined): Problem {
   const code = FAILURE_PROBLEMS[failure];
   return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? RETRY_SOON };

@@ -22,9 +22,10 @@ interface Route {
   readonly allow: string;
 }
 
+/** `path`: the canonical path, for the backend. `detail`: a sentence for the client. */
 type RouteMatch =
-  | { readonly found: true; readonly route: Route /** The canonical path, for the backend. */; readonly path: string }
-  | { readonly found: false /** A sentence for the client. */; readonly detail: string };
+  | { readonly found: true; readonly route: Route; readonly path: string }
+  | { readonly found: false; readonly detail: string };
 
 export interface RouteTable {
   /** Finds the route of `path`, which must be valid (see path.ts) and have no query. */
@@ -95,12 +96,12 @@ export function createRouteTable(
   function explainMiss(path: string): string {
     const bare = withoutTrailingSlashes(path);
     // Name the template and never echo the path: it could contain a key.
-    const meant = bare === path ? undefined : find(canonical(bare));
-    if (meant) return `There is no trailing slash here: use ${meant.template} instead.`;
-    const asked = versionedPrefix(path);
-    const isOtherVersion = asked && knownPrefixes.some(({ base }) => base === asked.base);
-    if (isOtherVersion && !versions.includes(asked.base + asked.version)) {
-      return `Version ${asked.version} does not exist. The API is under ${listed(versions)}.`;
+    const withoutSlash = bare === path ? undefined : find(canonical(bare));
+    if (withoutSlash) return `There is no trailing slash here: use ${withoutSlash.template} instead.`;
+    const requested = versionedPrefix(path);
+    const isOtherVersion = requested && knownPrefixes.some(({ base }) => base === requested.base);
+    if (isOtherVersion && !versions.includes(requested.base + requested.version)) {
+      return `Version ${requested.version} does not exist. The API is under ${listed(versions)}.`;
     }
     return `There is nothing at this path. Available paths: ${templates}.`;
   }

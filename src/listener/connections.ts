@@ -293,12 +293,12 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
   function extendHeaderTimeout(connection: Connection, timeoutMs: number, late: () => void): boolean {
     const nowMs = clock.monotonicMs();
     if (connection.socket.isPaused()) connection.unreadUntilMs = nowMs;
-    const restMs = connection.unreadUntilMs + timeoutMs - nowMs;
-    if (restMs <= 0) return false;
+    const remainingMs = connection.unreadUntilMs + timeoutMs - nowMs;
+    if (remainingMs <= 0) return false;
     // Node.js reports a late header only once, so the remaining time is measured here.
     connection.lateHeadTimer = setTimeout(() => {
       if (!extendHeaderTimeout(connection, timeoutMs, late)) late();
-    }, restMs);
+    }, remainingMs);
     return true;
   }
 
@@ -346,7 +346,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       else socket.destroy();
     },
 
-    /** Closes the connection of a response that was begun and cannot be completed, so that the client notices. */
+    /** Closes the connection of a partly sent response that cannot be completed, so that the client notices. */
     abortResponse(res: ServerResponse): void {
       const connection = connectionOf(res.req.socket);
       if (connection !== undefined) {

@@ -29,8 +29,9 @@ export class FailedAttempts {
   readonly #windows = new LruMap<string, Window>(MAX_ADDRESSES);
 
   /**
-   * `perMinute`, at least 1: the failures of an address whose responses state the cause. `onFailure` receives the block of
-   * each failure counted here, up to the first above `perMinute`, so that other processes can count it, too.
+   * `perMinute`, at least 1: failures of an address that get the specific refusal; further ones are told to wait.
+   * `onFailure` receives the block of each failure counted here, up to the first above `perMinute`, so that other
+   * processes can count it, too.
    */
   constructor(clock: Clock, perMinute: number, onFailure: (block: string) => void = () => {}) {
     this.#clock = clock;

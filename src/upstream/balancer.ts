@@ -10,7 +10,7 @@ export type Balance = 'least_loaded' | 'round_robin';
 /** Returns a member that is up and not `except`; undefined if there is none. */
 type Choose<Member> = (except?: Member) => Member | undefined;
 
-/** Creates a function that chooses among `members`, in any order. Called for every request: no allocation, one loop. */
+/** Creates a function that chooses among `members`. It is called for every request: no allocation, one loop. */
 export function createBalancer<Member extends Balanced>(balance: Balance, members: readonly Member[]): Choose<Member> {
   return balance === 'least_loaded' ? leastLoaded(members) : roundRobin(members);
 }

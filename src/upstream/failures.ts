@@ -27,14 +27,14 @@ export type UpstreamFailure = keyof typeof FAILURE_PROBLEMS;
 
 /**
  * Returns the failure behind an error of a connection or of the system; undefined if the error is a bug of the gateway.
- * `begun`: the request had been handed to a connection.
+ * `hadConnection`: the request had been handed to a connection.
  */
-export function classifyError(error: unknown, begun: boolean): UpstreamFailure | undefined {
+export function classifyError(error: unknown, hadConnection: boolean): UpstreamFailure | undefined {
   if (error instanceof InvalidResponseError) return 'invalid_answer';
   if (error === SHARE_EXCEEDED) return 'share_exceeded';
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
   if (BUG_CODE.test(error.code)) return undefined;
-  if (begun) return 'reset';
+  if (hadConnection) return 'reset';
   return error.code === 'ETIMEDOUT' ? 'connect_timeout' : 'refused';
 }
 

@@ -20,12 +20,12 @@ export interface ForwardRequest {
    * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
    * `headSent`, close its connection so that the client notices the truncation.
    */
-  settled(outcome: ForwardOutcome): void;
+  onOutcome(outcome: ForwardOutcome): void;
   /**
-   * Called once on a bug: instead of `settled`, or after `settled` threw. The receiver must respond to the client, or
-   * close its connection if the head was sent.
+   * Called once on a bug: instead of `onOutcome`, or after `onOutcome` threw. The receiver must respond to the client,
+   * or close its connection if the head was sent.
    */
-  broken(error: unknown): void;
+  onBug(error: unknown): void;
 }
 
 export interface ForwardFacts {
@@ -33,7 +33,7 @@ export interface ForwardFacts {
    * Whether the first byte of the request may have reached the upstream. If false, nothing was sent, and the quota unit
    * may be refunded.
    */
-  readonly begun: boolean;
+  readonly wasSent: boolean;
   /** Status of the upstream's response; undefined if no valid head arrived. */
   readonly status: number | undefined;
   /**

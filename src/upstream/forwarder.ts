@@ -28,7 +28,7 @@ export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | '
 
 export interface Forwarder {
   /**
-   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.settled` or `request.broken`
+   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.onOutcome` or `request.onBug`
    * once at the end, which can be before this returns. Clears `req.url`.
    */
   forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;

@@ -27,12 +27,12 @@ export interface RelayContext {
 /**
  * - `idle`: not started
  * - `waiting`: for a connection
- * - `begun`: handed to a connection, no final response head yet
+ * - `dispatched`: handed to a connection, no final response head yet
  * - `relaying`: the response head was written to the client, the body follows
  * - `received`: the upstream's response is complete, the client has not received all of it
- * - `over`: the outcome is known
+ * - `ended`: the outcome is known
  */
-type Phase = 'idle' | 'waiting' | 'begun' | 'relaying' | 'received' | 'over';
+type Phase = 'idle' | 'waiting' | 'dispatched' | 'relaying' | 'received' | 'ended';
 
 /** Created once: a flood of requests while no upstream is in service must cost little. */
 const NONE_AVAILABLE = new Error('no upstream is in service');
@@ -59,13 +59,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #phase: Phase = 'idle';
   #upstream: Upstream | undefined;
   #connection: UpstreamConnection | undefined;
-  #begun = false;
-  #isRetry = false;
-  /** Whether the request was written to the current connection, or to the last one. */
   #wasSent = false;
+  #isRetry = false;
+  /** Whether the request was written to the latest connection. */
+  #wasWritten = false;
   /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
-  #begunAtMs = 0;
+  #sentAtMs = 0;
   #upstreamMs: number | undefined;
   #status: number | undefined;
   #contentBytes = 0;
@@ -86,7 +86,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   start(): void {
     if (this.#phase !== 'idle') return;
     if (this.#req.socket.destroyed || this.#res.destroyed) {
-      this.#settle({ kind: 'client_gone', ...this.#facts() });
+      this.#end({ kind: 'client_gone', ...this.#facts() });
       return;
     }
     this.#phase = 'waiting';
@@ -96,15 +96,15 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.#context.upstreams.countRequest();
     const upstream = this.#context.upstreams.choose();
     if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
-    else this.#seek(upstream, false);
+    else this.#requestConnection(upstream, false);
   }
 
   /** Aborts the exchange because of a bug, and leaves neither side hanging. */
   abort(error: unknown): void {
-    if (this.#phase === 'over') return;
+    if (this.#phase === 'ended') return;
     this.#close();
     this.#dropConnection();
-    this.#request.broken(error);
+    this.#request.onBug(error);
   }
 
   onConnection(connection: UpstreamConnection): boolean {
@@ -125,9 +125,9 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       this.abort(error);
       return false;
     }
-    this.#phase = 'begun';
+    this.#phase = 'dispatched';
     this.#connection = connection;
-    this.#wasSent = false;
+    this.#wasWritten = false;
     this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
     connection.send(head, method === 'HEAD', this);
     return true;
@@ -137,9 +137,9 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   onSend(): boolean {
     const nowMs = this.#context.clock.monotonicMs();
     if (this.#mayBegin(nowMs)) {
-      if (!this.#begun) this.#begunAtMs = nowMs;
-      this.#begun = true;
+      if (!this.#wasSent) this.#sentAtMs = nowMs;
       this.#wasSent = true;
+      this.#wasWritten = true;
       return true;
     }
     this.#fail('dispatch_timeout', new Error('the deadline passed before the request could be sent'));
@@ -147,7 +147,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   }
 
   onHead(status: number, reason: string, received: string[], ended: boolean): void {
-    if (this.#phase !== 'begun') return;
+    if (this.#phase !== 'dispatched') return;
     const headers = buildResponseHeaders(
       received,
       status,
@@ -171,10 +171,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       this.#received(bytes.toString('latin1', start, end));
       return;
     }
-    const mayGoOn = length === 0 || this.#res.write(Buffer.from(bytes.subarray(start, end)));
+    const hasRoom = length === 0 || this.#res.write(Buffer.from(bytes.subarray(start, end)));
     if (ended) {
       this.#received(undefined);
-    } else if (!mayGoOn) {
+    } else if (!hasRoom) {
       this.#connection?.pause();
       this.#res.once('drain', () => this.#connection?.resume());
     }
@@ -189,7 +189,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   onError(error: unknown): void {
     const connection = this.#connection;
     this.#connection = undefined;
-    if (this.#phase === 'over') return;
+    if (this.#phase === 'ended') return;
     const failure = classifyError(error, connection !== undefined);
     if (failure === undefined || !(error instanceof Error)) {
       this.abort(error);
@@ -202,8 +202,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   }
 
   onClientGone(): void {
-    if (this.#phase === 'over') return;
-    this.#settle({ kind: 'client_gone', ...this.#facts() });
+    if (this.#phase === 'ended') return;
+    this.#end({ kind: 'client_gone', ...this.#facts() });
     this.#dropConnection();
   }
 
@@ -213,7 +213,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
         if (this.#upstream?.pool.isBeyondShare(this)) this.#fail('share_exceeded', SHARE_EXCEEDED);
         else this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
-      case 'begun': {
+      case 'dispatched': {
         const total = this.#context.clock.monotonicMs() >= this.#totalDeadlineMs;
         if (!total) this.#upstream?.failed('the head of a response was late');
         this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the response is late'));
@@ -232,7 +232,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #received(rest: string | undefined): void {
     this.#connection = undefined;
     this.#phase = 'received';
-    this.#upstreamMs = this.#sinceBegun();
+    this.#upstreamMs = this.#sinceSentMs();
     this.#upstream?.responded(this.#status ?? 0);
     setImmediate(Relay.#endResponse, this, rest);
   }
@@ -250,7 +250,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
 
   #finished(): void {
     if (this.#phase !== 'received' || this.#status === undefined) return;
-    this.#settle({ kind: 'completed', ...this.#facts(), status: this.#status });
+    this.#end({ kind: 'completed', ...this.#facts(), status: this.#status });
   }
 
   #fail(failure: UpstreamFailure, cause: Error): void {
@@ -258,11 +258,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.#dropConnection();
     // If the retry never started, report the first attempt's failure: that one was sent and counted.
     const reported = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
-    this.#settle({ kind: 'failed', ...reported, headSent, ...this.#facts() });
+    this.#end({ kind: 'failed', ...reported, headSent, ...this.#facts() });
   }
 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
-  #seek(upstream: Upstream, mustBeNew: boolean): void {
+  #requestConnection(upstream: Upstream, mustBeNew: boolean): void {
     this.#upstream = upstream;
     upstream.pool.take(this, mustBeNew);
   }
@@ -289,28 +289,28 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     wasStale: boolean,
   ): boolean {
     const { clock, upstreams } = this.#context;
-    if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'begun')) return false;
+    if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const other = upstreams.chooseOther(this.#upstream);
     const next = other ?? (connection === undefined ? undefined : upstreams.choose());
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
-    if (this.#wasSent || !wasStale) {
+    if (this.#wasWritten || !wasStale) {
       if (!upstreams.mayRetry(wasStale)) return false;
       this.#isRetry = true;
       if (connection !== undefined) this.#firstFailure = { failure, cause };
     }
     this.#phase = 'waiting';
     this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
-    this.#seek(next, true);
+    this.#requestConnection(next, true);
     return true;
   }
 
-  #settle(outcome: ForwardOutcome): void {
+  #end(outcome: ForwardOutcome): void {
     this.#close();
     try {
-      this.#request.settled(outcome);
+      this.#request.onOutcome(outcome);
     } catch (error) {
-      this.#request.broken(error);
+      this.#request.onBug(error);
     }
   }
 
@@ -320,7 +320,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       this.#context.deadlines.unwatch(this);
       this.#context.disconnects.unwatch(this.#req.socket, this);
     }
-    this.#phase = 'over';
+    this.#phase = 'ended';
   }
 
   /** Closes the connection: the rest of its response is not read, so it cannot carry another request. */
@@ -330,15 +330,15 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     connection?.destroy();
   }
 
-  #sinceBegun(): number {
-    return this.#begun ? this.#context.clock.monotonicMs() - this.#begunAtMs : 0;
+  #sinceSentMs(): number {
+    return this.#wasSent ? this.#context.clock.monotonicMs() - this.#sentAtMs : 0;
   }
 
   #facts(): ForwardFacts {
     return {
-      begun: this.#begun,
+      wasSent: this.#wasSent,
       status: this.#status,
-      upstreamMs: this.#upstreamMs ?? this.#sinceBegun(),
+      upstreamMs: this.#upstreamMs ?? this.#sinceSentMs(),
       upstream: this.#upstream && this.#upstream.authority + this.#upstream.basePath,
       contentBytes: this.#contentBytes,
     };

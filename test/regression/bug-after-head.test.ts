@@ -23,17 +23,17 @@ const bugs: [string, object, Forwarder['forward']][] = [
   [
     'twice after the head',
     { status: 200, problem: 'internal_error', isAborted: true },
-    (_req, res, { broken }) => {
+    (_req, res, { onBug }) => {
       res.writeHead(200).write('some');
-      broken(bug());
+      onBug(bug());
       throw bug();
     },
   ],
   [
     'before the head and again after it',
     { status: 500, problem: 'internal_error' },
-    (_req, _res, { broken }) => {
-      broken(bug());
+    (_req, _res, { onBug }) => {
+      onBug(bug());
       throw bug();
     },
   ],

@@ -8,7 +8,7 @@ import { TestRequest } from './support/test-request.ts';
 const REQUEST = 'GET / HTTP/1.1\r\n\r\n';
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
-/** Sends a request on what it gets, unless it `declines`. */
+/** Sends a request on the connection that it gets, unless it `declines`. */
 class NotingRequest extends TestRequest {
   connection: UpstreamConnection | undefined;
   error: Error | undefined;
@@ -55,7 +55,7 @@ function openPool({ maxConnections = 2 } = {}) {
   });
   return {
     pool,
-    begun: held.begun,
+    started: held.started,
     pass(ms: number) {
       clock.ms += ms;
     },
@@ -64,10 +64,10 @@ function openPool({ maxConnections = 2 } = {}) {
       pool.take(taker);
       return taker;
     },
-    /** The connection that was begun as number `at`, from 0. */
+    /** Returns the connection that was started as number `at`, from 0. */
     at(at: number): HeldConnection {
-      const connection = held.begun[at];
-      if (connection === undefined) throw new Error(`only ${held.begun.length} connections were begun`);
+      const connection = held.started[at];
+      if (connection === undefined) throw new Error(`only ${held.started.length} connections were started`);
       return connection;
     },
   };
@@ -78,44 +78,44 @@ function closed(connection: HeldConnection): Promise<unknown> {
 }
 
 test('a free connection is reused, the most recently used first', async () => {
-  const { take, at, begun } = openPool();
+  const { take, at, started } = openPool();
   const [first, second] = [take(), take()];
-  at(0).stand();
-  at(1).stand();
+  at(0).open();
+  at(1).open();
   await at(1).receive(ANSWER);
   await at(0).receive(ANSWER);
   expect([first.ended, second.ended]).toEqual([true, true]);
   expect(take().connection).toBe(first.connection);
   expect(take().connection).toBe(second.connection);
-  expect(begun).toHaveLength(2);
+  expect(started).toHaveLength(2);
 });
 
 test('at most maxConnections are opened; further requests wait and are served first in, first out', async () => {
-  const { take, at, begun } = openPool({ maxConnections: 1 });
+  const { take, at, started } = openPool({ maxConnections: 1 });
   const [first, second, third] = [take(), take(), take()];
-  at(0).stand();
+  at(0).open();
   expect([first.connection !== undefined, second.connection, third.connection]).toEqual([true, undefined, undefined]);
   await at(0).receive(ANSWER);
   expect(second.connection).toBe(first.connection);
   expect(third.connection).toBeUndefined();
-  expect(begun).toHaveLength(1);
+  expect(started).toHaveLength(1);
 });
 
 test('a withdrawn request gets no connection, and the connection opened for it serves the next request', () => {
-  const { pool, take, at, begun } = openPool();
+  const { pool, take, at, started } = openPool();
   const gone = take();
   pool.withdraw(gone);
-  at(0).stand();
+  at(0).open();
   expect(gone.connection).toBeUndefined();
   expect(take().connection).toBeDefined();
-  expect(begun).toHaveLength(1);
+  expect(started).toHaveLength(1);
 });
 
 test('a declined connection goes to the next waiting request', () => {
   const { take, at } = openPool({ maxConnections: 1 });
   take({ declines: true });
   const next = take();
-  at(0).stand();
+  at(0).open();
   expect(next.connection).toBeDefined();
 });
 
@@ -134,14 +134,14 @@ test('a failed connection fails one waiting request, and none for which another 
 });
 
 test('a connection that closes is replaced by a new one for the waiting request', async () => {
-  const { take, at, begun } = openPool({ maxConnections: 1 });
+  const { take, at, started } = openPool({ maxConnections: 1 });
   const [first, second] = [take(), take()];
-  at(0).stand();
+  at(0).open();
   at(0).destroy();
   await closed(at(0));
   expect(first.error).toMatchObject({ code: 'ECONNRESET' });
-  expect(begun).toHaveLength(2);
-  at(1).stand();
+  expect(started).toHaveLength(2);
+  at(1).open();
   expect(second.connection).toBeDefined();
 });
 
@@ -164,40 +164,40 @@ test.each([
     [lastMs, 1],
     [tooLateMs, 2],
   ] as const) {
-    const { take, at, begun, pass } = openPool();
+    const { take, at, started, pass } = openPool();
     take();
-    at(0).stand();
+    at(0).open();
     await at(0).receive(answer);
     pass(ms);
     take();
-    expect(begun).toHaveLength(connections);
+    expect(started).toHaveLength(connections);
   }
 });
 
 test('a connection is not kept if the keep-alive timeout of the upstream is too short', async () => {
   const { take, at } = openPool();
   take();
-  at(0).stand();
+  at(0).open();
   await at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n');
   expect(at(0).destroyed).toBe(true);
 });
 
 test('unsolicited bytes close a free connection, so that they are not read as a response', async () => {
-  const { take, at, begun } = openPool();
+  const { take, at, started } = openPool();
   take();
-  at(0).stand();
+  at(0).open();
   await at(0).receive(ANSWER);
   await at(0).receive(ANSWER);
   expect(at(0).destroyed).toBe(true);
   const next = take();
   expect(next.ended).toBe(false);
-  expect(begun).toHaveLength(2);
+  expect(started).toHaveLength(2);
 });
 
 test('bytes that arrive before a request is written are not its response', async () => {
   const { take, at } = openPool();
   take();
-  at(0).stand();
+  at(0).open();
   await at(0).receive(ANSWER);
   const taker = take();
   at(0).receiveAtOnce(ANSWER);
@@ -211,7 +211,7 @@ test('bytes that arrive before a request is written are not its response', async
 test('bytes after a response, in the same read, close its connection', async () => {
   const { take, at } = openPool();
   const taker = take();
-  at(0).stand();
+  at(0).open();
   await at(0).receive(`${ANSWER}HTTP/1.1 500`);
   expect(taker.ended).toBe(true);
   expect(at(0).destroyed).toBe(true);
@@ -220,7 +220,7 @@ test('bytes after a response, in the same read, close its connection', async () 
 test('close waits for requests in progress, closes free connections and refuses later requests', async () => {
   const { pool, take, at } = openPool();
   const taker = take();
-  at(0).stand();
+  at(0).open();
   let isClosed = false;
   const closing = pool.close().then(() => {
     isClosed = true;

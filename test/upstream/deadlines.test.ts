@@ -15,7 +15,7 @@ test('a late response head fails the request and closes the upstream connection'
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('gateway_timeout response_timeout');
   const outcome = await gateway.nextOutcome();
-  expect(outcome).toMatchObject({ kind: 'failed', failure: 'response_timeout', begun: true, headSent: false });
+  expect(outcome).toMatchObject({ kind: 'failed', failure: 'response_timeout', wasSent: true, headSent: false });
   expect(outcome.upstreamMs).toBeGreaterThanOrEqual(80);
   await closed.promise;
 });
@@ -78,7 +78,7 @@ test('a request that waits too long for a connection is never sent', async () =>
   const upstreamAnswer = await held.promise;
   const second = await call(gateway.port, '/second');
   expect(second.content.toString()).toContain('upstream_unavailable dispatch_timeout');
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false, upstreamMs: 0 });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false, upstreamMs: 0 });
 
   upstreamAnswer.end('done');
   expect((await first).status).toBe(200);
@@ -99,7 +99,7 @@ test('a request whose deadline has passed when its connection opens is not sent'
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineMs: inMs(-1) }) });
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
   await gateway.forwarder.close();
   expect(upstream.heads).toEqual([]);
 });
@@ -108,7 +108,7 @@ test('a request whose deadline has passed by the wall clock alone is not sent', 
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineWallMs: Date.now() - 1 }) });
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
   await gateway.forwarder.close();
   expect(upstream.heads).toEqual([]);
 });
@@ -117,7 +117,7 @@ test('a connect timeout fails the request before it is sent', async () => {
   const gateway = await startGateway(await fillBacklog(), { connectTimeoutMs: 120 });
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('upstream_unavailable connect_timeout');
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'connect_timeout', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'connect_timeout', wasSent: false });
 });
 
 test('the deadline for sending applies while a connection is being opened', async () => {
@@ -126,7 +126,7 @@ test('the deadline for sending applies while a connection is being opened', asyn
     request: () => ({ beginDeadlineMs: inMs(60) }),
   });
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
 });
 
 test('after the head, the body may take longer than the response timeout', async () => {

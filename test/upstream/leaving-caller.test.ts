@@ -12,21 +12,21 @@ function closed(socket: Socket): Promise<void> {
 }
 
 test('an upstream exchange ends within 100 ms of its caller leaving', async () => {
-  let begun = Promise.withResolvers<Socket>();
-  const upstream = await startRawUpstream((socket) => begun.resolve(socket));
+  let connected = Promise.withResolvers<Socket>();
+  const upstream = await startRawUpstream((socket) => connected.resolve(socket));
   const gateway = await startGateway(upstream.port);
   const tookMs: number[] = [];
   // The best of several: a busy machine may delay some.
   for (let round = 0; round < 5; round++) {
-    begun = Promise.withResolvers();
+    connected = Promise.withResolvers();
     const caller = openCaller(gateway.port);
     caller.write(GET);
-    const end = closed(await begun.promise);
+    const end = closed(await connected.promise);
     const leftAt = performance.now();
     caller.destroy();
     await end;
     tookMs.push(performance.now() - leftAt);
-    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', begun: true, status: undefined });
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', wasSent: true, status: undefined });
   }
   expect(Math.min(...tookMs)).toBeLessThan(100);
 });
@@ -58,7 +58,7 @@ test('a caller that leaves while its answer is paused frees the connection for t
   caller.pause().write(GET);
   await paused.promise;
   caller.resetAndDestroy();
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', begun: true, status: 200 });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', wasSent: true, status: 200 });
   await abandoned.promise;
   expect((await call(gateway.port)).content.toString()).toContain('next');
 });
@@ -88,7 +88,7 @@ test('a caller that leaves the queue was never sent upstream', async () => {
   leaver.write('GET /second HTTP/1.1\r\nHost: caller.test\r\n\r\n');
   await queued;
   leaver.destroy();
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', begun: false, upstreamMs: 0 });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', wasSent: false, upstreamMs: 0 });
 
   const third = call(gateway.port, '/third');
   upstreamAnswer.end('first');
@@ -139,7 +139,7 @@ test('a caller that is gone before its request is forwarded is not sent upstream
   openCaller(gateway.port)
     .on('error', () => {})
     .write(GET);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', wasSent: false });
   expect(upstream.connections()).toBe(0);
 });
 

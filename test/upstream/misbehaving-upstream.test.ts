@@ -13,7 +13,7 @@ test('a refused connection is no request: nothing began', async () => {
   expect(await gateway.nextOutcome()).toMatchObject({
     kind: 'failed',
     failure: 'refused',
-    begun: false,
+    wasSent: false,
     upstreamMs: 0,
   });
 });
@@ -41,7 +41,7 @@ test.each<[string, string | Buffer]>([
   expect(await gateway.nextOutcome()).toMatchObject({
     kind: 'failed',
     failure: 'invalid_answer',
-    begun: true,
+    wasSent: true,
     headSent: false,
     status: undefined,
   });
@@ -57,12 +57,12 @@ test.each<[string, (socket: Socket) => void]>([
   ['closed', (socket) => socket.end()],
   ['reset', (socket) => socket.resetAndDestroy()],
   ['closed inside the head', (socket) => socket.end(`${OK}Content-Len`)],
-])('a connection that is %s before the answer counts as begun', async (_, misbehave) => {
+])('a connection that is %s before the response counts as sent', async (_, misbehave) => {
   const upstream = await startRawUpstream(misbehave);
   const gateway = await startGateway(upstream.port);
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('bad_gateway');
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', begun: true, headSent: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', wasSent: true, headSent: false });
 });
 
 test.each<[string, string, (socket: Socket) => void]>([
@@ -76,13 +76,13 @@ test.each<[string, string, (socket: Socket) => void]>([
   ],
   ['with a broken chunk', `${OK}Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n`, (socket) => socket.write('zz\r\n')],
 ])('content that is %s is never ended cleanly', async (_, beginning, misbehave) => {
-  const begun = Promise.withResolvers<Socket>();
-  const upstream = await startRawUpstream((socket) => socket.write(beginning, () => begun.resolve(socket)));
+  const connected = Promise.withResolvers<Socket>();
+  const upstream = await startRawUpstream((socket) => socket.write(beginning, () => connected.resolve(socket)));
   const gateway = await startGateway(upstream.port);
   const answer = call(gateway.port);
-  misbehave(await begun.promise);
+  misbehave(await connected.promise);
   expect((await answer).end).toBe('reset');
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', begun: true, headSent: true, status: 200 });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', wasSent: true, headSent: true, status: 200 });
 });
 
 test('a broken first chunk that comes with the head cuts the connection', async () => {

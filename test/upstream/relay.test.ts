@@ -16,7 +16,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   const clock = { nowMs: () => 0, monotonicMs: () => nowMs };
   const req = new IncomingMessage(new Socket());
   req.method = 'GET';
-  const { connect, begun } = holdConnections();
+  const { connect, started } = holdConnections();
   const retries: RetryResult[] = [];
   const upstreams = new Upstreams({
     urls,
@@ -33,7 +33,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   });
   const disconnects = new Set<DisconnectListener>();
   const deadlines = new Set<Timed>();
-  const { promise: outcome, resolve: settled, reject: broken } = Promise.withResolvers<ForwardOutcome>();
+  const { promise: outcome, resolve: onOutcome, reject: onBug } = Promise.withResolvers<ForwardOutcome>();
   outcome.catch(() => {});
   const relay = new Relay(
     req,
@@ -45,8 +45,8 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       beginDeadlineMs: 1_000_000,
       beginDeadlineWallMs: Number.POSITIVE_INFINITY,
       responseHeaders: () => [],
-      settled,
-      broken,
+      onOutcome,
+      onBug,
     },
     {
       upstreams,
@@ -62,14 +62,14 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     },
   );
   relay.start();
-  const [connection] = begun;
-  if (connection === undefined) throw new Error('no connection was begun');
+  const [connection] = started;
+  if (connection === undefined) throw new Error('no connection was started');
   return {
     relay,
     outcome,
     upstreams,
     retries,
-    begun,
+    started,
     connection,
     watchers: () => disconnects.size + deadlines.size,
     leave() {
@@ -84,14 +84,14 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
 test('a connection that opens after the client has disconnected is not used, and the upstreams do not close before', async () => {
   const { outcome, upstreams, connection, leave } = connecting();
   leave();
-  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
+  expect(await outcome).toMatchObject({ kind: 'client_gone', wasSent: false });
   let closed = false;
   const closing = upstreams.close().then(() => {
     closed = true;
   });
   await setImmediate();
   expect(closed).toBe(false);
-  connection.stand();
+  connection.open();
   await closing;
   expect(connection.sent).toBe('');
 });
@@ -99,27 +99,27 @@ test('a connection that opens after the client has disconnected is not used, and
 test('the deadline for sending is checked again when the connection opens', async () => {
   const { outcome, connection, setTime } = connecting();
   setTime(1_000_000);
-  connection.stand();
-  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', begun: false });
+  connection.open();
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', wasSent: false });
   expect(connection.sent).toBe('');
 });
 
 test('the deadline for sending is checked again when the request is written, at the end of the turn', async () => {
   const { outcome, connection, setTime } = connecting();
-  connection.stand();
+  connection.open();
   setTime(1_000_000);
-  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', begun: false });
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'dispatch_timeout', wasSent: false });
   expect([connection.sent, connection.destroyed]).toEqual(['', true]);
 });
 
 test('a request is sent until just before its deadline', async () => {
   const { outcome, connection, setTime, leave } = connecting();
   setTime(999_999);
-  connection.stand();
+  connection.open();
   await setImmediate();
   expect(connection.sent).toBe('GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n');
   leave();
-  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: true });
+  expect(await outcome).toMatchObject({ kind: 'client_gone', wasSent: true });
   expect(connection.destroyed).toBe(true);
 });
 
@@ -127,7 +127,7 @@ test('a bug before the request was sent rejects and leaves the connection unused
   const { relay, outcome, connection } = connecting();
   relay.abort(new TypeError('a bug'));
   await expect(outcome).rejects.toThrow('a bug');
-  connection.stand();
+  connection.open();
   expect([connection.sent, connection.destroyed]).toEqual(['', false]);
 });
 
@@ -135,7 +135,7 @@ test('a connection that fails after its client disconnected is not reported as a
   const { outcome, upstreams, connection, leave } = connecting();
   leave();
   connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
-  expect(await outcome).toMatchObject({ kind: 'client_gone', begun: false });
+  expect(await outcome).toMatchObject({ kind: 'client_gone', wasSent: false });
   await upstreams.close();
 });
 
@@ -144,13 +144,13 @@ test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([
     'is too late',
     ({ setTime, connection }) => {
       setTime(1_000_000);
-      connection.stand();
+      connection.open();
     },
   ],
   [
     'is broken by the upstream',
     ({ connection }) => {
-      connection.stand();
+      connection.open();
       return connection.receive('SSH-2.0-OpenSSH_9.2\r\n\r\n');
     },
   ],
@@ -169,11 +169,11 @@ test.each([
   [1_000_000, 1, []],
 ])('refused at %i ms, with a deadline of 1,000,000 ms, %i connections are tried', async (ms, attempts, retried) => {
   const urls = [new URL('http://192.0.2.1'), new URL('http://192.0.2.2')];
-  const { outcome, connection, setTime, begun, retries } = connecting(urls);
+  const { outcome, connection, setTime, started, retries } = connecting(urls);
   setTime(ms);
   connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
   await new Promise((resolve) => connection.once('close', resolve));
-  begun[1]?.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
-  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'refused', begun: false });
-  expect([begun.length, retries]).toEqual([attempts, retried]);
+  started[1]?.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+  expect(await outcome).toMatchObject({ kind: 'failed', failure: 'refused', wasSent: false });
+  expect([started.length, retries]).toEqual([attempts, retried]);
 });

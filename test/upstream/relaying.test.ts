@@ -38,7 +38,7 @@ test.each(['with its length', 'chunked'])('5 MB of content arrive byte for byte,
   expect(await gateway.nextOutcome()).toMatchObject({
     kind: 'completed',
     status: 200,
-    begun: true,
+    wasSent: true,
     contentBytes: content.length,
   });
 });
@@ -232,7 +232,7 @@ test('close waits for requests in progress and in the queue, and refuses later o
   await Promise.all([closing, firstOutcome, gateway.nextOutcome()]);
 
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'refused', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'refused', wasSent: false });
 });
 
 test('a bug before the transport rejects, and no request hangs', async () => {

@@ -28,7 +28,7 @@ test.each<[string, (socket: Socket) => void]>([
   await call(gateway.port);
   await gateway.nextOutcome();
   expect((await call(gateway.port)).status).toBe(200);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', begun: true });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', wasSent: true });
   expect([upstream.heads.length, upstream.connections(), retries]).toEqual([3, 2, ['sent']]);
 });
 
@@ -64,7 +64,7 @@ test('a request is sent at most twice', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
   const gateway = await startGateway(upstream.port);
   expect((await call(gateway.port)).content.toString()).toContain('bad_gateway reset');
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', begun: true });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', wasSent: true });
   expect(upstream.heads).toHaveLength(2);
 });
 
@@ -76,7 +76,7 @@ test.each<[string, string]>([
   const upstream = await startRawUpstream((socket) => socket.end(bytes));
   const gateway = await startGateway(upstream.port);
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'reset', begun: true });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'reset', wasSent: true });
   expect(upstream.heads).toHaveLength(1);
 });
 
@@ -95,7 +95,7 @@ test('after a refused connection the request goes to another upstream', async ()
   const gateway = await startGateway([await findClosedPort(), other]);
   for (let i = 0; i < 20; i++) {
     expect((await call(gateway.port)).status).toBe(200);
-    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', begun: true });
+    expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', wasSent: true });
   }
 });
 
@@ -112,7 +112,7 @@ test('after its deadline a request goes to no other upstream', async () => {
     request: () => ({ beginDeadlineMs: systemClock.monotonicMs() + 50 }),
   });
   await call(gateway.port);
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', begun: false });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', wasSent: false });
   expect(other.heads).toEqual([]);
 });
 
@@ -123,15 +123,15 @@ test('a request that was reset after its deadline is not retried', async () => {
   });
   await call(gateway.port);
   const outcome = await gateway.nextOutcome();
-  // On a busy machine it may not have begun at all.
-  if (outcome.begun) expect(outcome).toMatchObject({ failure: 'reset' });
+  // On a busy machine, the request may not have been sent at all.
+  if (outcome.wasSent) expect(outcome).toMatchObject({ failure: 'reset' });
   expect(upstream.heads.length).toBeLessThanOrEqual(1);
 });
 
 test('refused by every upstream, the request counts as not sent', async () => {
   const gateway = await startGateway([await findClosedPort(), await findClosedPort()]);
   expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable refused');
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', begun: false, upstreamMs: 0 });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', wasSent: false, upstreamMs: 0 });
 });
 
 test('a request that one upstream reset and the other refused is reported as sent', async () => {
@@ -142,8 +142,8 @@ test('a request that one upstream reset and the other refused is reported as sen
     await call(gateway.port);
     outcomes.push(await gateway.nextOutcome());
   }
-  // One went to the one first, one to the other: begun either way.
-  for (const outcome of outcomes) expect(outcome).toMatchObject({ kind: 'failed', failure: 'reset', begun: true });
+  // Each request tried another upstream first; either way it was sent.
+  for (const outcome of outcomes) expect(outcome).toMatchObject({ kind: 'failed', failure: 'reset', wasSent: true });
   expect(upstream.heads).toHaveLength(2);
 });
 
@@ -155,7 +155,7 @@ test('above the retry budget, a request gets the failure of its first attempt', 
   const gateway = await startGateway(upstream.port, { observer, clock, request: () => ({ beginDeadlineMs: 1 }) });
   for (let i = 0; i < 140; i++) {
     await call(gateway.port);
-    expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', begun: true });
+    expect(await gateway.nextOutcome()).toMatchObject({ failure: 'reset', wasSent: true });
   }
   const sent = retries.filter((result) => result === 'sent').length;
   expect(sent).toBeGreaterThan(120);

@@ -111,7 +111,7 @@ test('with all upstreams down, a request is refused before any connection is tri
   for (const answer of waiting) await answer;
   for (let i = 0; i < 3; i++) await gateway.nextOutcome();
   expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable none_available');
-  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'none_available', begun: false, upstream: undefined });
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'none_available', wasSent: false, upstream: undefined });
 });
 
 test('a single upstream is back as soon as a probe can connect', async () => {

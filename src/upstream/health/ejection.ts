@@ -48,6 +48,7 @@ export class Ejection {
   /** No failure is recorded: the only check that most requests make. */
   #hasNoFailure = true;
   #timer: Scheduled | undefined;
+  /** Whether the probe of this ejection has started. */
   #isProbed = false;
 
   constructor(options: EjectionOptions) {
@@ -78,7 +79,7 @@ export class Ejection {
 
   connectFailed(): void {
     if (this.reason !== undefined) {
-      if (this.#isProbed) this.#wait(this.reason);
+      if (this.#isProbed) this.#scheduleProbe(this.reason);
       return;
     }
     this.#recordFailure();
@@ -112,11 +113,11 @@ export class Ejection {
     if (reason !== this.#lastReason) this.#attempts = 0;
     this.reason = reason;
     this.#lastReason = reason;
-    this.#wait(reason);
+    this.#scheduleProbe(reason);
     this.#options.changed();
   }
 
-  #wait(reason: EjectionReason): void {
+  #scheduleProbe(reason: EjectionReason): void {
     const delayMs = Math.min(FIRST_MS[reason] * 2 ** this.#attempts++, MAX_MS[reason]);
     this.#isProbed = false;
     this.#timer = this.#options.scheduler.after(delayMs, () => {

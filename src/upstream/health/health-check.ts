@@ -26,14 +26,14 @@ export interface HealthCheckOptions extends HealthCheckConfig {
 export function sendHealthCheck(options: HealthCheckOptions, done: (fault: string | undefined) => void): () => void {
   const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = options;
   const head = requestHead('GET', path, authority, ['User-Agent', 'tollgate-health-check', 'Connection', 'close']);
-  let isOver = false;
+  let isDone = false;
   const cancel = (): void => {
-    isOver = true;
+    isDone = true;
     deadline.cancel();
     connection.destroy();
   };
   const end = (fault: string | undefined): void => {
-    if (isOver) return;
+    if (isDone) return;
     cancel();
     done(fault);
   };

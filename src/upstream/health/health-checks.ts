@@ -20,9 +20,9 @@ export class HealthChecks {
   /** What was wrong with the last failed check. */
   fault: string | undefined;
   /** Consecutive checks whose result contradicts `isFailing`. */
-  #contrary = 0;
+  #contradicting = 0;
   #timer: Scheduled | undefined;
-  #endCheck: (() => void) | undefined;
+  #cancelCheck: (() => void) | undefined;
 
   constructor(options: HealthChecksOptions) {
     this.#options = options;
@@ -30,13 +30,13 @@ export class HealthChecks {
   }
 
   close(): void {
-    this.#endCheck?.();
+    this.#cancelCheck?.();
     this.#timer?.cancel();
   }
 
   #check(): void {
     const { intervalMs, scheduler } = this.#options;
-    this.#endCheck = sendHealthCheck(this.#options, (fault) => {
+    this.#cancelCheck = sendHealthCheck(this.#options, (fault) => {
       this.#record(fault);
       this.#timer = scheduler.after(intervalMs, () => this.#check());
     });
@@ -45,11 +45,11 @@ export class HealthChecks {
   #record(fault: string | undefined): void {
     if (fault !== undefined) this.fault = fault;
     if (this.isFailing === (fault !== undefined)) {
-      this.#contrary = 0;
+      this.#contradicting = 0;
       return;
     }
-    if (++this.#contrary < (this.isFailing ? SUCCESSES : FAILURES)) return;
-    this.#contrary = 0;
+    if (++this.#contradicting < (this.isFailing ? SUCCESSES : FAILURES)) return;
+    this.#contradicting = 0;
     this.isFailing = !this.isFailing;
     this.#options.changed();
   }

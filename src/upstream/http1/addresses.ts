@@ -84,9 +84,10 @@ export class Addresses {
     if (addresses.length === 0) return;
     this.#current = addresses;
     let hasVanished = false;
-    for (const [address, times] of this.#missedLookups) {
-      this.#missedLookups.set(address, times + 1);
-      if (times + 1 < MISSES_TO_VANISH) continue;
+    for (const [address, missed] of this.#missedLookups) {
+      // Reset below for the addresses that this lookup returned.
+      this.#missedLookups.set(address, missed + 1);
+      if (missed + 1 < MISSES_TO_VANISH) continue;
       if (addresses.some((each) => each.address === address)) continue;
       this.#missedLookups.delete(address);
       hasVanished = true;

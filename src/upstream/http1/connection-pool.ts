@@ -60,7 +60,7 @@ export class ConnectionPool {
   readonly #all = new Set<PooledConnection>();
   readonly #waiting = new RequestQueue();
   /** Requests that need a new connection; served before all others. */
-  readonly #wantingNew = new RequestQueue();
+  readonly #waitingForNew = new RequestQueue();
   readonly #shares: CustomerShares;
   /** Connections being opened, probes included. */
   #connecting = 0;
@@ -98,7 +98,7 @@ export class ConnectionPool {
     if (claim === 'refused') request.onError(SHARE_EXCEEDED);
     if (claim !== 'claimed') return;
     if (mustBeNew) {
-      this.#wantingNew.add(request);
+      this.#waitingForNew.add(request);
       this.#connectIfNeeded();
       while (this.#isShortOfNew && this.#free.length > 0) this.#free[0]?.destroy();
       return;
@@ -121,7 +121,7 @@ export class ConnectionPool {
   withdraw(request: ConnectionRequest): void {
     if (this.#shares.isWaiting(request)) {
       this.#shares.withdraw(request);
-    } else if (this.#waiting.remove(request) || this.#wantingNew.remove(request)) {
+    } else if (this.#waiting.remove(request) || this.#waitingForNew.remove(request)) {
       this.#release(request);
       this.#serve();
     }
@@ -152,12 +152,12 @@ export class ConnectionPool {
   }
 
   get #waitingCount(): number {
-    return this.#waiting.length + this.#wantingNew.length;
+    return this.#waiting.length + this.#waitingForNew.length;
   }
 
   /** Whether fewer connections are being opened than new ones are needed. */
   get #isShortOfNew(): boolean {
-    return this.#connecting < this.#wantingNew.length;
+    return this.#connecting < this.#waitingForNew.length;
   }
 
   #takeFree(): PooledConnection | undefined {
@@ -182,7 +182,7 @@ export class ConnectionPool {
         this.#connecting--;
         onConnect?.(undefined);
         this.#keepFor(connection, DEFAULT_KEEP_MS);
-        this.#offer(connection, this.#wantingNew.shift() ?? this.#waiting.shift());
+        this.#offer(connection, this.#waitingForNew.shift() ?? this.#waiting.shift());
       },
       onFree: () => this.#freed(connection),
       onGone: (error) => {
@@ -203,7 +203,7 @@ export class ConnectionPool {
     this.#connecting--;
     if (!this.#isClosed) this.#options.onConnect?.(error);
     if (this.#connecting >= this.#waitingCount) return;
-    const request = this.#wantingNew.shift() ?? this.#waiting.shift();
+    const request = this.#waitingForNew.shift() ?? this.#waiting.shift();
     if (request === undefined) return;
     this.#release(request);
     request.onError(error);

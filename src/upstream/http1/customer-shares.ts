@@ -24,7 +24,8 @@ export interface CustomerSharesOptions {
 export class CustomerShares {
   readonly #maxPerCustomer: number;
   readonly #maxWaiting: number;
-  readonly #freeForAll: number;
+  /** With fewer claims than this, shares are not enforced. */
+  readonly #enforcedFrom: number;
   readonly #shares = new Map<string, Share>();
   /** Customers with waiting requests, in the order of their turns. */
   readonly #turns = new LinkedList<Share>();
@@ -35,13 +36,13 @@ export class CustomerShares {
   constructor({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer }: CustomerSharesOptions) {
     this.#maxPerCustomer = maxConnectionsPerCustomer < maxConnections ? maxConnectionsPerCustomer : Infinity;
     this.#maxWaiting = maxWaitingPerCustomer;
-    this.#freeForAll = Math.floor(maxConnections / 2);
+    this.#enforcedFrom = Math.floor(maxConnections / 2);
   }
 
   /** Claims a connection, or queues the request for a claim. `isForced`: claims even above the customer's share. */
   claim(request: ConnectionRequest, isForced: boolean): 'claimed' | 'waiting' | 'refused' {
     const share = this.#shareOf(request.customer);
-    if (isForced || this.#isWithinShare(share) || this.#claims < this.#freeForAll) {
+    if (isForced || this.#isWithinShare(share) || this.#claims < this.#enforcedFrom) {
       this.#grant(request, share);
       return 'claimed';
     }
@@ -60,7 +61,7 @@ export class CustomerShares {
     if (this.waitingCount === 0) return undefined;
     let next: Share | undefined;
     if (share.waiting.length > 0 && this.#isWithinShare(share)) next = share;
-    else if (this.#claims < this.#freeForAll) next = this.#turns.first;
+    else if (this.#claims < this.#enforcedFrom) next = this.#turns.first;
     if (next === undefined) return undefined;
     const request = next.waiting.shift();
     if (request === undefined) return undefined;

@@ -141,7 +141,7 @@ export class ResponseParser {
   finish(): boolean {
     if (this.#state !== 'close') return false;
     this.mayPersist = false;
-    this.#content(NOTHING, 0, 0, true);
+    this.#content(EMPTY, 0, 0, true);
     return true;
   }
 
@@ -214,7 +214,7 @@ export class ResponseParser {
       throw new InvalidResponseError(`a head of more than ${max} bytes`);
     }
     if (end < 0) {
-      // Such a head can never end: waiting for the rest would last until the deadline.
+      // Such a head never becomes valid, so the exchange fails now instead of at its deadline.
       if (BARE_LF.test(text)) throw new InvalidResponseError('a bare line feed in a head');
       this.#partialHead = text;
       return length;
@@ -230,7 +230,7 @@ export class ResponseParser {
     if (status < 100 || status > 599) throw new InvalidResponseError(`status ${status}`);
     if (status < 200) {
       if (status === 101) throw new InvalidResponseError('an upgrade without a request for it');
-      // RFC 9110 §8.6, §15.2 and RFC 9112 §6.1 rule this out, and where the next response begins would be a guess.
+      // Forbidden by RFC 9110 §8.6, §15.2 and RFC 9112 §6.1: the start of the next response would be ambiguous.
       if (text[7] === '0' || FRAMING_FIELD.test(text))
         throw new InvalidResponseError('an interim response with a body');
       return;
@@ -241,7 +241,7 @@ export class ResponseParser {
     const headers: string[] = [];
     let contentLength: string | undefined;
     let coding: string | undefined;
-    this.mayPersist = text[7] === '1'; // HTTP/1.0 persists only if it says so, which it does in several ways
+    this.mayPersist = text[7] === '1'; // HTTP/1.0 announces persistence in several ways, which are not supported
     while (lineEnd < text.length) {
       const start = lineEnd + 2;
       lineEnd = text.indexOf('\r\n', start);
@@ -373,7 +373,7 @@ export class ResponseParser {
   }
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
 /** Returns the text from `start` to `end` without the white space around it (RFC 9112 §5.1). */
 function trimmed(text: string, start: number, end: number): string {

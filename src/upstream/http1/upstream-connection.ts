@@ -87,7 +87,7 @@ export class UpstreamConnection {
     this.#parser = new ResponseParser(maxHeaderBytes);
     this.#socket = connect({
       onConnected: () => {
-        this.#socket.on('end', () => this.#ended());
+        this.#socket.on('end', () => this.#peerEnded());
         this.isOpen = true;
         owner.onOpen();
       },
@@ -149,10 +149,10 @@ export class UpstreamConnection {
     }
     if (this.#handler !== handler) return;
     if (this.#parser.isReading) handler.onPause();
-    else this.#over();
+    else this.#completed();
   }
 
-  /** Stops reading until {@link resume} or the end of the exchange, which bytes already read may still bring about. */
+  /** Stops reading until {@link resume} or the end of the exchange, which bytes that are already read may contain. */
   pause(): void {
     this.#isPaused = true;
     this.#socket.pause();
@@ -171,20 +171,20 @@ export class UpstreamConnection {
     this.#gone(undefined);
   }
 
-  #ended(): void {
+  #peerEnded(): void {
     if (this.#handler === undefined) {
       this.destroy();
       return;
     }
     try {
-      if (this.#parser.finish()) this.#over();
+      if (this.#parser.finish()) this.#completed();
       else this.#fail(endedError());
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  #over(): void {
+  #completed(): void {
     this.#handler = undefined;
     this.resume();
     if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);

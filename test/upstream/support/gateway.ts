@@ -58,7 +58,7 @@ export async function startGateway(
   const server = createServer(async (req, res) => {
     const target = req.url ?? '';
     if (beforeForwarding) await beforeForwarding(req);
-    const forwarded = new Promise<ForwardOutcome>((settled, broken) => {
+    const forwarded = new Promise<ForwardOutcome>((onOutcome, onBug) => {
       forwarder.forward(req, res, {
         path: target,
         customer: 'acme',
@@ -66,8 +66,8 @@ export async function startGateway(
         beginDeadlineMs: systemClock.monotonicMs() + 10_000,
         beginDeadlineWallMs: Number.POSITIVE_INFINITY,
         responseHeaders: () => [],
-        settled,
-        broken,
+        onOutcome,
+        onBug,
         ...request(target),
       });
     });

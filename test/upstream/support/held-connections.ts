@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Connect, ConnectionEvents } from '../../../src/upstream/http1/connect.ts';
 
-/** A connection that stands, fails, answers and ends when the test says so: the order of events is the test's. */
+/** A connection whose opening, data, failure and end the test triggers, so that it controls the order of events. */
 export class HeldConnection extends Socket {
   readonly #events: ConnectionEvents;
   /** What was sent, as Latin-1. */
@@ -13,18 +13,18 @@ export class HeldConnection extends Socket {
     this.#events = events;
   }
 
-  stand(): void {
+  open(): void {
     this.#events.onConnected();
   }
 
-  /** As a response comes: once the request has left. Resolves when a connection whose response is complete is free again. */
+  /** Receives a response after the request was written. Resolves when a connection with a complete response is free. */
   async receive(text: string): Promise<void> {
     await setImmediate();
     this.receiveAtOnce(text);
     await setImmediate();
   }
 
-  /** In this turn of the event loop: a request of it has not left yet. */
+  /** Receives in this turn of the event loop, before a request of the turn is written. */
   receiveAtOnce(text: string): void {
     const bytes = Buffer.from(text, 'latin1');
     this.#events.onBytes(bytes, bytes.length);
@@ -38,17 +38,17 @@ export class HeldConnection extends Socket {
 
 export interface HeldConnections {
   readonly connect: Connect;
-  /** All that were begun, in order. */
-  readonly begun: readonly HeldConnection[];
+  /** All connections that were started, in order. */
+  readonly started: readonly HeldConnection[];
 }
 
 export function holdConnections(): HeldConnections {
-  const begun: HeldConnection[] = [];
+  const started: HeldConnection[] = [];
   return {
-    begun,
+    started,
     connect(events) {
       const connection = new HeldConnection(events);
-      begun.push(connection);
+      started.push(connection);
       return connection;
     },
   };
