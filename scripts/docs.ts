@@ -1,8 +1,9 @@
 /**
- * Keeps reference tables and printed output in the pages, the JSON Schema of the configuration, and the schemas of the
- * admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one is stale. What is
- * generated in a page stands between `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML: `# generated: NAME`
- * and `# end generated`); the prose around it is free. Also checks the imports between folders, and the links.
+ * Keeps reference tables and printed output in the pages and in the chart's README, the JSON Schema of the configuration,
+ * and the schemas of the admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one
+ * is stale. What is generated in a page stands between `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML:
+ * `# generated: NAME` and `# end generated`); the prose around it is free. Also checks the imports between folders, and
+ * the links.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { editorSchema } from '../src/config/json-schema.ts';
@@ -13,6 +14,7 @@ import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/
 import { PROBLEMS, type ProblemCode, problemType } from '../src/problems/table.ts';
 import { adminSchemas } from './admin-schemas.ts';
 import { BOUNDARIES, boundaryFaults } from './boundaries.ts';
+import { chartValues } from './chart-values.ts';
 import { linkFaults } from './links.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -87,6 +89,10 @@ const GENERATED: Readonly<Record<string, { file: string; make: () => string | Pr
   'check-config': { file: 'README.md', make: checkConfigSample },
   schemas: { file: 'docs/openapi/admin.yaml', make: adminSchemas },
   imports: { file: 'docs/architecture.md', make: importsTable },
+  'chart-values': {
+    file: 'deploy/helm/tollgate/README.md',
+    make: () => table(['value', 'default', 'meaning'], chartValues()),
+  },
 };
 
 const write = process.argv.includes('--write');

@@ -1,8 +1,11 @@
 /** The Helm chart: what it renders fits together, and fits the gateway. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
 import {
@@ -15,50 +18,16 @@ import {
   renderChart,
   type Values,
 } from './support/chart.ts';
-import { readCommand } from './support/dockerfile.ts';
-
-const SECRETS = { secrets: { redisUrl: 'redis://:secret@redis:6379', adminToken: 'choose-a-secret' } };
-/** Everything that can be turned on. */
-const ALL: Values = {
-  ...SECRETS,
-  image: { repository: 'registry.example/tollgate', digest: `sha256:${'a'.repeat(64)}` },
-  imagePullSecrets: [{ name: 'pull' }],
-  config: {
-    listen: { trusted_proxies: ['10.0.0.0/8'] },
-    overrides: { acme: { requests_per_hour: 1_200_000 } },
-    shutdown: { not_ready_ms: 10_000, drain_ms: 45_500 },
-  },
-  service: { type: 'LoadBalancer', annotations: { 'example.com/a': 'true' } },
-  autoscaling: { enabled: true },
-  serviceMonitor: { enabled: true, labels: { release: 'monitoring' } },
-  networkPolicy: {
-    enabled: true,
-    publicFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }],
-    opsFrom: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
-  },
-  podLabels: { team: 'edge' },
-  podAnnotations: { 'example.com/b': '1' },
-  nodeSelector: { pool: 'edge' },
-  tolerations: [{ key: 'edge', operator: 'Exists' }],
-  priorityClassName: 'high',
-};
-/** The least: a secret of one's own, no admin API, no disruption budget, every section left to the gateway that can be. */
-const LEAST: Values = {
-  secrets: { existing: 'mine' },
-  config: { admin: null, listen: null, ops: null, shutdown: null },
-  podDisruptionBudget: { enabled: false },
-};
-const VARIANTS: readonly (readonly [string, Values])[] = [
-  ['its defaults', SECRETS],
-  ['everything turned on', ALL],
-  ['as little as possible', LEAST],
-];
+import { REPOSITORY, readCommand, readInstruction } from './support/dockerfile.ts';
+import { ALL, LEAST, RENAMED, SECRETS, VARIANTS } from './support/value-sets.ts';
 
 function manifest(kind: string, values: Values = SECRETS): Manifest {
   const found = renderChart(values).find((each) => each.kind === kind);
   if (found === undefined) throw new Error(`no ${kind} is rendered`);
   return found;
 }
+
+const isHook = ({ metadata }: Manifest) => metadata.annotations?.['helm.sh/hook'] !== undefined;
 
 const container = (values?: Values) => at(manifest('Deployment', values), 'spec', 'template', 'spec', 'containers', 0);
 
@@ -69,7 +38,7 @@ function writeConfig(values: Values): string {
   const secrets = join(folder, 'secrets');
   mkdirSync(secrets);
   const rendered = renderChart(values).find(({ kind }) => kind === 'Secret');
-  const entries = rendered ? at(rendered, 'stringData') : { 'redis-url': 'redis://redis:6379' };
+  const entries = rendered ? at(rendered, 'stringData') : { 'redis-url': 'redis://redis:6379', 'admin-token': 'token' };
   for (const [name, text] of Object.entries(entries as Record<string, string>))
     writeFileSync(join(secrets, name), text);
   const file = join(folder, 'gateway.yaml');
@@ -100,12 +69,12 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
   });
 
   test('selects its own pods everywhere, by labels that no upgrade changes', () => {
-    const manifests = renderChart(values);
+    const manifests = renderChart(values).filter((each) => !isHook(each));
     const pod = at(manifest('Deployment', values), 'spec', 'template', 'metadata', 'labels');
     const selector = { 'app.kubernetes.io/name': 'tollgate', 'app.kubernetes.io/instance': RELEASE };
     expect(pod).toMatchObject(selector);
     for (const each of manifests) {
-      expect(each.metadata.name).toMatch(new RegExp(`^${RELEASE}(-ops)?$`));
+      expect(each.metadata.name).toMatch(values === RENAMED ? /^edge/ : /^gate(-ops|-dashboard|-more)?$/);
       if (each.kind === 'Service') expect(at(each, 'spec', 'selector')).toStrictEqual(selector);
       if (each.kind === 'Deployment' || each.kind === 'PodDisruptionBudget')
         expect(at(each, 'spec', 'selector', 'matchLabels')).toStrictEqual(selector);
@@ -116,6 +85,15 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
         const matching = services.filter(({ labels }) => monitored.every(([name, value]) => labels[name] === value));
         expect(matching.map(({ name }) => name)).toStrictEqual([`${RELEASE}-ops`]);
       }
+    }
+  });
+
+  test('has no hook whose pod a service would send requests to', () => {
+    const hooks = renderChart(values).filter(isHook);
+    expect(hooks.map(({ kind }) => kind)).toContain('Pod');
+    for (const hook of hooks) {
+      const pod = hook.kind === 'Job' ? (at(hook, 'spec', 'template') as Manifest) : hook;
+      expect(pod.metadata.labels['app.kubernetes.io/name']).toMatch(/^tollgate-(preflight|test)$/);
     }
   });
 });
@@ -149,6 +127,78 @@ test('the container starts the gateway with the file that is mounted, as the ima
   expect(args[2]).toBe(`/etc/tollgate/${Object.keys(at(manifest('ConfigMap'), 'data') as object)[0]}`);
 });
 
+test('the preflight checks the file that the gateway gets, with the same variables, files and user', () => {
+  const named = (kind: string) => renderChart(ALL).filter((each) => each.kind === kind);
+  const [preflightMap, map] = [true, false].map((hook) =>
+    named('ConfigMap').find((each) => isHook(each) === hook && at(each, 'data', 'gateway.yaml') !== undefined),
+  );
+  expect(preflightMap?.data).toStrictEqual(map?.data);
+  const [one, other] = named('Secret');
+  expect(at(one, 'stringData')).toStrictEqual(at(other, 'stringData'));
+
+  const job = at(manifest('Job', ALL), 'spec', 'template', 'spec');
+  const check = at(job, 'containers', 0) as Values;
+  const gateway = container(ALL) as Values;
+  expect(check.args).toStrictEqual(['check-config', at(gateway, 'args', 2), '--strict', '--connect']);
+  for (const name of ['image', 'env', 'envFrom', 'volumeMounts', 'securityContext'])
+    expect(check[name]).toStrictEqual(gateway[name]);
+  const names = (at(job, 'volumes') as Values[]).map(({ name }) => name);
+  expect(names).toStrictEqual(['config', 'secrets', 'tls']);
+});
+
+test('helm test passes where a gateway is ready, and fails where none is', async () => {
+  const store = await EMBEDDED_STORE.start();
+  onTestFinished(() => store.close());
+  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'http://127.0.0.1:1' });
+  onTestFinished(() => gateway.close());
+  const pod = at(manifest('Pod'), 'spec', 'containers', 0) as { command: string[]; args: string[] };
+  const [program = '', ...options] = pod.command;
+  const run = async (ops: string) => {
+    const script = pod.args.map((text) =>
+      text.replace('http://gate-ops:8081', ops).replace('http://gate:80', gateway.public),
+    );
+    const child = spawn(program, [...options, ...script], { stdio: 'ignore' });
+    return (await once(child, 'exit'))[0];
+  };
+  expect(await run(gateway.ops)).toBe(0);
+  expect(await run(gateway.public)).toBe(1);
+});
+
+test('a network policy that restricts what goes out leaves DNS, and one that does not says nothing of it', () => {
+  const { egress, policyTypes } = at(manifest('NetworkPolicy', ALL), 'spec') as {
+    egress: object[];
+    policyTypes: string[];
+  };
+  expect(policyTypes).toStrictEqual(['Ingress', 'Egress']);
+  expect(egress).toHaveLength(2);
+  expect(at(egress, 0, 'ports', 0)).toStrictEqual({ port: 53, protocol: 'UDP' });
+  expect(at(manifest('NetworkPolicy', RENAMED), 'spec', 'policyTypes')).toStrictEqual(['Ingress']);
+});
+
+test('the alerts and the dashboard are the shipped ones', () => {
+  const shipped = (file: string) => readFileSync(join(REPOSITORY, 'config', file), 'utf8');
+  expect(at(manifest('PrometheusRule', ALL), 'spec')).toStrictEqual(parse(shipped('prometheus/alerts.yaml')));
+  const dashboard = renderChart(ALL).find(({ metadata }) => metadata.name === `${RELEASE}-dashboard`);
+  expect(JSON.parse(String(at(dashboard, 'data', 'tollgate.json')))).toStrictEqual(
+    JSON.parse(shipped('grafana/tollgate.json')),
+  );
+});
+
+test('ingress and route lead to the service, by a port that it has', () => {
+  const service = renderChart(ALL).find(({ kind, metadata }) => kind === 'Service' && metadata.name === RELEASE);
+  const port = at(service, 'spec', 'ports', 0) as { name: string; port: number };
+  const rules = at(manifest('Ingress', ALL), 'spec', 'rules') as Values[];
+  expect(rules.map(({ host }) => host)).toStrictEqual(['api.example.com', 'api.example.org']);
+  for (const rule of rules)
+    expect(at(rule, 'http', 'paths', 0, 'backend', 'service')).toStrictEqual({
+      name: RELEASE,
+      port: { name: port.name },
+    });
+  expect(at(manifest('HTTPRoute', ALL), 'spec', 'rules', 0, 'backendRefs')).toStrictEqual([
+    { name: RELEASE, port: port.port },
+  ]);
+});
+
 test('what mounts the configuration mounts its folder: a subPath would keep its first contents', () => {
   for (const mount of at(container(), 'volumeMounts') as object[]) expect(mount).not.toHaveProperty('subPath');
 });
@@ -156,6 +206,7 @@ test('what mounts the configuration mounts its folder: a subPath would keep its 
 test('a pod runs as somebody who may write nothing and become nobody else', () => {
   expect(at(manifest('Deployment'), 'spec', 'template', 'spec', 'securityContext')).toMatchObject({
     runAsNonRoot: true,
+    runAsUser: Number(readInstruction('USER').split(':')[0]),
     seccompProfile: { type: 'RuntimeDefault' },
   });
   expect(at(container(), 'securityContext')).toStrictEqual({

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { onPath } from '../../support/programs.ts';
 import { GoTemplates } from './go-template.ts';
@@ -16,7 +17,11 @@ export type Values = { readonly [name: string]: unknown };
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly [name: string]: unknown;
 }
 
@@ -38,6 +43,9 @@ export function readTemplates(): { readonly name: string; readonly text: string 
   return readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
 }
 
+const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false });
+const isValid = ajv.compile(JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')));
+
 /** Returns all manifests, as `helm template` prints them where it is installed. @throws Error when values are missing. */
 export function renderChart(values: Values): Manifest[] {
   const helm = onPath(['helm'], process.env);
@@ -53,8 +61,11 @@ function renderByHelm(helm: string, values: Values): string {
 
 function renderHere(values: Values): string {
   const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+  const merged = merge(readValues(), values);
+  if (!isValid(merged)) throw new Error(ajv.errorsText(isValid.errors, { dataVar: '' }));
   const data = {
-    Values: merge(readValues(), values),
+    Values: merged,
+    Files: { Get: (name: string) => readFileSync(join(CHART, name), 'utf8') },
     Chart: { Name: 'tollgate', Version: version, AppVersion: appVersion },
     Release: { Name: RELEASE, Namespace: NAMESPACE, Service: 'Helm' },
   };

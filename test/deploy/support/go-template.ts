@@ -1,11 +1,17 @@
 /**
- * Renders the part of Go's text/template and of Helm's functions that the chart uses: `if`, `with`, `else`, `end`,
- * `define`, and pipelines of the functions below. Everything else is an error. A chart that is never rendered is not
+ * Renders the part of Go's text/template and of Helm's functions that the chart uses: `if`, `with`, `range` over lists,
+ * `else`, `end`, `define`, `$`, and pipelines of the functions below. Everything else is an error. A chart that is never rendered is not
  * tested, and neither Debian nor npm has a maintained package with Helm in it. With `helm` on PATH, chart.ts uses that.
  */
 import { stringify } from 'yaml';
 
 type Template = string[];
+
+interface Scope {
+  readonly dot: unknown;
+  /** `$`: the data of the file or of the definition. */
+  readonly root: unknown;
+}
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+|\.[\w.]*|[A-Za-z]\w*|\S/g;
 
@@ -15,6 +21,7 @@ const FUNCTIONS: Readonly<Record<string, (...args: unknown[]) => unknown>> = {
   quote: (value) => JSON.stringify(String(value)),
   default: (fallback, value) => (isEmpty(value) ? fallback : value),
   not: isEmpty,
+  printf: (format, ...args) => String(format).replaceAll('%s', () => String(args.shift())),
   int: (value) => Math.trunc(Number(value)),
   add: (one, other) => Number(one) + Number(other),
   div: (dividend, divisor) => Math.trunc(Number(dividend) / Number(divisor)),
@@ -35,15 +42,16 @@ export class GoTemplates {
   render(source: string, data: unknown): string {
     // Text and actions by turns, once the trim markers are applied.
     const pieces = source
+      .replace(/\{\{\/\*.*?\*\/\}\}/gs, '')
       .replace(/\s*\{\{-\s/g, '{{')
       .replace(/\s-\}\}\s*/g, '}}')
       .split(/\{\{|\}\}/);
-    const text = this.#renderBlock(pieces, data, true);
+    const text = this.#renderBlock(pieces, { dot: data, root: data }, true);
     return pieces.length === 0 ? text : fail(`unexpected {{ ${pieces[0]} }}`);
   }
 
   /** Takes pieces up to `else`, `end` or the end of the file. Renders them unless the branch is not taken. */
-  #renderBlock(pieces: Template, dot: unknown, isTaken: boolean): string {
+  #renderBlock(pieces: Template, scope: Scope, isTaken: boolean): string {
     let rendered = '';
     for (;;) {
       rendered += pieces.shift();
@@ -52,26 +60,31 @@ export class GoTemplates {
       pieces.shift();
       const [, word = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(action) ?? [];
       if (word === 'if' || word === 'with') {
-        const value = isTaken && this.#evaluate(rest, dot);
+        const value = isTaken && this.#evaluate(rest, scope);
         const holds = !isEmpty(value);
-        rendered += this.#renderBlock(pieces, word === 'with' ? value : dot, isTaken && holds);
+        rendered += this.#renderBlock(pieces, word === 'with' ? { ...scope, dot: value } : scope, isTaken && holds);
         if (pieces[0]?.trim() === 'else') {
           pieces.shift();
-          rendered += this.#renderBlock(pieces, dot, isTaken && !holds);
+          rendered += this.#renderBlock(pieces, scope, isTaken && !holds);
         }
+      } else if (word === 'range') {
+        const items = isTaken ? (this.#evaluate(rest, scope) as unknown[]) : [];
+        const body = [...pieces];
+        this.#renderBlock(pieces, scope, false);
+        for (const dot of items) rendered += this.#renderBlock([...body], { ...scope, dot }, true);
       } else if (word === 'define') {
         const body = [...pieces];
-        this.#renderBlock(pieces, dot, false);
+        this.#renderBlock(pieces, scope, false);
         this.#definitions.set(JSON.parse(rest), body.slice(0, body.length - pieces.length));
       } else {
-        if (isTaken) rendered += print(this.#evaluate(action, dot));
+        if (isTaken) rendered += print(this.#evaluate(action, scope));
         continue;
       }
       if (pieces.shift()?.trim() !== 'end') fail(`{{ ${action} }} has no end`);
     }
   }
 
-  #evaluate(expression: string, dot: unknown): unknown {
+  #evaluate(expression: string, { dot, root }: Scope): unknown {
     const tokens = expression.match(TOKEN) ?? [];
     const pipeline = (): unknown => {
       let value = command();
@@ -86,13 +99,16 @@ export class GoTemplates {
       const args: unknown[] = [];
       while (tokens[0] !== undefined && tokens[0] !== '|' && tokens[0] !== ')') args.push(operand());
       args.push(...piped);
+      if (typeof args[0] === 'function') return args[0](...args.slice(1));
       if (name === undefined && args.length === 1) return args[0];
       if (name === 'include') return this.#include(String(args[0]), args[1]);
+      if (name === 'tpl') return this.render(String(args[0]), args[1]);
       const call = FUNCTIONS[name ?? ''] ?? fail(`not a function: ${name} in ${expression}`);
       return call(...args);
     };
     const operand = (): unknown => {
       const token = tokens.shift() ?? '';
+      if (token === '$') return root;
       if (token.startsWith('.')) return token.split('.').filter(Boolean).reduce(member, dot);
       if (token !== '(') return JSON.parse(token);
       const value = pipeline();
@@ -104,7 +120,7 @@ export class GoTemplates {
 
   #include(name: string, dot: unknown): string {
     const template = this.#definitions.get(name) ?? fail(`no template is named ${name}`);
-    return this.#renderBlock([...template], dot, true);
+    return this.#renderBlock([...template], { dot, root: dot }, true);
   }
 }
 
