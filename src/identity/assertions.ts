@@ -12,6 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
+/** Shares of the lifetime after which a JWT is replaced, and after which it is no longer used. */
 const REFRESH_FROM = 1 / 2;
 const LATEST_USE = 3 / 4;
 
@@ -34,34 +35,34 @@ export class Assertions {
   readonly #options: AssertionsOptions;
   readonly #refreshMs: number;
   readonly #latestMs: number;
-  readonly #held: LruMap<string, Assertion>;
-  readonly #underWay = new Map<string, Promise<string>>();
+  readonly #assertions: LruMap<string, Assertion>;
+  readonly #signings = new Map<string, Promise<string>>();
 
   constructor(options: AssertionsOptions) {
     this.#options = options;
     this.#refreshMs = options.ttlSeconds * 1000 * REFRESH_FROM;
     this.#latestMs = options.ttlSeconds * 1000 * LATEST_USE;
-    this.#held = new LruMap(options.entries);
+    this.#assertions = new LruMap(options.entries);
   }
 
   /** Returns a JWT in compact form; a promise only if it must be signed first. */
   of(customer: string, plan: string, keyId: string): string | Promise<string> {
     // None of the three contains a space.
     const id = `${keyId} ${plan} ${customer}`;
-    const held = this.#held.get(id);
-    if (held === undefined) return this.#sign(id, customer, plan, keyId);
-    const ageMs = this.#options.clock.nowMs() - held.signedAtMs;
-    if (ageMs >= 0 && ageMs < this.#refreshMs) return held.jwt;
+    const current = this.#assertions.get(id);
+    if (current === undefined) return this.#sign(id, customer, plan, keyId);
+    const ageMs = this.#options.clock.nowMs() - current.signedAtMs;
+    if (ageMs >= 0 && ageMs < this.#refreshMs) return current.jwt;
     const signing = this.#sign(id, customer, plan, keyId);
     if (ageMs < 0 || ageMs >= this.#latestMs) return signing;
     // A failure is reported to the requests that wait for the new JWT.
     signing.catch(() => {});
-    return held.jwt;
+    return current.jwt;
   }
 
   #sign(id: string, customer: string, plan: string, keyId: string): Promise<string> {
-    const joined = this.#underWay.get(id);
-    if (joined !== undefined) return joined;
+    const inProgress = this.#signings.get(id);
+    if (inProgress !== undefined) return inProgress;
     const { keys, issuer, audience, ttlSeconds, clock } = this.#options;
     const signedAtMs = clock.nowMs();
     const issuedAt = Math.floor(signedAtMs / 1000);
@@ -75,11 +76,11 @@ export class Assertions {
       .setExpirationTime(issuedAt + ttlSeconds)
       .sign(keys.privateKey)
       .then((jwt) => {
-        this.#held.set(id, { jwt, signedAtMs });
+        this.#assertions.set(id, { jwt, signedAtMs });
         return jwt;
       })
-      .finally(() => this.#underWay.delete(id));
-    this.#underWay.set(id, signing);
+      .finally(() => this.#signings.delete(id));
+    this.#signings.set(id, signing);
     return signing;
   }
 }

@@ -15,7 +15,8 @@ export interface SigningKeys {
 /** Imports the keys. `pems`: Ed25519 keys, validated by the configuration; the first is a PKCS#8 private key. */
 export async function importSigningKeys(pems: readonly string[]): Promise<SigningKeys> {
   const keys = await Promise.all(pems.map(publicJwk));
-  const [[pem = ''], [first]] = [pems, keys];
+  const [pem = ''] = pems;
+  const [first] = keys;
   return { privateKey: await importPKCS8(pem, ALGORITHM), kid: first?.kid ?? '', published: { keys } };
 }
 

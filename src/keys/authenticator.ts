@@ -100,7 +100,7 @@ export class Authenticator {
       return refusalOf(key.record, 'expired');
     }
     const customer = this.#customers.get(key.record.customer);
-    return customer instanceof Promise ? customer.then((record) => known(key, record)) : known(key, customer);
+    return customer instanceof Promise ? customer.then((record) => knownKeyOf(key, record)) : knownKeyOf(key, customer);
   }
 
   #invalidate(invalidation: Invalidation): void {
@@ -130,7 +130,7 @@ function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']):
   return invalid(reason, { ...(isKeyId(id) && { keyId: id }), ...(isCustomerId(customer) && { customer }) });
 }
 
-function known(cached: CachedKey, customer: EnforcedCustomer | undefined): KnownKey {
+function knownKeyOf(cached: CachedKey, customer: EnforcedCustomer | undefined): KnownKey {
   if (cached.known === undefined || cached.known.customer !== customer) {
     const { record: key, expiresAtMs } = cached;
     cached.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });

@@ -21,8 +21,8 @@ interface KeyUsesOptions {
 
 export class KeyUses {
   readonly #options: KeyUsesOptions;
-  /** The flush count at which each key was noted, by key id; oldest first. */
-  readonly #notedBefore = new Map<string, number>();
+  /** The number of flushes before each key was noted, by key id; oldest first. */
+  readonly #flushesWhenNoted = new Map<string, number>();
   /** Wall time in ms of uses that are not written yet, by key id. */
   #unwritten = new Map<string, number>();
   #flushes = 0;
@@ -36,12 +36,12 @@ export class KeyUses {
 
   /** Records a use. Called for every request with a valid key. */
   note(keyId: string): void {
-    if (this.#notedBefore.has(keyId)) return;
+    if (this.#flushesWhenNoted.has(keyId)) return;
     // The store is slow, and the batch is full. The key is not remembered, so its next use is noted.
     if (this.#unwritten.size >= MAX_USES_PER_CALL) return;
     // With more keys than this, some are written more than once a minute; none is skipped.
-    if (this.#notedBefore.size >= MAX_KEYS) this.#notedBefore.clear();
-    this.#notedBefore.set(keyId, this.#flushes);
+    if (this.#flushesWhenNoted.size >= MAX_KEYS) this.#flushesWhenNoted.clear();
+    this.#flushesWhenNoted.set(keyId, this.#flushes);
     this.#unwritten.set(keyId, this.#options.clock.nowMs());
     if (this.#unwritten.size === MAX_USES_PER_CALL) this.#write();
   }
@@ -57,16 +57,16 @@ export class KeyUses {
   #startAfterInterval(): Scheduled {
     return this.#options.scheduler.after(FLUSH_INTERVAL_MS, () => {
       this.#flushes += 1;
-      this.#forget();
+      this.#removeOld();
       this.#write();
       this.#timer = this.#startAfterInterval();
     });
   }
 
-  #forget(): void {
-    for (const [keyId, notedBefore] of this.#notedBefore) {
-      if (this.#flushes - notedBefore <= FLUSHES_UNTIL_NOTED_AGAIN) return;
-      this.#notedBefore.delete(keyId);
+  #removeOld(): void {
+    for (const [keyId, flushesWhenNoted] of this.#flushesWhenNoted) {
+      if (this.#flushes - flushesWhenNoted <= FLUSHES_UNTIL_NOTED_AGAIN) return;
+      this.#flushesWhenNoted.delete(keyId);
     }
   }
 

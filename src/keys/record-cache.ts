@@ -36,7 +36,7 @@ export interface RecordCacheOptions<Value extends object> extends CacheTimes {
   /** Resolves to undefined if there is no such record. Rejects with StoreUnavailableError if the store cannot tell. */
   readonly read: (id: string) => Promise<Value | undefined>;
   /** Returns whether a record equals the cached one, which then stays: users may compare records by identity. */
-  readonly unchanged: (held: Value, read: Value) => boolean;
+  readonly unchanged: (cached: Value, read: Value) => boolean;
   readonly clock: Clock;
   /** Maximum number of records; the least recently used is evicted. */
   readonly entries: number;
@@ -118,18 +118,19 @@ export class RecordCache<Value extends object> {
   }
 
   #read(id: string): Promise<Value | undefined> {
-    const joined = this.#reads.get(id);
-    if (joined !== undefined) return joined;
+    const inProgress = this.#reads.get(id);
+    if (inProgress !== undefined) return inProgress;
     const sentAtMs = this.#options.clock.monotonicMs();
     const reading: Promise<Value | undefined> = this.#options.read(id).then(
-      (value) => (this.#mayKeep(id, reading) ? this.#keep(id, value, sentAtMs) : value),
-      (error) => this.#cachedInstead(id, error, this.#mayKeep(id, reading)),
+      (value) => (this.#endRead(id, reading) ? this.#keep(id, value, sentAtMs) : value),
+      (error) => this.#cachedInstead(id, error, this.#endRead(id, reading)),
     );
     this.#reads.set(id, reading);
     return reading;
   }
 
-  #mayKeep(id: string, reading: Promise<Value | undefined>): boolean {
+  /** Removes a read that has ended. Returns whether its result may be cached: not if the record was invalidated. */
+  #endRead(id: string, reading: Promise<Value | undefined>): boolean {
     return this.#reads.get(id) === reading && this.#reads.delete(id);
   }
 

@@ -1,4 +1,4 @@
-/** The ops listener for probes, Prometheus and the backend. It has no authentication, so: no secrets, no writes. */
+/** The ops listener for probes, Prometheus and the backend. Unauthenticated, so it shows no secrets and changes nothing. */
 import type { ErrorRequestHandler, Express, Response } from 'express';
 import { createStrictApp } from '../listener/strict-app.ts';
 import { sendProblem } from '../problems/document.ts';

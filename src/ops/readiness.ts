@@ -7,7 +7,7 @@ interface ReadinessFacts {
     readonly wiped: boolean;
     readonly empty: boolean;
     readonly evicted: boolean;
-    /** Whether it refuses what quotas have to write. */
+    /** Whether the store refuses the writes of quotas. */
     readonly refusing: boolean;
   };
   /** Whether requests can be sent to any upstream. */

@@ -4,7 +4,7 @@ import type { AuditEntry } from './store.ts';
 
 /**
  * Entries are kept this long, unless there are more than {@link AUDIT_ENTRIES}. Both limits far exceed what
- * administration needs, so that a burst of changes does not push out older entries.
+ * administration needs, so that a burst of changes does not evict older entries.
  */
 export const AUDIT_RETENTION_MS = 400 * 24 * 3600 * 1000;
 /** About 75 MB in Redis. */

@@ -26,8 +26,8 @@ export async function customerKeyPage(
   limit: number,
 ): Promise<Page<KeyRecord>> {
   const position = cursor === undefined ? undefined : positionIn(cursor);
-  // Any other cursor belongs to a list too long to sort as a whole. A sorted list that has grown too long is listed again
-  // from its start.
+  // A cursor without a position belongs to a list too long to sort. A sorted list that has since grown too long is listed
+  // again from its start.
   const storeCursor = position === undefined ? cursor : undefined;
   const keys = storeCursor === undefined ? await readUpTo(Math.max(limit, MAX_SORTED)) : undefined;
   if (keys !== undefined) return sortedPage(keys, position, limit);

@@ -69,7 +69,7 @@ export function isFault(found: object): found is RecordFault {
 const TIME_FORM = 'write ISO 8601 with Z, such as 2030-01-31T00:00:00Z';
 const CUSTOMER_ID_FORM = '1 to 128 characters of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit';
 const SHOWN_VALUE_LENGTH = 40;
-const CLEAR_SUSPENSIONS: ReadonlySet<string> = new Set(['1', '0', 'true', 'false']);
+const CANONICAL_SUSPENSIONS: ReadonlySet<string> = new Set(['1', '0', 'true', 'false']);
 
 export function wrongType(kind: 'key' | 'customer'): RecordFault {
   const fields = kind === 'key' ? 'id and customer' : 'plan';
@@ -136,8 +136,8 @@ export function noLimit(code: 'unknown_plan' | 'no_limit', reason: string): Reco
 
 /** Returns the faults that affect requests with this key. Empty when all fields are unset: then there is no record. */
 export function enforcedKeyFaults(fields: EnforcedKeyFields): readonly RecordFault[] {
-  const isThere = Object.values(fields).some(Boolean);
-  return isThere ? faultsForRequests(fields) : [];
+  const exists = Object.values(fields).some(Boolean);
+  return exists ? faultsForRequests(fields) : [];
 }
 
 /** Returns all faults in the fields of a key record. */
@@ -156,8 +156,8 @@ export function keyFaults(fields: KeyFields): readonly RecordFault[] {
 
 /** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
 export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
-  const isThere = Object.values(fields).some(Boolean);
-  return isThere && !fields.plan ? [NO_PLAN] : [];
+  const exists = Object.values(fields).some(Boolean);
+  return exists && !fields.plan ? [NO_PLAN] : [];
 }
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
@@ -170,7 +170,7 @@ export function customerFaults(id: string, { plan, suspended }: CustomerFields):
     });
   }
   if (!plan) faults.push(NO_PLAN);
-  if (suspended && !CLEAR_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
+  if (suspended && !CANONICAL_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
     faults.push({
       code: 'doubtful_suspended',
       text: `has suspended ${shown(suspended)}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,

@@ -29,7 +29,8 @@ export type RedisAddress =
 
 type StoreAddress =
   | RedisAddress
-  | { readonly kind: 'sqlite' /** As written, not yet resolved. */; readonly file: string }
+  /** `file`: as written, not yet resolved. */
+  | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'invalid'; readonly fault: string };
 
 const REDIS_PORT = 6379;

@@ -1,11 +1,14 @@
 import type { Clock } from '../base/clock.ts';
 
-/** A store near its memory limit accepts some writes and refuses others. Refusals within this time belong together. */
-const SETTLED_MS = 10_000;
+/**
+ * A store near its memory limit accepts some writes and refuses others, so refusals end only after this time without
+ * one.
+ */
+const QUIET_MS = 10_000;
 
 /**
- * Tracks whether a reachable store refuses quota writes, because it is full or does not permit them. Refusals have
- * ended when a write succeeds and no write was refused for 10 s.
+ * Tracks whether a reachable store refuses quota writes, because it is full or does not permit them. Refusals end with a
+ * write that succeeds after {@link QUIET_MS} without a refusal.
  */
 export class WriteRefusals {
   readonly #clock: Clock;
@@ -29,7 +32,7 @@ export class WriteRefusals {
   }
 
   written(): void {
-    if (this.#lastMs === undefined || this.#clock.monotonicMs() - this.#lastMs < SETTLED_MS) return;
+    if (this.#lastMs === undefined || this.#clock.monotonicMs() - this.#lastMs < QUIET_MS) return;
     this.#lastMs = undefined;
     this.#changed(undefined);
   }

@@ -14,10 +14,10 @@ export function pageOf<Row, Item>(
   keyOf: (row: Row) => string,
   itemFrom: (row: Row) => Item | undefined,
 ): Page<Item> {
-  const given = rows.slice(0, limit);
-  const last = given.at(-1);
+  const listed = rows.slice(0, limit);
+  const last = listed.at(-1);
   const next = rows.length > limit && last !== undefined ? Buffer.from(keyOf(last)).toString('base64url') : undefined;
-  return { items: given.flatMap((row) => itemFrom(row) ?? []), next };
+  return { items: listed.flatMap((row) => itemFrom(row) ?? []), next };
 }
 
 /** Returns the key after which the page begins. @throws InvalidCursorError when the cursor is malformed. */

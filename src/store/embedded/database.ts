@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type StoreOp, StoreUnavailableError } from '../store.ts';
 
-/** Each migrates the schema to the next version; the first starts with an empty file. */
+/** SQL that migrates the schema from each version to the next; version 0 is an empty file. */
 const MIGRATIONS = [
   `
   CREATE TABLE customer (

@@ -69,10 +69,10 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
   };
 
   const usages: UsageReader = {
-    usedOf: (asked) =>
+    usedOf: (requested) =>
       run('read_usages', () => {
         const nowMs = clock.nowMs();
-        return asked.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
+        return requested.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
       }),
   };
 
