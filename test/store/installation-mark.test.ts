@@ -13,7 +13,7 @@ interface Store {
   records: 'all' | 'some' | 'none';
 }
 
-/** As installed.ts does it, at once. */
+/** As data-loss-detection.ts does it, at once. */
 class Gateway {
   readonly mark = new InstallationMark();
   readonly #store: Store;

@@ -92,7 +92,7 @@ test('a deletion that breaks off leaves every key that works where it can be fou
       (error: unknown) => error,
     );
     await setTimeout(attempt);
-    await redis.disconnect('tollgate-walks');
+    await redis.disconnect('tollgate-background');
     const outcome = await deletion;
     if (outcome !== 'done') {
       brokenOff += 1;

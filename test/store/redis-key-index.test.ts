@@ -21,7 +21,7 @@ beforeEach(() => redis.command('FLUSHALL'));
 async function openIndex(): Promise<KeyIndex> {
   const connection = new RedisConnection({
     server: { host: '127.0.0.1', port: redis.port },
-    name: 'tollgate-walks',
+    name: 'tollgate-background',
     socketTimeoutMs: 2000,
     clock: systemClock,
     observer: new RecordingObserver(),

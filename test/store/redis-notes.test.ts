@@ -63,7 +63,7 @@ test('neither is tracked, so that nobody is told of them', async () => {
 test('while their connection is lost, keys are read and quotas are held', async () => {
   const { store } = await open();
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-  await redis.disconnect('tollgate-walks');
+  await redis.disconnect('tollgate-background');
   await expect.poll(() => store.status().lastError).toBeDefined();
   expect(store.isUp()).toBe(true);
   expect(await store.records.findCustomer('acme')).toMatchObject({ id: 'acme' });

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { SessionTask } from '../../src/store/redis/connection/session-task.ts';
 
-/** A task whose session and whose attempts the test holds in its hands. */
-function heldTask(firstSession: string | undefined) {
+/** A task whose session and attempts the test controls. */
+function controlledTask(firstSession: string | undefined) {
   const attempts: { succeed(): void; fail(): void }[] = [];
   const events: string[] = [];
   const held = { session: firstSession };
@@ -10,15 +10,15 @@ function heldTask(firstSession: string | undefined) {
     session: () => held.session,
     work: () => new Promise((resolve, reject) => attempts.push({ succeed: resolve, fail: () => reject(new Error()) })),
     onDone: () => events.push('done'),
-    onUndone: () => events.push('undone'),
+    onSessionLost: () => events.push('undone'),
     onFailure: () => events.push('failed'),
   });
   onTestFinished(() => task.close());
   return { task, attempts, events, held };
 }
 
-test('nothing is begun while there is no session, and one attempt at a time when there is', () => {
-  const { task, attempts, held } = heldTask(undefined);
+test('without a session no attempt starts, and with one, one attempt runs at a time', () => {
+  const { task, attempts, held } = controlledTask(undefined);
   task.startIfDue();
   expect(attempts).toHaveLength(0);
   held.session = '1';
@@ -27,11 +27,11 @@ test('nothing is begun while there is no session, and one attempt at a time when
   expect(attempts).toHaveLength(1);
 });
 
-test('what was done for one session is undone by the next, and done again', async () => {
-  const { task, attempts, events, held } = heldTask('1');
+test('work done for one session is repeated for the next', async () => {
+  const { task, attempts, events, held } = controlledTask('1');
   task.startIfDue();
   attempts[0]?.succeed();
-  await task.settled();
+  await task.whenIdle();
   expect(task.done).toBe(true);
 
   held.session = '2';
@@ -39,12 +39,12 @@ test('what was done for one session is undone by the next, and done again', asyn
   task.startIfDue();
   expect(events).toEqual(['done', 'undone']);
   attempts[1]?.succeed();
-  await task.settled();
+  await task.whenIdle();
   expect(events).toEqual(['done', 'undone', 'done']);
 });
 
-test('an attempt that outlived its session counts for nothing, and the next one begins at once', async () => {
-  const { task, attempts, events, held } = heldTask('1');
+test('the result of an attempt whose session ended is ignored, and the next attempt starts at once', async () => {
+  const { task, attempts, events, held } = controlledTask('1');
   task.startIfDue();
   held.session = '2';
   attempts[0]?.succeed();
@@ -56,11 +56,11 @@ test('an attempt that outlived its session counts for nothing, and the next one 
   expect(task.done).toBe(false);
 });
 
-test('a failed attempt is repeated later, and not at every occasion before', async () => {
-  const { task, attempts, events } = heldTask('1');
+test('a failed attempt is repeated after a delay, not at each earlier opportunity', async () => {
+  const { task, attempts, events } = controlledTask('1');
   task.startIfDue();
   attempts[0]?.fail();
-  await task.settled();
+  await task.whenIdle();
   task.startIfDue();
   expect(attempts).toHaveLength(1);
   expect(events).toEqual(['failed']);

@@ -25,7 +25,7 @@ export async function checkPermissions(
   const key = permissionCheckName(keyPrefix);
   const [bySha1, byText] = await Promise.allSettled([
     client.evalsha(NO_SCRIPT_SHA1, 1, key),
-    // As an argument only where nothing is written: so each master of a cluster runs the script, whoever has the key.
+    // A read-only check passes the name as an argument, not as a key: then any master of a cluster runs the script.
     client.eval(script, readOnly ? 0 : 1, key),
   ]);
   const refused = [bySha1, byText].flatMap((result) => (result.status === 'rejected' ? refusal(result.reason) : []));

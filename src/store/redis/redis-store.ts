@@ -1,6 +1,6 @@
 /**
  * The Redis store. It has one connection for records, one for windows, one on which Redis pushes changed records, and
- * one for lists, admin writes, last uses, the audit log and usage reports (`walks`).
+ * one for lists, admin writes, last uses, the audit log and usage reports (`background`).
  *
  * Record reads have a deadline. Window calls have none: a late grant is refunded whole by the code that requested it. A
  * deadline here would lose the grant and leave its units counted for an hour. Lists may take longer than either, so
@@ -28,7 +28,7 @@ import {
 } from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
-import { Installed } from './installation/installed.ts';
+import { DataLossDetection } from './installation/data-loss-detection.ts';
 import { checkPermissions } from './permission-check.ts';
 import { windowName } from './protocol/key-names.ts';
 import { withoutArguments } from './protocol/redis-errors.ts';
@@ -44,8 +44,8 @@ import { redisUsages } from './window/usages.ts';
 /** A silent connection is closed after this many times `timeoutMs`; a late grant must arrive by then. */
 const RECORDS_SOCKET_TIMEOUTS = 3;
 const WINDOWS_SOCKET_TIMEOUTS = 10;
-/** One call on the walks connection may take this many times `timeoutMs`. */
-const WALKS_TIMEOUTS = 10;
+/** One call on the background connection may take this many times `timeoutMs`. */
+const BACKGROUND_TIMEOUTS = 10;
 /** Minimum interval between reconnects because a server is no longer the master. */
 const RECONNECT_MS = 1000;
 /** Temporary refusals: the server is starting or is a replica, or the cluster is incomplete. */
@@ -86,11 +86,11 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const connections = createConnections(options, {
     onChange: (failure) => refresh(failure),
     onReadOnly: () => reconnect(),
-    onPush: (pushed) => installed.pushed(pushed),
+    onPush: (pushed) => dataLoss.pushed(pushed),
     onFailure: (error) => warnOfRefusal('changes to keys and customers are not pushed', error),
   });
-  const { records, windows, walks, push } = connections;
-  const installed = new Installed({
+  const { records, windows, background, push } = connections;
+  const dataLoss = new DataLossDetection({
     connection: records,
     keyPrefix,
     newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
@@ -98,7 +98,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     onFailure: (error) => warnOfRefusal('the gateway cannot detect that the store lost its data', error),
     readOnly,
   });
-  const tasks = () => [...push.tasks, ...installed.tasks];
+  const tasks = () => [...push.tasks, ...dataLoss.tasks];
   const damaged = new DamagedRecords({ keyPrefix, clock, observer });
   const faults = new ReservationFaults({ clock, observer });
   const instances = redisInstances(windows, keyPrefix);
@@ -158,21 +158,21 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 
   // Scripts are defined before the first command is sent.
   const store: Store = {
-    records: redisRecords({ connection: records, walks, installed, damaged, keyPrefix }),
-    keyUses: redisKeyUses(walks, keyPrefix),
-    audit: redisAudit(walks, keyPrefix),
+    records: redisRecords({ connection: records, background, dataLoss, damaged, keyPrefix }),
+    keyUses: redisKeyUses(background, keyPrefix),
+    audit: redisAudit(background, keyPrefix),
     windows: new HourlyWindow({
       connection: windows,
       keyPrefix,
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
       faults,
     }),
-    usages: redisUsages(walks, keyPrefix),
+    usages: redisUsages(background, keyPrefix),
     invalidations: push,
     withdraw: instances.withdraw,
 
     async announce(instance) {
-      installed.checkEvictions();
+      dataLoss.checkEvictions();
       try {
         return await faults.ofAnnouncement(instances.announce(instance));
       } catch (error) {
@@ -181,7 +181,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
       }
     },
 
-    initialise: () => records.run('initialise', () => installed.initialise()),
+    initialise: () => records.run('initialise', () => dataLoss.initialise()),
 
     isUp,
 
@@ -191,9 +191,9 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
       reached,
       ...(lastError !== undefined && { lastError }),
       invalidation: push.connected ? 'connected' : 'disconnected',
-      wiped: installed.wiped,
-      empty: wasUp === true && installed.empty,
-      evicted: installed.evicted,
+      wiped: dataLoss.wiped,
+      empty: wasUp === true && dataLoss.empty,
+      evicted: dataLoss.evicted,
       refusing: faults.refusing,
     }),
 
@@ -207,8 +207,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 
   await connections.open();
   // In a Redis with millions of other names, the search for a record may take longer.
-  const settled = Promise.all(tasks().map((task) => task.settled()));
-  await Promise.race([settled, setTimeout(OPEN_MS, undefined, { ref: false })]);
+  const tasksRun = Promise.all(tasks().map((task) => task.whenIdle()));
+  await Promise.race([tasksRun, setTimeout(OPEN_MS, undefined, { ref: false })]);
   state = 'open';
   refresh();
   return store;
@@ -218,7 +218,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 interface Connections {
   readonly records: RedisChannel;
   readonly windows: RedisChannel;
-  readonly walks: RedisChannel;
+  readonly background: RedisChannel;
   readonly push: PushedInvalidations;
   /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   open(): Promise<unknown>;
@@ -243,12 +243,12 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     onChange,
   };
   const withDeadline = { commandTimeoutMs: timeoutMs, socketTimeoutMs: RECORDS_SOCKET_TIMEOUTS * timeoutMs };
-  const walksTimeoutMs = WALKS_TIMEOUTS * timeoutMs;
+  const backgroundTimeoutMs = BACKGROUND_TIMEOUTS * timeoutMs;
   const timeouts = {
     records: withDeadline,
     windows: { socketTimeoutMs: WINDOWS_SOCKET_TIMEOUTS * timeoutMs },
     push: withDeadline,
-    walks: { commandTimeoutMs: walksTimeoutMs, socketTimeoutMs: walksTimeoutMs },
+    background: { commandTimeoutMs: backgroundTimeoutMs, socketTimeoutMs: backgroundTimeoutMs },
     members: { ...withDeadline, anyRole: true },
   };
   const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
@@ -263,7 +263,7 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
         server: memberOptions(member, address, options),
       });
     const { seeds } = address;
-    const timeoutsMs = { records: timeoutMs, walks: walksTimeoutMs };
+    const timeoutsMs = { records: timeoutMs, background: backgroundTimeoutMs };
     return new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
   }
 
@@ -271,12 +271,12 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
   const connection = (role: Exclude<Role, 'members'>) =>
     new RedisConnection({ ...common, ...timeouts[role], onReadOnly, name: `tollgate-${role}`, server });
   const [records, windows] = [connection('records'), connection('windows')];
-  const [subscriber, walks] = [connection('push'), connection('walks')];
-  const all = [records, windows, subscriber, walks];
+  const [subscriber, background] = [connection('push'), connection('background')];
+  const all = [records, windows, subscriber, background];
   return {
     records,
     windows,
-    walks,
+    background,
     push: newPush(records, subscriber),
     open: () => Promise.all(all.map((each) => each.open())),
     reconnect: (reason) => {

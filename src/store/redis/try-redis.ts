@@ -40,7 +40,7 @@ function failed(error: unknown): StoreFinding[] {
   return [{ outcome: 'error', text: describe(error) }];
 }
 
-/** As the first seed knows them that responds. */
+/** Resolves to the masters, as reported by the first seed that responds. */
 async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: TryRedisOptions) {
   const faults: unknown[] = [];
   for (const seed of address.seeds) {
@@ -50,9 +50,9 @@ async function mastersOf(address: RedisAddress & { kind: 'cluster' }, options: T
         await withRedis(server, options, (redis) => redis.cluster('SLOTS')),
         seed.host,
       );
-      const holding = new Set(masters);
-      const found = [...nodes].flatMap(([name, node]) => (holding.has(name) ? [node] : []));
-      return { masters: found, isWhole: !holding.has(undefined) };
+      const owners = new Set(masters);
+      const found = [...nodes].flatMap(([name, node]) => (owners.has(name) ? [node] : []));
+      return { masters: found, isWhole: !owners.has(undefined) };
     } catch (error) {
       faults.push(error);
     }

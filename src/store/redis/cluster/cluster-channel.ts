@@ -32,9 +32,9 @@ export class ClusterChannel implements RedisChannel {
   }
 
   /**
-   * Asks each master for its own slots, because it knows about those before the other nodes. Masters with a migrating slot
-   * come first. That order is right while slots move one after the other, as Redis' own tools move them. It does not cover
-   * two masters that send each other slots at the same time.
+   * Reads each master's own slots, which it knows before the other nodes. Masters with a migrating slot come first. That
+   * order is right while slots move one after the other, as Redis' own tools move them, but not while two masters send
+   * each other slots at the same time.
    */
   async planScan(op: StoreOp): Promise<ScanPlan> {
     const reads = this.#connections.map(async (server) => {
@@ -76,7 +76,7 @@ export class ClusterChannel implements RedisChannel {
       observer.called(op, seconds(), false);
       return result;
     } catch (error) {
-      // A command that was not sent is not a call.
+      // Not reported to the observer: no command was sent.
       if (error instanceof StoreUnavailableError) throw error;
       observer.called(op, seconds(), true);
       withoutArguments(error);

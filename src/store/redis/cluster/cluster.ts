@@ -29,7 +29,7 @@ interface RedisClusterOptions {
   /** Creates a connection without opening it. */
   readonly connection: (role: Role, node: HostAndPort) => RedisConnection;
   readonly push: (records: RedisConnection, subscriber: RedisConnection) => InvalidationPush;
-  readonly timeoutsMs: { readonly records: number; readonly walks: number };
+  readonly timeoutsMs: { readonly records: number; readonly background: number };
   readonly clock: Clock;
   readonly observer: StoreObserver;
   /** Called whenever the set of usable masters may have changed; with the reason after a failure. */
@@ -41,7 +41,7 @@ interface Master {
   readonly host: string;
   readonly records: RedisConnection;
   readonly windows: RedisConnection;
-  readonly walks: RedisConnection;
+  readonly background: RedisConnection;
   readonly subscriber: RedisConnection;
   readonly push: InvalidationPush;
   /** Resolves after the first attempt to connect. */
@@ -51,7 +51,7 @@ interface Master {
 export class RedisCluster implements ClusterView {
   readonly records: ClusterChannel;
   readonly windows: ClusterChannel;
-  readonly walks: ClusterChannel;
+  readonly background: ClusterChannel;
   readonly push: PushedInvalidations;
   readonly #options: RedisClusterOptions;
   readonly #listeners = new InvalidationListeners();
@@ -75,8 +75,8 @@ export class RedisCluster implements ClusterView {
     const common = { cluster: this, clock, observer };
     this.records = new ClusterChannel({ ...common, role: 'records', commandTimeoutMs: timeoutsMs.records });
     this.windows = new ClusterChannel({ ...common, role: 'windows' });
-    this.walks = new ClusterChannel({ ...common, role: 'walks', commandTimeoutMs: timeoutsMs.walks });
-    this.push = this.#pushOfAll();
+    this.background = new ClusterChannel({ ...common, role: 'background', commandTimeoutMs: timeoutsMs.background });
+    this.push = this.#combinedPush();
   }
 
   /** Resolves after the first attempt to connect, successful or not. */
@@ -93,7 +93,7 @@ export class RedisCluster implements ClusterView {
   }
 
   get #healthy(): boolean {
-    return this.records.isUsable() && this.windows.isUsable() && this.walks.isUsable() && this.push.connected;
+    return this.records.isUsable() && this.windows.isUsable() && this.background.isUsable() && this.push.connected;
   }
 
   connections(role: ChannelRole): readonly RedisConnection[] {
@@ -118,7 +118,7 @@ export class RedisCluster implements ClusterView {
   /** Does nothing: a member that is no longer a master names the new one. */
   reconnect(): void {}
 
-  #pushOfAll(): PushedInvalidations {
+  #combinedPush(): PushedInvalidations {
     const cluster = this;
     const pushes = () => [...this.#masters.values()].map(({ push }) => push);
     return {
@@ -168,8 +168,8 @@ export class RedisCluster implements ClusterView {
   async #readSlots(): Promise<void> {
     this.#refreshes += 1;
     const masters = rotated([...this.#masters.values()], this.#refreshes);
-    for (const { host, walks } of masters.filter((master) => master.walks.isUsable())) {
-      if (await this.#readSlotsFrom(walks, host)) return;
+    for (const { host, background } of masters.filter((master) => master.background.isUsable())) {
+      if (await this.#readSlotsFrom(background, host)) return;
     }
     for (const node of rotated(this.#nodes, this.#refreshes)) {
       if (this.#closed) return;
@@ -201,11 +201,11 @@ export class RedisCluster implements ClusterView {
     if (layout === this.layout) return;
     const isFirst = this.layout === '';
     this.layout = layout;
-    const holding = new Set(map.masters);
+    const owners = new Set(map.masters);
     const { seeds } = this.#options;
     this.#nodes = [...new Map([...map.nodes, ...seeds.map((seed) => [addressOf(seed), seed] as const)]).values()];
-    this.#addMasters([...map.nodes].flatMap(([address, node]) => (holding.has(address) ? [node] : [])));
-    this.#dropMastersExcept(holding);
+    this.#addMasters([...map.nodes].flatMap(([address, node]) => (owners.has(address) ? [node] : [])));
+    this.#dropMastersExcept(owners);
     if (!isFirst) this.#listeners.emit({ kind: 'all' });
     this.#options.onChange();
   }
@@ -217,10 +217,11 @@ export class RedisCluster implements ClusterView {
     this.#masters = new Map(masters.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  #dropMastersExcept(holding: ReadonlySet<string | undefined>): void {
-    const gone = [...this.#masters].filter(([address]) => !holding.has(address));
-    this.#masters = new Map([...this.#masters].filter(([address]) => holding.has(address)));
-    for (const [, master] of gone) void closeMaster(master);
+  /** `owners`: addresses of the nodes that own slots. */
+  #dropMastersExcept(owners: ReadonlySet<string | undefined>): void {
+    const dropped = [...this.#masters].filter(([address]) => !owners.has(address));
+    this.#masters = new Map([...this.#masters].filter(([address]) => owners.has(address)));
+    for (const [, master] of dropped) void closeMaster(master);
   }
 
   #connect(node: HostAndPort): Master {
@@ -228,24 +229,24 @@ export class RedisCluster implements ClusterView {
     const records = connection('records', node);
     const windows = connection('windows', node);
     const subscriber = connection('push', node);
-    const walks = connection('walks', node);
+    const background = connection('background', node);
     this.records.client.prepare(records.client);
     this.windows.client.prepare(windows.client);
-    this.walks.client.prepare(walks.client);
+    this.background.client.prepare(background.client);
     const push = newPush(records, subscriber);
     push.subscribe((invalidation) => this.#listeners.emit(invalidation));
-    const opened = Promise.all([records, windows, subscriber, walks].map((each) => each.open()));
-    return { address: addressOf(node), host: node.host, records, windows, walks, subscriber, push, opened };
+    const opened = Promise.all([records, windows, subscriber, background].map((each) => each.open()));
+    return { address: addressOf(node), host: node.host, records, windows, background, subscriber, push, opened };
   }
 }
 
-/** Returns the items beginning with another one for each count. */
+/** Returns the items, rotated by `count`. */
 function rotated<Item>(items: readonly Item[], count: number): readonly Item[] {
   const first = items.length === 0 ? 0 : count % items.length;
   return [...items.slice(first), ...items.slice(0, first)];
 }
 
-async function closeMaster({ push, records, windows, subscriber, walks }: Master): Promise<void> {
+async function closeMaster({ push, records, windows, subscriber, background }: Master): Promise<void> {
   for (const task of push.tasks) task.close();
-  await Promise.all([records, windows, subscriber, walks].map((connection) => connection.close()));
+  await Promise.all([records, windows, subscriber, background].map((connection) => connection.close()));
 }

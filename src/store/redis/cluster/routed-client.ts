@@ -16,7 +16,7 @@ const MAX_REDIRECTIONS = 5;
 const TRY_AGAIN_MS = 20;
 
 /** What the connections to each master are for. */
-export type ChannelRole = 'records' | 'windows' | 'walks';
+export type ChannelRole = 'records' | 'windows' | 'background';
 
 /** A cluster's slots as known now, and the connections to its masters. */
 export interface ClusterView {

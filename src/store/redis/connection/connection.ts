@@ -8,7 +8,7 @@
  * detect when Redis replies again. Until then further calls are refused at once, so that a silent store delays one
  * request and not every one.
  *
- * A connection without traffic may be dead unnoticed by both ends. So a PING is sent at a regular interval.
+ * Without traffic, a dead connection may go unnoticed by both ends. So a PING is sent at a regular interval.
  */
 import { once } from 'node:events';
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
@@ -64,8 +64,8 @@ export class RedisConnection implements RedisChannel {
   #session = ++lastSession;
   #attempts = 0;
   /** The database of the URL is selected, and the server's role is checked. */
-  #selected = false;
-  #selecting: Promise<void> | undefined;
+  #isPrepared = false;
+  #preparing: Promise<void> | undefined;
   #isSilent = false;
   #probe: NodeJS.Timeout | undefined;
   readonly #heartbeat: NodeJS.Timeout;
@@ -94,7 +94,7 @@ export class RedisConnection implements RedisChannel {
       disableClientInfo: true,
     });
     this.client.on('ready', () => {
-      this.#selecting = this.#begin();
+      this.#preparing = this.#prepare();
     });
     this.client.on('connect', () => this.#expectHandshake());
     this.client.on('close', () => this.#lost());
@@ -122,15 +122,15 @@ export class RedisConnection implements RedisChannel {
   }
 
   get connected(): boolean {
-    return this.client.status === 'ready' && this.#selected;
+    return this.client.status === 'ready' && this.#isPrepared;
   }
 
   /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
   async open(): Promise<void> {
     const connecting = this.client.connect().catch(() => undefined);
-    // While no sentinel knows a master, ioredis tries without end. The first error ends the wait here.
-    await (this.#options.server.sentinels === undefined ? connecting : Promise.race([connecting, this.#noSentinel()]));
-    await this.#selecting;
+    // While no sentinel knows a master, ioredis retries without limit, so the first error ends the wait here.
+    await (this.#options.server.sentinels === undefined ? connecting : Promise.race([connecting, this.#firstError()]));
+    await this.#preparing;
   }
 
   /** Runs an operation and reports it to the observer. What cannot be sent is refused at once and not reported. */
@@ -156,7 +156,7 @@ export class RedisConnection implements RedisChannel {
   async attempt<T>(work: (redis: RedisClient) => Promise<T>): Promise<T> {
     this.#refuseUnlessUsable();
     try {
-      const result = await this.#inTime(work(this.client));
+      const result = await this.#withTimeouts(work(this.client));
       this.#gotReply();
       return result;
     } catch (error) {
@@ -181,12 +181,12 @@ export class RedisConnection implements RedisChannel {
     this.client.stream?.destroy();
   }
 
-  async #noSentinel(): Promise<void> {
+  async #firstError(): Promise<void> {
     await once(this.client, 'error').catch(() => undefined);
     this.#options.onChange(this.#lossReason);
   }
 
-  async #begin(): Promise<void> {
+  async #prepare(): Promise<void> {
     const session = this.#session;
     const fault = await this.#serverFault();
     if (session !== this.#session) return;
@@ -197,7 +197,7 @@ export class RedisConnection implements RedisChannel {
       this.#destroySocket(fault);
       return;
     }
-    this.#selected = true;
+    this.#isPrepared = true;
     this.#lossReason = undefined;
     this.#attempts = 0;
     this.#gotReply();
@@ -269,7 +269,7 @@ export class RedisConnection implements RedisChannel {
 
   #lost(): void {
     this.#session = ++lastSession;
-    this.#selected = false;
+    this.#isPrepared = false;
     this.#isSilent = false;
     this.#lossReason ??= 'the connection was closed';
     this.#options.onChange(this.#lossReason);
@@ -280,7 +280,7 @@ export class RedisConnection implements RedisChannel {
    * `socketTimeoutMs`. The timeouts of ioredis are not used: they would fire in a process that was busy for that long,
    * with the reply unread in its socket.
    */
-  #inTime<T>(reply: Promise<T>): Promise<T> {
+  #withTimeouts<T>(reply: Promise<T>): Promise<T> {
     const { commandTimeoutMs, socketTimeoutMs } = this.#options;
     const silent = systemScheduler.deadline(socketTimeoutMs, () => {
       this.#destroySocket(`no reply within ${socketTimeoutMs} ms`);
@@ -309,7 +309,7 @@ export class RedisConnection implements RedisChannel {
   async #ping(): Promise<void> {
     if (!this.connected) return;
     try {
-      await this.#inTime(this.client.ping());
+      await this.#withTimeouts(this.client.ping());
       this.#gotReply();
     } catch (error) {
       // A lost connection is reported by its `close` event.
@@ -328,7 +328,7 @@ function retryDelayMs(attempt: number): number {
 export function withTimeout<T>(reply: Promise<T>, timeoutMs: number | undefined): Promise<T> {
   if (timeoutMs === undefined) return reply;
   return new Promise((resolve, reject) => {
-    const late = systemScheduler.deadline(timeoutMs, () => reject(new Error('Command timed out')));
-    reply.then(resolve, reject).finally(() => late.cancel());
+    const timeout = systemScheduler.deadline(timeoutMs, () => reject(new Error('Command timed out')));
+    reply.then(resolve, reject).finally(() => timeout.cancel());
   });
 }

@@ -1,12 +1,12 @@
 /**
  * The push of changes. Redis sends the subscriber connection the name of every key record, customer record and
- * installation mark (installed.ts) that any program writes or deletes.
+ * installation mark (data-loss-detection.ts) that any program writes or deletes.
  *
  * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, including those of
  * made-up API keys. Once its table is full, it reports unchanged records as changed to make room. The prefixes exclude
  * the windows, which change with every request.
  *
- * Both connections must last: tracking ends with the records connection, the pushes end with the subscriber connection.
+ * Both connections are needed: tracking ends with the records connection, the pushes end with the subscriber connection.
  * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
  * everything.
  */
@@ -52,7 +52,7 @@ export class InvalidationPush implements PushedInvalidations {
       },
       work: () => this.#enable(),
       onDone: () => this.#emit({ kind: 'all' }),
-      onUndone: () => this.#emit({ kind: 'all' }),
+      onSessionLost: () => this.#emit({ kind: 'all' }),
       onFailure,
     });
     this.tasks = [enabling];

@@ -43,7 +43,7 @@ export function readHashes<Field extends string>(
   );
 }
 
-/** Resolves to the replies to the commands, in order, in the form of {@link ask}. */
+/** Resolves to the replies to the commands, in order, in the form of {@link sendAll}. */
 export async function pipelined(redis: RedisClient, commands: readonly Command[]): Promise<unknown[]> {
   const replies = await redis.batch(commands);
   return replies.map(([error, reply]) => {

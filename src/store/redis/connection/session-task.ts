@@ -10,7 +10,7 @@ interface SessionTaskOptions {
   readonly work: () => Promise<void>;
   readonly onDone?: () => void;
   /** Called when the session of the finished work has ended. */
-  readonly onUndone?: () => void;
+  readonly onSessionLost?: () => void;
   readonly onFailure?: (error: unknown) => void;
 }
 
@@ -34,7 +34,7 @@ export class SessionTask {
   startIfDue(): void {
     if (this.#doneFor !== undefined && !this.done) {
       this.#doneFor = undefined;
-      this.#options.onUndone?.();
+      this.#options.onSessionLost?.();
     }
     if (this.#closed || this.#running || this.#retry || (this.#doneFor !== undefined && !this.#again)) return;
     const session = this.#options.session();
@@ -46,13 +46,13 @@ export class SessionTask {
   }
 
   /** Runs the work once more, even for the same session. */
-  redo(): void {
+  runAgain(): void {
     this.#again = true;
     this.startIfDue();
   }
 
   /** Resolves once no attempt is running. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     while (this.#running) await this.#running;
   }
 

@@ -44,8 +44,8 @@ export class Evictions {
   /** Checks again, but only if an eviction since the last check is possible. Resolves to {@link happened}. */
   async happenedBeforeNow(): Promise<boolean> {
     if (!this.#happened && this.#mayHappen) {
-      this.task.redo();
-      await this.task.settled();
+      this.task.runAgain();
+      await this.task.whenIdle();
     }
     return this.#happened;
   }

@@ -1,5 +1,5 @@
 /**
- * Derives the state of the store's data from the installation mark. Does no I/O: installed.ts reads and writes the
+ * Derives the state of the store's data from the installation mark. Does no I/O: data-loss-detection.ts reads and writes the
  * mark.
  *
  * The mark is a Redis string. In a cluster there is one for each part of the slots, because a master may lose its data

@@ -4,7 +4,7 @@ import type { HostAndPort } from '../../store-address.ts';
 import { UnexpectedReplyError } from './redis-errors.ts';
 
 export const SLOTS = 16_384;
-/** Hexadecimal digits. */
+/** Hexadecimal digits of a layout digest. */
 const LAYOUT_LENGTH = 8;
 /** Fields of a line of CLUSTER NODES between the id and the slots: address, flags, master, ping, pong, epoch, link. */
 const FIELDS_BEFORE_SLOTS = 7;
@@ -53,10 +53,10 @@ export interface SlotMap {
 }
 
 /**
- * Parses the reply to CLUSTER SLOTS. `askedHost`: the host of the node that replied, for nodes whose host it leaves out.
+ * Parses the reply to CLUSTER SLOTS. `repliedHost`: the host of the node that replied, for nodes whose host it leaves out.
  * @throws UnexpectedReplyError
  */
-export function slotMapFrom(reply: unknown, askedHost: string): SlotMap {
+export function slotMapFrom(reply: unknown, repliedHost: string): SlotMap {
   if (!Array.isArray(reply)) throw new UnexpectedReplyError('CLUSTER SLOTS');
   const masters: (string | undefined)[] = new Array(SLOTS).fill(undefined);
   const nodes = new Map<string, HostAndPort>();
@@ -64,7 +64,7 @@ export function slotMapFrom(reply: unknown, askedHost: string): SlotMap {
     if (!Array.isArray(range)) throw new UnexpectedReplyError('CLUSTER SLOTS');
     const [first, last, ...servers] = range;
     if (!isSlot(first) || !isSlot(last) || servers.length === 0) throw new UnexpectedReplyError('CLUSTER SLOTS');
-    const found = servers.map((server) => nodeFrom(server, askedHost));
+    const found = servers.map((server) => nodeFrom(server, repliedHost));
     for (const node of found) nodes.set(addressOf(node), node);
     const [master] = found;
     if (master !== undefined) masters.fill(addressOf(master), first, last + 1);
@@ -77,7 +77,7 @@ export function addressOf({ host, port }: HostAndPort): string {
 }
 
 /**
- * Where a node redirects a command to, which it has not run. An empty host stands for the host of that node.
+ * A node's refusal to run a command that another node must run. An empty host stands for the host of the refusing node.
  * `try again`: of several names in a migrating slot, some have moved already.
  */
 export type Redirection =
@@ -116,11 +116,11 @@ export function ownSlotsFrom(reply: unknown): { readonly slots: string; readonly
   return { slots: [id, ...slots].join(' '), isMigrating: slots.some((slot) => slot.includes('->-')) };
 }
 
-function nodeFrom(server: unknown, askedHost: string): HostAndPort {
+function nodeFrom(server: unknown, repliedHost: string): HostAndPort {
   const [host, port]: unknown[] = Array.isArray(server) ? server : [];
   if (typeof port !== 'number') throw new UnexpectedReplyError('CLUSTER SLOTS');
   // A node that must announce a host name and has none announces "?".
-  return { host: typeof host === 'string' && host !== '' && host !== '?' ? host : askedHost, port };
+  return { host: typeof host === 'string' && host !== '' && host !== '?' ? host : repliedHost, port };
 }
 
 function isSlot(value: unknown): value is number {

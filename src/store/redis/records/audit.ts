@@ -11,7 +11,8 @@ import type { RedisChannel } from '../connection/channel.ts';
 import { auditName } from '../protocol/key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;
-const ID_PARTS = 2n ** 64n;
+/** Both numbers of an entry's id are below this. */
+const ID_LIMIT = 2n ** 64n;
 
 export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditStore {
   const name = auditName(keyPrefix);
@@ -39,13 +40,13 @@ export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditSt
       const entries = await connection.run('read_audit', (redis) =>
         redis.xrevrange(name, newest, oldest, 'COUNT', limit + 1),
       );
-      const given = entries.slice(0, limit);
+      const listed = entries.slice(0, limit);
       return {
-        items: given.flatMap(([id, values]) => {
+        items: listed.flatMap(([id, values]) => {
           const entry = auditEntryFrom(fieldsFrom(values));
           return entry === undefined ? [] : [{ ...entry, id }];
         }),
-        next: entries.length > limit ? given.at(-1)?.[0] : undefined,
+        next: entries.length > limit ? listed.at(-1)?.[0] : undefined,
       };
     },
   };
@@ -57,7 +58,7 @@ function fieldsFrom(values: readonly string[]): AuditFields {
 
 function checkedId(cursor: string): string {
   const parts = ENTRY_ID.exec(cursor)?.slice(1);
-  const isEntryId = parts?.every((part) => BigInt(part) < ID_PARTS) && parts.some((part) => BigInt(part) > 0n);
+  const isEntryId = parts?.every((part) => BigInt(part) < ID_LIMIT) && parts.some((part) => BigInt(part) > 0n);
   // 0-0 is rejected: no entry is below it, and Redis refuses it as an exclusive bound.
   if (!isEntryId) throw new InvalidCursorError();
   return cursor;

@@ -64,14 +64,14 @@ export class DamagedRecords {
     this.#report([wrongType(kind)], { kind, record });
   }
 
-  /** To be called when a customer has no record: perhaps it has one under a name without braces. Never rejects. */
+  /** Must be called when a customer has no record, because it may have one under a name without braces. Never rejects. */
   async checkUnbraced(redis: RedisClient, customer: string): Promise<void> {
     const { keyPrefix } = this.#options;
     const record = unbracedCustomerName(keyPrefix, customer);
     try {
       if ((await redis.exists(record)) === 0) return;
     } catch {
-      // Nobody waits for the result, and the next read of the customer looks again.
+      // Not retried: the next read of the customer checks again.
       return;
     }
     this.#report([unbracedName(customerRecordName(keyPrefix, customer))], { kind: 'customer', record, customer });

@@ -31,7 +31,7 @@ import type { KeyIndex, StoredKey } from './key-index.ts';
 import { existing, scanAll } from './name-scan.ts';
 
 const OP = 'inspect';
-/** They take some ten megabytes. */
+/** Bounds the memory for key ids to some ten megabytes. */
 const MAX_OWNERS = 100_000;
 
 /** A key that can be looked up in the indexes. */

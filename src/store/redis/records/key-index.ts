@@ -95,11 +95,11 @@ export class KeyIndex {
       if (record !== undefined || sha256 === undefined) continue;
       if (await this.redirect(op, id, sha256, '')) dropped.push({ id, sha256 });
     }
-    const returned = (await this.#withRecords(op, dropped)).filter(({ record }) => record !== undefined);
-    for (const { id, sha256 = '' } of returned) {
+    const restored = (await this.#withRecords(op, dropped)).filter(({ record }) => record !== undefined);
+    for (const { id, sha256 = '' } of restored) {
       await this.connection.run(op, (redis) => redis.setnx(keyIdName(this.prefix, id), sha256));
     }
-    return dropped.length - returned.length;
+    return dropped.length - restored.length;
   }
 
   /**
@@ -111,11 +111,11 @@ export class KeyIndex {
     if (ids.length === 0) return 0;
     const name = customerKeysName(this.prefix, customer);
     await this.connection.run(op, (redis) => redis.srem(name, ...ids));
-    const returned = (await this.read(op, ids)).filter(({ record }) => record?.customer === customer);
-    if (returned.length > 0) {
-      await this.connection.run(op, (redis) => redis.sadd(name, ...returned.map(({ id }) => id)));
+    const restored = (await this.read(op, ids)).filter(({ record }) => record?.customer === customer);
+    if (restored.length > 0) {
+      await this.connection.run(op, (redis) => redis.sadd(name, ...restored.map(({ id }) => id)));
     }
-    return ids.length - returned.length;
+    return ids.length - restored.length;
   }
 
   /** Yields the ids in a customer's set in batches; some ids may appear twice. */
@@ -127,12 +127,12 @@ export class KeyIndex {
   }
 
   async #withRecords(op: StoreOp, entries: readonly IndexedKey[]): Promise<readonly IndexedKey[]> {
-    const pointing = entries.filter(({ sha256 }) => sha256 !== undefined);
+    const indexed = entries.filter(({ sha256 }) => sha256 !== undefined);
     const records = await this.readRecords(
       op,
-      pointing.map(({ sha256 = '' }) => sha256),
+      indexed.map(({ sha256 = '' }) => sha256),
     );
-    const found = new Map(pointing.map(({ id }, index) => [id, records[index]]));
+    const found = new Map(indexed.map(({ id }, index) => [id, records[index]]));
     return entries.map((entry) => {
       const record = found.get(entry.id);
       return record?.id === entry.id ? { ...entry, record } : entry;

@@ -26,7 +26,7 @@ const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
 
-const FIRST: Position = { server: 0, scan: SCAN_START };
+const START: Position = { server: 0, scan: SCAN_START };
 
 interface NamePage {
   /** Without duplicates. */
@@ -59,7 +59,7 @@ export async function scanPage(
   const scan: Scan = (redis, at, count) => redis.scan(at, 'MATCH', pattern, 'COUNT', count);
   const page = await scanPlanned(plan, op, scan, positionIn(plan, start), limit);
   const { layout } = await connection.planScan(op);
-  return layout === plan.layout ? page : { names: page.names, next: cursorOf(FIRST, plan.layout) };
+  return layout === plan.layout ? page : { names: page.names, next: cursorOf(START, plan.layout) };
 }
 
 /** Reads a page of the members of the set `name`. @throws InvalidCursorError */
@@ -88,7 +88,7 @@ async function scanPlanned(
   for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
     const { server, scan } = position;
     const [next, found] = await serverAt(servers, server).run(op, (redis) => scanStep(redis, scan, count));
-    const fresh = after(position, found);
+    const fresh = namesAfter(position, found);
     const room = limit - names.size;
     if (fresh.length <= room) {
       for (const name of fresh) names.add(name);
@@ -100,8 +100,8 @@ async function scanPlanned(
     } else if (count > 1) {
       count = Math.ceil(count / 2);
     } else {
-      const given = fresh.toSorted(byDigest).slice(0, room);
-      return { names: given, next: cursorOf({ ...position, after: digest(given.at(-1) ?? '') }, layout) };
+      const part = fresh.toSorted(byDigest).slice(0, room);
+      return { names: part, next: cursorOf({ ...position, after: digest(part.at(-1) ?? '') }, layout) };
     }
   }
   return { names: [...names], next: cursorOf(position, layout) };
@@ -134,7 +134,7 @@ export async function existing<Found extends { readonly name: string; readonly f
   op: StoreOp,
   found: readonly Found[],
 ): Promise<readonly Found[]> {
-  // A hash with other fields only looks the same.
+  // A hash that has none of the fields looks like a deleted one, so the names are checked again.
   const isEmpty = ({ fields }: Found) => fields !== undefined && Object.values(fields).every((value) => value === null);
   const empty = found.filter(isEmpty);
   const replies = await sendAll(
@@ -158,7 +158,8 @@ function nextCount(count: number, found: number, room: number): number {
   return Math.max(1, Math.min(wanted, MAX_COUNT));
 }
 
-function after(position: Position, names: readonly string[]): string[] {
+/** Returns the names without duplicates, and without those that an earlier page listed of a split bucket. */
+function namesAfter(position: Position, names: readonly string[]): string[] {
   const distinct = [...new Set(names)];
   const { after: last } = position;
   return last === undefined ? distinct : distinct.filter((name) => digest(name) > last);
@@ -192,5 +193,5 @@ function checkedCursor(cursor: string | undefined): Cursor | undefined {
 
 function positionIn({ layout, servers }: ScanPlan, cursor: Cursor | undefined): Position {
   const fits = cursor?.layout === layout && cursor.position.server < servers.length;
-  return fits ? cursor.position : FIRST;
+  return fits ? cursor.position : START;
 }

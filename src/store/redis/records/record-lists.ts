@@ -1,13 +1,13 @@
 /**
  * Lists of keys and customers. A list implies that other records do not exist, so listing fails when the store lost its
- * data or evicted keys: see installed.ts.
+ * data or evicted keys: see data-loss-detection.ts.
  */
 
 import { type CustomerKeys, customerKeyPage } from '../../customer-key-pages.ts';
 import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
-import type { Installed } from '../installation/installed.ts';
+import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import {
   CUSTOMER_RECORDS,
   customerKeysName,
@@ -20,13 +20,13 @@ import { scanPage, scanSetPage } from './name-scan.ts';
 
 type RecordLists = Pick<RecordStore, 'listCustomers' | 'listKeys' | 'listCustomerKeys'>;
 
-export function redisRecordLists(index: KeyIndex, installed: Installed): RecordLists {
+export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): RecordLists {
   const { connection, prefix } = index;
 
   /** Reads the marks after the last read of records, so that records lost before it do not count as never created. */
   const requireWhole = async (op: StoreOp) => {
-    await connection.run(op, (redis) => installed.readMarksOn(redis));
-    await installed.requireCertainty('other');
+    await connection.run(op, (redis) => dataLoss.readMarksOn(redis));
+    await dataLoss.requireCertainty('other');
   };
 
   const recordsOf = async (op: StoreOp, customer: string, ids: readonly string[]): Promise<KeyRecord[]> => {

@@ -1,7 +1,7 @@
 /**
  * API keys and customers in Redis. Other programs write these hashes too, so no value is trusted: a Redis key of a
  * wrong type or a reply of a wrong form is an error and never "no record". A store that lost its data does not report
- * "no record" either: see installed.ts.
+ * "no record" either: see data-loss-detection.ts.
  */
 import {
   CUSTOMER_FIELDS,
@@ -27,8 +27,8 @@ import {
   named,
   textFrom,
 } from '../connection/replies.ts';
+import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import type { Mark } from '../installation/installation-mark.ts';
-import type { Installed } from '../installation/installed.ts';
 import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { checkedUpdates } from './checked-update.ts';
@@ -43,8 +43,8 @@ interface RedisRecordsOptions {
   /** For reads that requests wait for. Reads only fields that are expected to be short. */
   readonly connection: RedisChannel;
   /** For everything else, so that no request waits behind it. */
-  readonly walks: RedisChannel;
-  readonly installed: Installed;
+  readonly background: RedisChannel;
+  readonly dataLoss: DataLossDetection;
   readonly damaged: DamagedRecords;
   readonly keyPrefix: string;
 }
@@ -52,29 +52,29 @@ interface RedisRecordsOptions {
 interface Reading<R> {
   readonly record: R | undefined;
   /** The installation mark read right after the record. May be undefined only if the record was found. */
-  readonly installed: Mark | undefined;
+  readonly mark: Mark | undefined;
 }
 
 /** Must be called before the first command is sent on the connections, because it defines commands. */
 export function redisRecords(options: RedisRecordsOptions): RecordStore {
-  const { connection, walks, installed, damaged, keyPrefix: prefix } = options;
-  const redis = walks.client;
+  const { connection, background, dataLoss, damaged, keyPrefix: prefix } = options;
+  const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const revokeKey = redis.defineScript(new URL('./revoke-key.lua', import.meta.url), 1);
   const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 2);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
   const retireKey = redis.defineScript(new URL('./retire-key.lua', import.meta.url), 1);
   const update = checkedUpdates(redis);
-  const index = new KeyIndex(walks, prefix);
+  const index = new KeyIndex(background, prefix);
   const deletion = redisDeletion(index);
 
   /**
    * Returns the record, or undefined when it certainly does not exist. @throws StoreDoubtError when that is uncertain.
    */
   const proven = async <R>(reading: Reading<R>, what: 'key' | 'other' = 'other'): Promise<R | undefined> => {
-    if (reading.record !== undefined) installed.sawRecord();
-    if (reading.installed !== undefined) installed.see(reading.installed);
-    if (reading.record === undefined) await installed.requireCertainty(what);
+    if (reading.record !== undefined) dataLoss.sawRecord();
+    if (reading.mark !== undefined) dataLoss.see(reading.mark);
+    if (reading.record === undefined) await dataLoss.requireCertainty(what);
     return reading.record;
   };
 
@@ -91,16 +91,16 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   ): Promise<R | undefined> => {
     let isWrongType = false;
     const reading = channel.run(op, async (client): Promise<Reading<R>> => {
-      const near = installed.markNear(name);
+      const markName = dataLoss.markNear(name);
       const [[recordError, values] = [], [markError, mark] = []] = await client.batch([
         ['hmget', name, ...fields],
-        ['get', near],
+        ['get', markName],
       ]);
       isWrongType = isWrongTypeError(recordError);
       if (recordError) throw recordError;
       const record = recordFrom(named(fields, values));
       if (record === undefined && markError) throw markError;
-      return { record, installed: markError ? undefined : { name: near, id: textFrom(mark) } };
+      return { record, mark: markError ? undefined : { name: markName, id: textFrom(mark) } };
     });
     try {
       return await proven(await reading, op === 'read_key' ? 'key' : 'other');
@@ -112,10 +112,10 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   };
 
   /** Reads the installation mark if there is no record. `lookedFor`: the name under which there was none. */
-  const withInstalled = async <R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> => {
-    if (record !== undefined) return { record, installed: undefined };
-    const name = installed.markNear(lookedFor);
-    return { record, installed: { name, id: await redis.get(name) } };
+  const withMark = async <R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> => {
+    if (record !== undefined) return { record, mark: undefined };
+    const name = dataLoss.markNear(lookedFor);
+    return { record, mark: { name, id: await redis.get(name) } };
   };
 
   const readKey = async (sha256: string) =>
@@ -129,7 +129,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     const set = Object.entries(fields).flatMap(([field, value]) => (value ? [field, value] : []));
     const reply = await createRecord(name, ...set);
     if (reply !== 0 && reply !== 1) throw new UnexpectedReplyError('create-record');
-    installed.sawRecord();
+    dataLoss.sawRecord();
     return reply === 1 ? 'created' : 'exists';
   };
 
@@ -139,17 +139,17 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     keyId: string,
     change: (name: string) => Promise<R | undefined>,
   ): Promise<R | undefined> => {
-    const reading = await walks.run(op, async () => {
+    const reading = await background.run(op, async () => {
       const sha256 = await redis.get(keyIdName(prefix, keyId));
-      if (sha256 === null) return withInstalled<R>(keyIdName(prefix, keyId), undefined);
+      if (sha256 === null) return withMark<R>(keyIdName(prefix, keyId), undefined);
       const name = keyRecordName(prefix, sha256);
-      return withInstalled(name, await change(name));
+      return withMark(name, await change(name));
     });
     return proven(reading);
   };
 
   return {
-    ...redisRecordLists(index, installed),
+    ...redisRecordLists(index, dataLoss),
 
     findKey: (sha256) =>
       find(connection, 'read_key', keyRecordName(prefix, sha256), ENFORCED_KEY_FIELDS, (fields) => {
@@ -168,12 +168,12 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     },
 
     findCustomerRecord: (id) =>
-      find(walks, 'read_customer', customerRecordName(prefix, id), CUSTOMER_FIELDS, (fields) =>
+      find(background, 'read_customer', customerRecordName(prefix, id), CUSTOMER_FIELDS, (fields) =>
         customerRecordFrom(id, fields),
       ),
 
     createCustomer: (record) =>
-      walks.run('create_customer', () => create(customerRecordName(prefix, record.id), customerFields(record))),
+      background.run('create_customer', () => create(customerRecordName(prefix, record.id), customerFields(record))),
 
     /**
      * Creates a key's record and its index entries. They are in different slots of a cluster, so no script can write them
@@ -187,7 +187,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
      * still exists, a later deletion finds the key in the set.
      */
     createKey: (sha256, record) =>
-      walks.run('create_key', async () => {
+      background.run('create_key', async () => {
         const indexName = keyIdName(prefix, record.id);
         const isNewId = (await redis.setnx(indexName, sha256)) === 1;
         if (!isNewId && (await redis.get(indexName)) !== sha256) return 'exists';
@@ -213,11 +213,11 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       }),
 
     async findKeyById(keyId) {
-      const reading = await walks.run('read_key_id', async () => {
+      const reading = await background.run('read_key_id', async () => {
         const sha256 = await redis.get(keyIdName(prefix, keyId));
         const record = sha256 === null ? undefined : await readKey(sha256);
         const lookedFor = sha256 === null ? keyIdName(prefix, keyId) : keyRecordName(prefix, sha256);
-        return withInstalled(lookedFor, record?.id === keyId ? record : undefined);
+        return withMark(lookedFor, record?.id === keyId ? record : undefined);
       });
       return proven(reading);
     },
@@ -228,16 +228,16 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       ),
 
     async resetUsage(customer, resetAt) {
-      const reading = await walks.run('reset_usage', async () => {
+      const reading = await background.run('reset_usage', async () => {
         const name = customerRecordName(prefix, customer);
         const values = await resetUsage(windowName(prefix, customer), name, resetAt, ...CUSTOMER_FIELDS);
-        return withInstalled(name, customerRecordFromReply(customer, values));
+        return withMark(name, customerRecordFromReply(customer, values));
       });
       return proven(reading);
     },
 
     async updateCustomer(id, change, check) {
-      const reading = await walks.run('update_customer', async () => {
+      const reading = await background.run('update_customer', async () => {
         const name = customerRecordName(prefix, id);
         const updated = await update(name, {
           checked: ENFORCED_CUSTOMER_FIELDS,
@@ -247,7 +247,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
           returned: CUSTOMER_FIELDS,
           recordFrom: (values) => customerRecordFromReply(id, values),
         });
-        return withInstalled(name, updated);
+        return withMark(name, updated);
       });
       return unlessRefused(await proven(reading));
     },
@@ -282,7 +282,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       const op = 'delete_customer';
       const deletedKeys = await deletion.deleteCustomer(op, id);
       if (deletedKeys !== undefined) return deletedKeys;
-      return proven(await walks.run(op, () => withInstalled<number>(customerRecordName(prefix, id), undefined)));
+      return proven(await background.run(op, () => withMark<number>(customerRecordName(prefix, id), undefined)));
     },
 
     async discardKey(keyId) {

@@ -30,10 +30,10 @@ import { Evictions } from './evictions.ts';
 import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
 
 const SCAN_COUNT = 1000;
-/** Within this time, a gateway that starts on an empty cluster writes every mark. */
+/** Time in which a gateway that starts on an empty cluster writes every mark. */
 const START_MS = 200;
 
-interface InstalledOptions {
+interface DataLossDetectionOptions {
   /** The connection on which records are read. */
   readonly connection: RedisChannel;
   readonly keyPrefix: string;
@@ -46,8 +46,8 @@ interface InstalledOptions {
   readonly readOnly: boolean;
 }
 
-export class Installed {
-  readonly #options: InstalledOptions;
+export class DataLossDetection {
+  readonly #options: DataLossDetectionOptions;
   readonly #mark = new InstallationMark();
   readonly #evictions: Evictions;
   readonly #establishing: SessionTask;
@@ -59,7 +59,7 @@ export class Installed {
   /** Names of the marks to which `lost-…` is being written. */
   readonly #marking = new Set<string>();
 
-  constructor(options: InstalledOptions) {
+  constructor(options: DataLossDetectionOptions) {
     const { connection, onFailure } = options;
     this.#options = options;
     this.#evictions = new Evictions(options);
@@ -71,7 +71,7 @@ export class Installed {
           this.#mark.doubt();
           throw error;
         }),
-      onUndone: () => this.#mark.doubt(),
+      onSessionLost: () => this.#mark.doubt(),
       onFailure,
     });
     this.tasks = [this.#establishing, this.#evictions.task];
@@ -102,7 +102,7 @@ export class Installed {
   /** Updates the state from a mark that was just read. */
   see(mark: Mark): void {
     this.#seeAll([mark]);
-    if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.redo();
+    if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.runAgain();
   }
 
   /** Notes that a record was read or written, so the store is not empty. */
@@ -115,11 +115,11 @@ export class Installed {
   /** Handles a push: a record or mark was written or deleted, or data may have been lost unnoticed. */
   pushed(pushed: TrackedName | { readonly kind: 'all' }): void {
     if (pushed.kind === 'installed') {
-      this.#establishing.redo();
-      this.#evictions.task.redo();
+      this.#establishing.runAgain();
+      this.#evictions.task.runAgain();
     } else if (pushed.kind === 'all') {
       this.#mark.doubt();
-      this.#establishing.redo();
+      this.#establishing.runAgain();
     } else if (!this.#mark.hasRecord) {
       const { connection, keyPrefix } = this.#options;
       const name =
@@ -160,7 +160,7 @@ export class Installed {
 
   /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
   checkEvictions(): void {
-    this.#evictions.task.redo();
+    this.#evictions.task.runAgain();
   }
 
   /** Reads the marks on another connection, to verify what was read there. */
@@ -176,7 +176,7 @@ export class Installed {
   }
 
   #seeAll(marks: readonly Mark[]): void {
-    // Existing marks first: they tell which id the missing ones held.
+    // Existing marks first: they contain the id that the missing ones had.
     for (const mark of marks.toSorted((a, b) => Number(a.id === null) - Number(b.id === null))) {
       const toWrite = this.#mark.see(mark);
       if (toWrite !== undefined) void this.#markLost(mark.name, toWrite);
