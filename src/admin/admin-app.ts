@@ -43,7 +43,7 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
   app.use(recordRequests(context));
   app.use(checkHost(context));
   app.use(authorize(context));
-  // Its body is YAML.
+  // Before jsonBody: a preview has a YAML body.
   app.use(createRouter(preview));
   app.use(jsonBody());
   app.use(createRouter(routes));

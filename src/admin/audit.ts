@@ -73,7 +73,7 @@ export function createChangeRecorder({
       ...(Object.keys(given).length > 0 && { details: given }),
     };
     const document = auditDocument(entry);
-    const { at: _loggedAnyway, ...facts } = document;
+    const { at: _inEachLogLine, ...facts } = document;
     loggerForAllLevels(logger).info(facts, MESSAGES[change.action]);
     try {
       await audit.append(entry);

@@ -100,8 +100,8 @@ export function authorize({
     if (reason === undefined) return void sendProblem(res, problem);
     const sender = actor === undefined ? { client } : { client, actor };
     // Refusals of a known actor count for the actor, not for other clients at its address.
-    const counted = actor ?? addressBlock(client);
-    const retrySeconds = refusals.count(counted);
+    const countedId = actor ?? addressBlock(client);
+    const retrySeconds = refusals.count(countedId);
     if (retrySeconds === undefined) {
       const requestId = sendProblem(res, problem);
       const facts = { ...sender, reason, method: req.method, route: routeOf(res), request_id: requestId };
@@ -109,7 +109,7 @@ export function authorize({
       return;
     }
     sendProblem(res, tooManyFailures(retrySeconds));
-    if (!warnings.isDue(counted)) return;
+    if (!warnings.isDue(countedId)) return;
     logger.warn(sender, 'admin access refused too often: further refusals are not logged one by one');
     auditGuesser(client, actor);
   };

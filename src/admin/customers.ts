@@ -59,7 +59,7 @@ export function customerRoutes(context: AdminContext): Routes {
         // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
         const changesLimit = 'plan' in change || 'requestsPerHour' in change;
         const check = (current: EnforcedCustomer) =>
-          changesLimit ? limitProblem(changed(current, change)) : undefined;
+          changesLimit ? limitProblem(withLimitOf(current, change)) : undefined;
         if (changesNothing(customer, change) && !check(customer)) return void res.json(describe(customer));
 
         const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
@@ -93,8 +93,8 @@ export function customerRoutes(context: AdminContext): Routes {
 }
 
 /** Applies the part of a change that affects the limit. */
-function changed(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
-  const { requestsPerHour: formerly, ...rest } = customer;
-  const own = requestsPerHour === undefined ? formerly : (requestsPerHour ?? undefined);
-  return { ...rest, ...definedMembers({ plan, requestsPerHour: own }) };
+function withLimitOf(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
+  const { requestsPerHour: before, ...rest } = customer;
+  const after = requestsPerHour === undefined ? before : (requestsPerHour ?? undefined);
+  return { ...rest, ...definedMembers({ plan, requestsPerHour: after }) };
 }

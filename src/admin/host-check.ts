@@ -42,17 +42,13 @@ export function checkHost({
  */
 export function isOwnName(host: string | undefined, localAddress: string, names: AdminNames): boolean {
   const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
-  const called = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
-  if (called === '') return false;
-  if (called === names.host.toLowerCase() || names.allowedHosts.includes(called)) return true;
-  if (isLoopback(called) && (isWildcard(names.host) || isLoopback(unmapped(localAddress)))) return true;
+  const requested = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
+  if (requested === '') return false;
+  if (requested === names.host.toLowerCase() || names.allowedHosts.includes(requested)) return true;
+  if (isLoopback(requested) && (isWildcard(names.host) || isLoopback(unmapped(localAddress)))) return true;
   // DNS rebinding needs a name, so addresses are safe. A wildcard listener accepts any address, because port mappings
   // and Kubernetes Services translate addresses.
-  return isIP(called) !== 0 && (isWildcard(names.host) || sameAddress(called, localAddress));
-}
-
-function sameAddress(one: string, other: string): boolean {
-  return canonical(one) === canonical(other);
+  return isIP(requested) !== 0 && (isWildcard(names.host) || canonical(requested) === canonical(localAddress));
 }
 
 /** Normalises an address: IPv6 has several spellings of one address. */

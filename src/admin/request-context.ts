@@ -9,7 +9,7 @@ export interface Actor {
   readonly mayWrite: boolean;
 }
 
-/** Returns the actor; undefined for a request that was refused before or by authentication, which sets it. */
+/** Returns the actor that authentication set; undefined if the request was refused before or by authentication. */
 export function knownActorOf(res: Response): Actor | undefined {
   return res.locals.actor as Actor | undefined;
 }

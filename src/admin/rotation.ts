@@ -57,7 +57,7 @@ export function rotationRoutes(context: AdminContext): Routes {
     try {
       return await records.retireKey(old.id, expected, replacement);
     } catch (error) {
-      // The old key may be retired all the same, now or later. The new key stays, or soon no key might work.
+      // The old key may be retired nevertheless. So the new key is kept: otherwise no key might work after the grace period.
       const found = await records.findKeyById(old.id).catch(() => undefined);
       if (found?.replacedBy === replacement.replacedBy) return { outcome: 'retired', record: found };
       logger.warn(

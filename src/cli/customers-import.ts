@@ -9,7 +9,7 @@ import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import { findCustomer } from './customers.ts';
-import { type Imported, type ImportOptions, importFile } from './import.ts';
+import { type ImportOptions, type ImportResult, importFile } from './import.ts';
 import { type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 
 /** The admin API's rules for each member. */
@@ -69,7 +69,7 @@ function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocum
   });
 }
 
-async function importOne(client: AdminClient, customerLine: CustomerLine): Promise<Imported> {
+async function importOne(client: AdminClient, customerLine: CustomerLine): Promise<ImportResult> {
   const { line: _, ...body } = customerLine;
   try {
     await client.post(CUSTOMER, '/admin/v1/customers', body);
@@ -83,7 +83,7 @@ async function importOne(client: AdminClient, customerLine: CustomerLine): Promi
 }
 
 /** Compares only the members that the line has. */
-function compared(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): Imported {
+function compared(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): ImportResult {
   const isOnPlan = plan === customer.plan || plan === customer.current_plan;
   const differs = [
     ...(isOnPlan ? [] : ['plan']),

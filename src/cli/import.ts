@@ -17,8 +17,8 @@ export interface ImportOptions extends DocumentOptions {
   readonly dryRun?: true;
 }
 
-/** What became of a line. */
-export interface Imported {
+/** The result of importing one line. */
+export interface ImportResult {
   readonly outcome:
     | 'would be imported'
     | 'imported'
@@ -43,16 +43,16 @@ interface Importer<Item, Row extends object> {
   read(content: Uint8Array): ImportFile<Item>;
   /** Returns the faults that only the gateway knows. */
   askGateway(client: AdminClient, lines: readonly RawLine[]): Promise<readonly LineFault[]>;
-  importOne(client: AdminClient, item: Line<Item>): Promise<Imported>;
+  importOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
   /** Returns what importing the item would do. */
-  tryOne(client: AdminClient, item: Line<Item>): Promise<Imported>;
-  row(item: Line<Item>, imported: Imported): Row;
+  tryOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
+  row(item: Line<Item>, result: ImportResult): Row;
   readonly columns: readonly Column<Row>[];
 }
 
 interface Report {
   /** In the order of the items. */
-  readonly results: readonly Imported[];
+  readonly results: readonly ImportResult[];
   readonly refused: readonly LineFault[];
   /** The error that stopped the import. */
   readonly stoppedBy?: unknown;
@@ -71,8 +71,8 @@ export async function importFile<Item, Row extends object>(
   const client = await requireNoFaults(options, checks, importer);
   const report = await importAll(items, (item) => (dryRun ? importer.tryOne : importer.importOne)(client, item));
   const rows = items.map((item, index) => {
-    const imported = report.results[index] ?? { outcome: 'not tried' };
-    return { line: item.line, outcome: imported.outcome, ...importer.row(item, imported) };
+    const result = report.results[index] ?? { outcome: 'not tried' };
+    return { line: item.line, outcome: result.outcome, ...importer.row(item, result) };
   });
   const columns: Column<(typeof rows)[number]>[] = [
     { title: 'LINE', cell: ({ line }) => line },
@@ -124,9 +124,9 @@ async function requireNoFaults(
 /** Imports each item, until a call fails for a reason that would make further calls fail too. */
 async function importAll<Item extends { readonly line: number }>(
   items: readonly Item[],
-  importOne: (item: Item) => Promise<Imported>,
+  importOne: (item: Item) => Promise<ImportResult>,
 ): Promise<Report> {
-  const results: Imported[] = items.map(() => ({ outcome: 'not tried' }));
+  const results: ImportResult[] = items.map(() => ({ outcome: 'not tried' }));
   const refused: LineFault[] = [];
   const errors: unknown[] = [];
   await severalAtOnce(items, async (item, index) => {

@@ -9,7 +9,7 @@ import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { findCustomer } from './customers.ts';
-import { type Imported, type ImportOptions, importFile, severalAtOnce } from './import.ts';
+import { type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
 import { type ImportFile, type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 import { readTime } from './times.ts';
 
@@ -86,7 +86,7 @@ async function missingCustomers(client: AdminClient, lines: readonly RawLine[]):
   return named.filter(({ customer }) => missing.has(customer)).map(({ line }) => ({ line, what }));
 }
 
-async function importOne(client: AdminClient, { line: _, customer, ...body }: Line<KeyItem>): Promise<Imported> {
+async function importOne(client: AdminClient, { line: _, customer, ...body }: Line<KeyItem>): Promise<ImportResult> {
   try {
     const { id } = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
     return { outcome: 'imported', keyId: id };
@@ -97,7 +97,7 @@ async function importOne(client: AdminClient, { line: _, customer, ...body }: Li
   }
 }
 
-async function tryOne(client: AdminClient, item: KeyItem): Promise<Imported> {
+async function tryOne(client: AdminClient, item: KeyItem): Promise<ImportResult> {
   const [key] = await client.list(KEY, '/admin/v1/keys', { query: { sha256: digestOf(item) } });
   if (key === undefined) return { outcome: 'would be imported' };
   return key.customer === item.customer

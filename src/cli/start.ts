@@ -7,12 +7,12 @@ import { type Gateway, type GatewayAddresses, workerCount } from '../process/lif
 
 type LogFormat = Config['logging']['format'];
 
-/** If SIGINT or SIGTERM goes to the process group, an npm script gets it twice: npm forwards the one that it gets. */
+/** npm forwards signals to its script, so a signal to the whole process group arrives twice within this time. */
 const COPY_BY_NPM_WITHIN_MS = 1000;
 
 /**
  * Runs the gateway until the first SIGTERM or SIGINT, then drains. SIGHUP reloads the configuration. A second SIGTERM
- * or SIGINT ends the process at once, for impatient users at a terminal. `logFormat` replaces the file's format.
+ * or SIGINT ends the process at once, for exitAtOnce users at a terminal. `logFormat` replaces the file's format.
  */
 export async function start(file: string, logFormat?: LogFormat): Promise<number> {
   const environment = processEnvironment();
@@ -26,11 +26,11 @@ export async function start(file: string, logFormat?: LogFormat): Promise<number
   if (config.seed) process.stdout.write(quickStartBanner(config.seed.customers, gateway.addresses));
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   const signalledMs = performance.now();
-  const impatient = () => {
+  const exitAtOnce = () => {
     const isCopy = 'npm_lifecycle_event' in environment && performance.now() - signalledMs < COPY_BY_NPM_WITHIN_MS;
     if (!isCopy) process.exit(1);
   };
-  process.on('SIGTERM', impatient).on('SIGINT', impatient);
+  process.on('SIGTERM', exitAtOnce).on('SIGINT', exitAtOnce);
   await gateway.close();
   return 0;
 }

@@ -5,7 +5,7 @@ import type { Config, Disclosed } from './config.ts';
 import { HIDDEN, withoutUserInfo } from './disclose.ts';
 import { isMapping } from './document.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
-import { isWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
+import { isKeyWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
 import { SECRET_SETTINGS } from './secrets.ts';
 
 export interface ConfigChange {
@@ -46,7 +46,7 @@ export function configChanges(before: Config, after: Config): ConfigChange[] {
   const changes = [...differences(before.disclosed, after.disclosed)].map(changeOf);
   const hiddenBefore = hiddenValues(before);
   for (const [key, value] of Object.entries(hiddenValues(after))) {
-    const isListed = changes.some((change) => isWithin(change.key, key) || isWithin(key, change.key));
+    const isListed = changes.some((change) => isKeyWithin(change.key, key) || isKeyWithin(key, change.key));
     if (isListed || isDeepStrictEqual(hiddenBefore[key], value)) continue;
     changes.push({ key, before: HIDDEN, after: HIDDEN, text: `${key}: another value`, takesEffect: takesEffect(key) });
   }
@@ -54,8 +54,8 @@ export function configChanges(before: Config, after: Config): ConfigChange[] {
 }
 
 /**
- * Returns {@link configChanges} for a preview: reveals of a secret only whether it is set, and shows a value that
- * contains a substitution as written in the file.
+ * Like {@link configChanges}, for a preview. Of a secret, reveals only whether it is set. Shows a value that contains a
+ * substitution as written in the file.
  */
 export function disclosedChanges(before: DisclosedConfig, after: DisclosedConfig): ConfigChange[] {
   return [...differences(before.disclosed, after.disclosed)].map((difference) =>

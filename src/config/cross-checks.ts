@@ -15,7 +15,7 @@ import { readSigningKeys } from './signing-keys.ts';
 /** Shorter tokens are refused if other machines can reach the admin listener. */
 const GUESSABLE_TOKEN_LENGTH = 8;
 
-interface Subject {
+interface CheckContext {
   /** Returns the value at `path` in the file; undefined if there is none. */
   readonly given: (path: Path) => unknown;
   /** Returns the value at `path`, or its default; undefined if there is none or it breaks its own rule. */
@@ -27,7 +27,7 @@ interface Subject {
 export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): Problem[] {
   const problems: Problem[] = [];
   const given = (path: Path) => document.at(path);
-  const subject: Subject = {
+  const context: CheckContext = {
     given,
     valid(path) {
       if (!isValid(path)) return undefined;
@@ -37,23 +37,23 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
     report: (path, what) => problems.push({ path, what }),
     secrets,
   };
-  checkListeners(subject);
-  checkTimeouts(subject);
-  checkUpstreams(subject);
-  checkRoutes(subject);
-  checkAliases(subject);
-  checkUsagePath(subject);
-  checkFormerPlans(subject);
-  checkAdminToken(subject);
-  checkSeed(subject);
-  checkStore(subject);
-  checkAuthorization(subject);
-  checkSigningKeys(subject);
-  checkListenTls(subject);
+  checkListeners(context);
+  checkTimeouts(context);
+  checkUpstreams(context);
+  checkRoutes(context);
+  checkAliases(context);
+  checkUsagePath(context);
+  checkFormerPlans(context);
+  checkAdminToken(context);
+  checkSeed(context);
+  checkStore(context);
+  checkAuthorization(context);
+  checkSigningKeys(context);
+  checkListenTls(context);
   return problems;
 }
 
-/** Reports each entry of a list whose value an earlier one has. */
+/** Reports each entry that repeats the value of an earlier entry. */
 function checkRepeats(entries: Iterable<readonly [number, unknown]>, report: (index: number, earlier: number) => void) {
   const first = new Map<unknown, number>();
   for (const [index, value] of entries) {
@@ -64,14 +64,14 @@ function checkRepeats(entries: Iterable<readonly [number, unknown]>, report: (in
 }
 
 /** Returns the valid values of a list, with their indexes. `inner`: path from an item to the value. */
-function validItems({ given, valid }: Subject, list: Path, ...inner: string[]): [number, unknown][] {
+function validItems({ given, valid }: CheckContext, list: Path, ...inner: string[]): [number, unknown][] {
   const items = given(list);
   if (!Array.isArray(items)) return [];
   const values = items.map((_, index): [number, unknown] => [index, valid([...list, index, ...inner])]);
   return values.filter(([, value]) => value !== undefined);
 }
 
-function checkListeners({ given, valid, report }: Subject): void {
+function checkListeners({ given, valid, report }: CheckContext): void {
   const seen: { section: string; host: string; port: number }[] = [];
   for (const section of ['listen', 'ops', 'admin']) {
     if (section === 'admin' && !isMapping(given([section]))) continue;
@@ -90,7 +90,7 @@ function checkListeners({ given, valid, report }: Subject): void {
   }
 }
 
-function checkTimeouts({ given, valid, report }: Subject): void {
+function checkTimeouts({ given, valid, report }: CheckContext): void {
   const inOrder = (section: string, low: string, high: string): void => {
     const [lower, upper] = [valid([section, low]), valid([section, high])];
     if (typeof lower !== 'number' || typeof upper !== 'number' || lower <= upper) return;
@@ -103,10 +103,10 @@ function checkTimeouts({ given, valid, report }: Subject): void {
   inOrder('limits', 'headers_timeout_ms', 'request_timeout_ms');
 }
 
-function checkUpstreams(subject: Subject): void {
-  const { given, valid, report, secrets } = subject;
+function checkUpstreams(context: CheckContext): void {
+  const { given, valid, report, secrets } = context;
   const path = ['upstream', 'urls'];
-  const urls = validItems(subject, path).map(([index, url]): [number, string] => [index, String(url)]);
+  const urls = validItems(context, path).map(([index, url]): [number, string] => [index, String(url)]);
   const canonical = urls.map(([index, url]): [number, string] => [index, parseUpstreamUrl(url) ?? url]);
   checkRepeats(canonical, (index, earlier) => report([...path, index], `is the same as urls[${earlier}]; keep one`));
   const sample = urls.find(([, url]) => url === 'sample');
@@ -121,28 +121,28 @@ function checkUpstreams(subject: Subject): void {
 }
 
 /** Returns the paths of the routes, or of the default ones, with their indexes. Omits invalid ones. */
-function routePaths(subject: Subject): [number, string][] {
-  const routes = subject.valid(['routes']);
+function routePaths(context: CheckContext): [number, string][] {
+  const routes = context.valid(['routes']);
   const paths =
-    subject.given(['routes']) === undefined && Array.isArray(routes)
+    context.given(['routes']) === undefined && Array.isArray(routes)
       ? routes.map(({ path }, index): [number, unknown] => [index, path])
-      : validItems(subject, ['routes'], 'path');
+      : validItems(context, ['routes'], 'path');
   return paths.map(([index, path]) => [index, String(path)]);
 }
 
-function checkRoutes(subject: Subject): void {
+function checkRoutes(context: CheckContext): void {
   // Parameter names do not matter: /a/{x} and /a/{y} match the same paths.
-  const shapes = routePaths(subject).map(([index, path]) => [index, path.replace(/\{[^/]*\}/g, '{}')] as const);
+  const shapes = routePaths(context).map(([index, path]) => [index, path.replace(/\{[^/]*\}/g, '{}')] as const);
   checkRepeats(shapes, (index, earlier) =>
-    subject.report(['routes', index, 'path'], `matches the same as routes[${earlier}].path; keep one`),
+    context.report(['routes', index, 'path'], `matches the same as routes[${earlier}].path; keep one`),
   );
 }
 
-function checkAliases(subject: Subject): void {
-  const { given, valid, report } = subject;
+function checkAliases(context: CheckContext): void {
+  const { given, valid, report } = context;
   const aliases = given(['aliases']);
   if (!isMapping(aliases)) return;
-  const routes = routePaths(subject).map(([, path]) => path);
+  const routes = routePaths(context).map(([, path]) => path);
   const names = Object.keys(aliases);
   for (const alias of names) {
     const path = ['aliases', alias];
@@ -160,33 +160,33 @@ function checkAliases(subject: Subject): void {
   }
 }
 
-function checkUsagePath(subject: Subject): void {
-  const { given, valid, report } = subject;
+function checkUsagePath(context: CheckContext): void {
+  const { given, valid, report } = context;
   const usagePath = valid(['usage_path']);
-  const route = routePaths(subject).find(([, path]) => path === usagePath);
+  const route = routePaths(context).find(([, path]) => path === usagePath);
   if (route && given(['usage_path']) !== undefined) {
     report(['usage_path'], `is the path of routes[${route[0]}] too; choose another`);
   }
 }
 
 /** Reports former plan names that another plan already has: each name must identify one plan. */
-function checkFormerPlans(subject: Subject): void {
-  const plans = subject.given(['plans']);
+function checkFormerPlans(context: CheckContext): void {
+  const plans = context.given(['plans']);
   if (!isMapping(plans)) return;
   const taken = new Map<unknown, string>();
   for (const name of Object.keys(plans)) {
     const list = ['plans', name, 'formerly'];
-    for (const [index, former] of validItems(subject, list)) {
+    for (const [index, former] of validItems(context, list)) {
       const other = taken.get(former);
       if (Object.hasOwn(plans, String(former))) {
-        subject.report([...list, index], 'duplicates an existing plan name; remove one of the two');
-      } else if (other !== undefined) subject.report([...list, index], `is given for plan ${other} already; keep one`);
+        context.report([...list, index], 'duplicates an existing plan name; remove one of the two');
+      } else if (other !== undefined) context.report([...list, index], `is given for plan ${other} already; keep one`);
       else taken.set(former, name);
     }
   }
 }
 
-function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: Subject): void {
+function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: CheckContext): void {
   if (token.kind !== 'value') return;
   if (!/^[\x21-\x7e]+$/.test(token.value)) {
     report(token.path, 'must be printable ASCII without spaces, or no request could carry it');
@@ -198,7 +198,7 @@ function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: S
   }
 }
 
-function checkStore({ given, valid, report, secrets }: Subject): void {
+function checkStore({ given, valid, report, secrets }: CheckContext): void {
   const { 'store.url': url } = secrets;
   const store = given(['store']);
   if (url.kind === 'none' && (store === undefined || isMapping(store))) {
@@ -230,7 +230,7 @@ function checkStore({ given, valid, report, secrets }: Subject): void {
   }
 }
 
-function checkAuthorization({ given, valid, report, secrets }: Subject): void {
+function checkAuthorization({ given, valid, report, secrets }: CheckContext): void {
   const { 'upstream.authorization': authorization } = secrets;
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
     report(authorization.path, 'must be printable ASCII, without leading or trailing spaces');
@@ -245,7 +245,7 @@ function checkAuthorization({ given, valid, report, secrets }: Subject): void {
   }
 }
 
-function checkSigningKeys({ given, report, secrets }: Subject): void {
+function checkSigningKeys({ given, report, secrets }: CheckContext): void {
   const path = ['identity', 'assertion', 'signing_key_file'];
   const { 'identity.assertion.signing_key': keys } = secrets;
   // A missing or unreadable file is already reported.
@@ -254,7 +254,7 @@ function checkSigningKeys({ given, report, secrets }: Subject): void {
   if (signing.kind === 'invalid') report(path, signing.fault);
 }
 
-function checkListenTls({ given, report, secrets }: Subject): void {
+function checkListenTls({ given, report, secrets }: CheckContext): void {
   const tls = given(['listen', 'tls']);
   if (!isMapping(tls) || typeof tls.cert_file !== 'string' || typeof tls.key_file !== 'string') return;
   const { 'listen.tls.cert': cert, 'listen.tls.key': key } = secrets;
@@ -264,7 +264,7 @@ function checkListenTls({ given, report, secrets }: Subject): void {
 }
 
 /** Checks the CAs and the client certificate for connections to the store or the upstream. */
-function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report: Subject['report']): void {
+function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report: CheckContext['report']): void {
   const ca = secrets[`${section}.tls.ca`];
   const cert = secrets[`${section}.tls.cert`];
   const key = secrets[`${section}.tls.key`];
@@ -279,8 +279,8 @@ function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report:
   if (checked.kind === 'invalid') report([section, 'tls', `${checked.at}_file`], checked.fault);
 }
 
-function checkSeed(subject: Subject): void {
-  const { given, valid, report } = subject;
+function checkSeed(context: CheckContext): void {
+  const { given, valid, report } = context;
   if (!isMapping(given(['seed']))) return;
   for (const section of ['listen', 'ops']) {
     const host = valid([section, 'host']);
@@ -288,15 +288,15 @@ function checkSeed(subject: Subject): void {
     report(['seed'], `has public keys, so ${section}.host must be a loopback address such as 127.0.0.1`);
   }
   const customers = ['seed', 'customers'];
-  for (const [index, plan] of validItems(subject, customers, 'plan')) checkSeedPlan(subject, index, String(plan));
+  for (const [index, plan] of validItems(context, customers, 'plan')) checkSeedPlan(context, index, String(plan));
   for (const name of ['id', 'key']) {
-    checkRepeats(validItems(subject, customers, name), (index, earlier) =>
+    checkRepeats(validItems(context, customers, name), (index, earlier) =>
       report([...customers, index, name], `is that of customers[${earlier}] too`),
     );
   }
 }
 
-function checkSeedPlan({ given, valid, report }: Subject, index: number, plan: string): void {
+function checkSeedPlan({ given, valid, report }: CheckContext, index: number, plan: string): void {
   const path = ['seed', 'customers', index];
   const plans = given(['plans']) ?? valid(['plans']);
   if (!isMapping(plans)) return;

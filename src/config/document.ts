@@ -17,7 +17,7 @@ import { describeFault, type Environment, substitute } from './environment.ts';
 import { type Path, type Problem, pathKey } from './problems.ts';
 
 /** Replaces a value that could not be read; the problem is already reported. */
-export const BROKEN: unique symbol = Symbol('broken');
+export const UNREADABLE: unique symbol = Symbol('unreadable');
 
 /** A mapping's values, without a prototype. */
 export type Mapping = Record<string, unknown>;
@@ -45,8 +45,8 @@ export interface DocumentOptions {
 
 /** The values of one YAML 1.2 document (core schema) after substitution. */
 export class ConfigDocument {
-  /** {@link BROKEN} after a syntax error. */
-  readonly root: unknown = BROKEN;
+  /** {@link UNREADABLE} after a syntax error. */
+  readonly root: unknown = UNREADABLE;
   readonly problems: Problem[] = [];
   /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions = new Map<string, string>();
@@ -88,7 +88,7 @@ export class ConfigDocument {
     this.root = this.#value(contents, []);
   }
 
-  /** Returns the value at a path; undefined if there is none, {@link BROKEN} if it could not be read. */
+  /** Returns the value at a path; undefined if there is none, {@link UNREADABLE} if it could not be read. */
   at(path: Path): unknown {
     return path.reduce(child, this.root);
   }
@@ -122,13 +122,13 @@ export class ConfigDocument {
 
   #value(node: Node | null, path: Path): unknown {
     if (node === null) return null;
-    if (path.length > MAX_DEPTH) return this.#broken(path, 'is nested too deeply');
+    if (path.length > MAX_DEPTH) return this.#report(path, 'is nested too deeply');
     if (this.#aliasDepth > 0) {
       const isReported = this.#aliasedNodes > MAX_ALIASED_NODES;
       this.#aliasedNodes += isScalar(node) ? 1 + (node.source?.length ?? 0) / CHARACTERS_PER_NODE : 1;
       // Reported once: very many nodes can exceed the bound.
-      if (isReported) return BROKEN;
-      if (this.#aliasedNodes > MAX_ALIASED_NODES) return this.#broken(path, 'repeats too much by aliases (*name)');
+      if (isReported) return UNREADABLE;
+      if (this.#aliasedNodes > MAX_ALIASED_NODES) return this.#report(path, 'repeats too much by aliases (*name)');
     }
     if (isAlias(node)) return this.#aliased(node, path);
     if (isScalar(node)) return this.#scalar(node, path);
@@ -137,7 +137,7 @@ export class ConfigDocument {
       ? this.#mapping(node, path)
       : isSeq(node)
         ? node.items.map((item, index) => this.#value(item as Node | null, [...path, index]))
-        : BROKEN;
+        : UNREADABLE;
     this.#open.delete(node);
     return value;
   }
@@ -168,8 +168,8 @@ export class ConfigDocument {
 
   #aliased(alias: Alias, path: Path): unknown {
     const target = this.#targets.get(alias);
-    if (!target) return this.#broken(path, 'uses an alias (*name) whose anchor (&name) is not above it');
-    if (this.#open.has(target)) return this.#broken(path, 'contains itself by an alias (*name)');
+    if (!target) return this.#report(path, 'uses an alias (*name) whose anchor (&name) is not above it');
+    if (this.#open.has(target)) return this.#report(path, 'contains itself by an alias (*name)');
     this.#aliasDepth++;
     const value = this.#value(target, path);
     this.#aliasDepth--;
@@ -184,19 +184,19 @@ export class ConfigDocument {
     if (BARE_VARIABLE.test(value)) this.bareVariables.push(path);
     if (!value.includes('${')) return value;
     const forbidden = guard?.(path, value);
-    if (forbidden !== undefined) return this.#broken(path, forbidden);
+    if (forbidden !== undefined) return this.#report(path, forbidden);
     this.expressions.set(pathKey(path), value);
     const result = substitute(value, environment);
     if (!result.ok) {
-      for (const fault of result.faults) this.#broken(path, describeFault(fault));
-      return BROKEN;
+      for (const fault of result.faults) this.#report(path, describeFault(fault));
+      return UNREADABLE;
     }
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
-    return isPlain && !isText(path) ? this.#typed(result.text) : result.text;
+    return isPlain && !isText(path) ? this.#resolved(result.text) : result.text;
   }
 
   /** Resolves a plain scalar as YAML's core schema does (YAML 1.2.2 §10.3.2). The text is never parsed as YAML. */
-  #typed(text: string): unknown {
+  #resolved(text: string): unknown {
     for (const tag of this.#document.schema.tags) {
       if (tag.collection || tag.default !== true || !tag.test?.test(text)) continue;
       const resolved = tag.resolve(text, () => undefined, {});
@@ -209,9 +209,9 @@ export class ConfigDocument {
     return node?.range ? this.#lines.linePos(node.range[0]).line : undefined;
   }
 
-  #broken(path: Path, what: string): typeof BROKEN {
+  #report(path: Path, what: string): typeof UNREADABLE {
     this.problems.push({ path, what });
-    return BROKEN;
+    return UNREADABLE;
   }
 }
 
@@ -223,7 +223,7 @@ function child(parent: unknown, step: string | number): unknown {
   if (parent === undefined) return undefined;
   if (Array.isArray(parent) && typeof step === 'number') return parent[step];
   if (isMapping(parent) && typeof step === 'string') return parent[step];
-  return BROKEN;
+  return UNREADABLE;
 }
 
 function keyOf({ key }: Pair): string {

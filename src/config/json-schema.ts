@@ -45,7 +45,7 @@ export function editorSchema(): SettingSchema & { readonly title: string } {
   return { title: 'Configuration of Tollgate', ...asWritten(standard) };
 }
 
-/** Not of JSON Schema. No setting may have such a name. */
+/** Keywords that are not part of JSON Schema. No setting may have such a name. */
 const OWN_KEYWORDS: readonly string[] = ['typeInWords', 'isSecret'] satisfies (keyof SettingSchema)[];
 const SUBSTITUTION = { type: 'string', pattern: '\\$\\{[A-Za-z_]' };
 

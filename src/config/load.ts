@@ -13,7 +13,7 @@ import type {
 import { type ConfigSource, digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
-import { BROKEN, ConfigDocument, isMapping } from './document.ts';
+import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
 import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
@@ -56,7 +56,7 @@ export async function parseConfig(
   const located = (problems: readonly Problem[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;
-  if (root === BROKEN) throw ConfigError.of(file, located(document.problems));
+  if (root === UNREADABLE) throw ConfigError.of(file, located(document.problems));
   if (!isMapping(root)) {
     const what = `${root === null ? 'is empty' : 'is not a mapping'}; it must have sections such as store: and upstream:`;
     throw ConfigError.of(file, located([...document.problems, { path: [], what }]));
@@ -113,15 +113,15 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 }
 
 /** Members that `assemble` does not set; they are not part of the hash. */
-type ReadBesidesValues = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
+type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
-function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, ReadBesidesValues> {
+function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
   const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
   const authorization = secretText(secrets['upstream.authorization']);
   const token = secretText(secrets['admin.token']);
   const usagePath = values.usage_path ?? undefined;
   const documentationUrl = values.documentation_url;
-  const effective: Omit<Config, ReadBesidesValues | 'hash'> = {
+  const effective: Omit<Config, UnhashedMembers | 'hash'> = {
     listen: {
       host: listen.host,
       port: listen.port,

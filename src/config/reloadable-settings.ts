@@ -2,8 +2,8 @@
 export type TakesEffect = 'reload' | 'restart';
 
 /**
- * Keys that a reload applies, with all keys below them. Any other key needs a restart: a new key is reported, and not
- * half-applied, until it is added here.
+ * Keys that a reload applies, with all keys below them. Any other key needs a restart, so a new setting is never applied
+ * in part.
  */
 const RELOADABLE: readonly string[] = [
   'listen.trusted_proxies',
@@ -36,15 +36,15 @@ const RELOADABLE: readonly string[] = [
 
 /** Returns when a change of a key takes effect. `key`: as in the reference, also `routes[].path` or `plans.<name>`. */
 export function takesEffect(key: string): TakesEffect {
-  return RELOADABLE.some((reloadable) => isWithin(key, reloadable)) ? 'reload' : 'restart';
+  return RELOADABLE.some((reloadable) => isKeyWithin(key, reloadable)) ? 'reload' : 'restart';
 }
 
 /** Returns whether a reload applies some keys below this key, but not the key as a whole. */
 export function isPartlyReloadable(key: string): boolean {
-  return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isWithin(reloadable, key));
+  return takesEffect(key) === 'restart' && RELOADABLE.some((reloadable) => isKeyWithin(reloadable, key));
 }
 
 /** Returns whether `key` is `section`, or below it. */
-export function isWithin(key: string, section: string): boolean {
+export function isKeyWithin(key: string, section: string): boolean {
   return key === section || (key.startsWith(section) && /^[.[]/.test(key.slice(section.length)));
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { withoutUserInfo } from './disclose.ts';
-import { BROKEN, type ConfigDocument } from './document.ts';
+import { type ConfigDocument, UNREADABLE } from './document.ts';
 import { settingAt } from './json-schema.ts';
 import { type Path, type Problem, pathKey } from './problems.ts';
 import { configSchema, type FileValues } from './schema.ts';
@@ -31,7 +31,7 @@ function toProblems(document: ConfigDocument, issues: readonly z.core.$ZodIssue[
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(path, key));
     const key = pathKey(path);
     // Each value is reported once, even if it breaks several parts of its rule.
-    if (reported.has(key) || document.at(path) === BROKEN) return [];
+    if (reported.has(key) || document.at(path) === UNREADABLE) return [];
     reported.add(key);
     return [{ path, what: describe(document, path, issue) }];
   });

@@ -4,8 +4,9 @@
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 
+/** `keys`: one PEM block each. */
 export type SigningKeys =
-  | { readonly kind: 'keys' /** One PEM block each. */; readonly keys: readonly string[] }
+  | { readonly kind: 'keys'; readonly keys: readonly string[] }
   | { readonly kind: 'invalid'; readonly fault: string };
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g;

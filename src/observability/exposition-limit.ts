@@ -29,7 +29,7 @@ export function limitExpositions(
   /** Monotonic ms at which the whole burst is available again. */
   let fullAtMs = 0;
 
-  async function make(): Promise<string> {
+  async function build(): Promise<string> {
     const nowMs = clock.monotonicMs();
     const waitMs = fullAtMs - nowMs - (BURST - 1) * INTERVAL_MS;
     fullAtMs = Math.max(nowMs, fullAtMs) + INTERVAL_MS;
@@ -42,7 +42,7 @@ export function limitExpositions(
     contentType: exposition.contentType,
     async text() {
       if (waiting >= MAX_WAITING && last !== undefined) return last;
-      shared ??= make().finally(() => {
+      shared ??= build().finally(() => {
         shared = undefined;
       });
       waiting++;

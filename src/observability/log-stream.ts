@@ -66,7 +66,7 @@ export function openLogStream(
     async close() {
       clearImmediate(scheduled);
       flush();
-      if (usable) await written(stream, closeDeadlineMs);
+      if (usable) await whenWritten(stream, closeDeadlineMs);
       usable = false;
     },
   };
@@ -78,7 +78,7 @@ function droppedLinesNotice(lines: number): string {
 }
 
 /** Resolves when the stream has written everything, has failed, or at the deadline. */
-function written(stream: Writable, deadlineMs: number): Promise<void> {
+function whenWritten(stream: Writable, deadlineMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, deadlineMs);
     stream.write('', () => {

@@ -39,7 +39,8 @@ interface GatewayParts extends Pick<ProcessParts, 'log' | 'version'> {
 }
 
 /**
- * Starts serving clients, as the last step of a start, and returns the gateway. The gateway then owns `opened`. Rejects if `listener.listen` does.
+ * Starts serving clients, as the last step of a start. Resolves to the gateway, which then owns `opened`. Rejects if
+ * `listener.listen` does.
  */
 export async function startServing(
   config: Config,

@@ -21,14 +21,14 @@ export async function* everyCustomer(records: CustomerLists, signal?: AbortSigna
 }
 
 /** Returns the number of customers by plan name in their records. Omits plans that no record names. */
-export async function countHolders(
+export async function countCustomersOn(
   plans: ReadonlySet<string>,
   records: CustomerLists,
 ): Promise<ReadonlyMap<string, number>> {
-  const holders = new Map<string, number>();
-  if (plans.size === 0) return holders;
+  const counts = new Map<string, number>();
+  if (plans.size === 0) return counts;
   for await (const customers of everyCustomer(records)) {
-    for (const { plan } of customers) if (plans.has(plan)) holders.set(plan, (holders.get(plan) ?? 0) + 1);
+    for (const { plan } of customers) if (plans.has(plan)) counts.set(plan, (counts.get(plan) ?? 0) + 1);
   }
-  return holders;
+  return counts;
 }

@@ -3,7 +3,7 @@
 import type { Config } from '../config/config.ts';
 import type { ConfigChange } from '../config/config-changes.ts';
 import type { Comparison } from '../config/parser.ts';
-import { countHolders } from './customers.ts';
+import { countCustomersOn } from './customers.ts';
 import { assessImpact, type Impact, type ImpactParts } from './impact.ts';
 import { droppedPlans } from './reloader.ts';
 
@@ -56,7 +56,7 @@ export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) =>
 async function preview(content: Uint8Array, parts: PreviewerParts): Promise<Preview> {
   const running = parts.running();
   const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
-  const dropped = await countHolders(droppedPlans(running, limits), parts.records);
+  const dropped = await countCustomersOn(droppedPlans(running, limits), parts.records);
   const refusal = needsRestart ? 'restart_required' : dropped.size > 0 ? 'plan_in_use' : undefined;
   return {
     ...comparison,

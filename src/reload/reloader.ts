@@ -18,7 +18,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
 import { type LimitPolicy, planNameOf } from '../quota/effective-limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import { countHolders } from './customers.ts';
+import { countCustomersOn } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 
 /** `noticed`: found by watching the file, not requested. */
@@ -63,8 +63,8 @@ const RECOUNT_MS = 60_000;
 const MAX_IN_MESSAGE = 3;
 const STOPPING = 'the gateway is being stopped';
 
-/** The last result, to recognise a repetition. */
-interface Seen {
+/** The last attempt, to recognise a repetition. */
+interface LastAttempt {
   readonly digest: string;
   readonly result: ReloadResult;
   readonly problems: string;
@@ -78,8 +78,8 @@ export class Reloader {
   #loadedAtMs: number;
   /** Content of the file that runs, once this object has read it. */
   #runningText: string | undefined;
-  #last: LastReload | undefined;
-  #seen: Seen | undefined;
+  #lastReported: LastReload | undefined;
+  #lastAttempt: LastAttempt | undefined;
   /** The result of parsing the last file that differed from the running one. */
   #parsed: { readonly source: ConfigSource; readonly result: Config | ConfigError } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
@@ -101,7 +101,7 @@ export class Reloader {
 
   /** The last reload that was reported. */
   get last(): LastReload | undefined {
-    return this.#last;
+    return this.#lastReported;
   }
 
   /** Reads the file, and applies it if it has changed. Never rejects. */
@@ -127,14 +127,14 @@ export class Reloader {
       digest = createHash('sha256').update(content).digest('hex');
       outcome = (await this.#isSame(this.#running.source, content))
         ? this.#outcome('unchanged', [], [])
-        : await this.#judgeAndApply(await this.#parse(content, trigger), trigger, digest);
+        : await this.#decideAndApply(await this.#parse(content, trigger), trigger, digest);
       if (!isRefusal(outcome.result)) this.#runningText = latin1(content);
     } catch (error) {
       if (this.#closing.signal.aborted) return this.#outcome('failed', [], [STOPPING]);
       outcome = this.#failure(error);
     }
     outcome = { ...outcome, hash: this.#running.hash, warnings: this.#running.warnings };
-    if (!this.#isNews(trigger, digest, outcome)) return outcome;
+    if (!this.#shouldReport(trigger, digest, outcome)) return outcome;
     this.#report(trigger, outcome);
     if (outcome.result === 'applied') void this.#reportLimitChanges(before, this.#running);
     return outcome;
@@ -146,7 +146,7 @@ export class Reloader {
 
   /** Parsing is costly: unless requested, a refused file is parsed again only after it, or a file it names, changed. */
   async #parse(content: Uint8Array, trigger: ReloadTrigger): Promise<Config> {
-    this.#refuseCutOff(latin1(content));
+    this.#refuseTruncated(latin1(content));
     if (trigger !== 'noticed' || !this.#parsed || !(await this.#isSame(this.#parsed.source, content))) {
       const result = await this.#options.parse(content, this.#closing.signal).catch((error: unknown) => {
         if (error instanceof ConfigError) return error;
@@ -160,8 +160,8 @@ export class Reloader {
     return result;
   }
 
-  async #judgeAndApply(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
-    const outcome = await this.#judge(next, trigger, digest);
+  async #decideAndApply(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
+    const outcome = await this.#decide(next, trigger, digest);
     if (outcome.result === 'applied') await this.#options.apply(next);
     if (!isRefusal(outcome.result)) {
       // Even if no setting has changed: line numbers and the digest of the source may have.
@@ -171,7 +171,7 @@ export class Reloader {
     return outcome;
   }
 
-  async #judge(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
+  async #decide(next: Config, trigger: ReloadTrigger, digest: string): Promise<ReloadOutcome> {
     const changes = configChanges(this.#running, next);
     if (changes.length === 0) return this.#outcome('unchanged', [], []);
     const fixed = changes.filter(({ takesEffect }) => takesEffect === 'restart');
@@ -182,13 +182,13 @@ export class Reloader {
     const dropped = droppedPlans(this.#running, next);
     if (dropped.size === 0) return this.#outcome('applied', changes, []);
     const { clock, records } = this.#options;
-    const seen = this.#seen;
-    const isKnown = trigger === 'noticed' && seen?.digest === digest && seen.result === 'plan_in_use';
-    if (isKnown && clock.monotonicMs() - seen.atMs < RECOUNT_MS) {
-      return this.#outcome('plan_in_use', changes, seen.problems.split('\n'));
+    const last = this.#lastAttempt;
+    const isRepeated = trigger === 'noticed' && last?.digest === digest && last.result === 'plan_in_use';
+    if (isRepeated && clock.monotonicMs() - last.atMs < RECOUNT_MS) {
+      return this.#outcome('plan_in_use', changes, last.problems.split('\n'));
     }
-    const holders = [...(await countHolders(dropped, records))];
-    const problems = holders.map(
+    const counts = [...(await countCustomersOn(dropped, records))];
+    const problems = counts.map(
       ([plan, count]) =>
         `plans.${plan}: ${inNumber(count, 'customer is', 'customers are')} on this plan, which the file drops; ` +
         `move them, or give ${plan} under "formerly" of another plan`,
@@ -197,7 +197,7 @@ export class Reloader {
   }
 
   /** Refuses a file that is the running one, truncated within a line: writing it has not finished, or has failed. */
-  #refuseCutOff(text: string): void {
+  #refuseTruncated(text: string): void {
     const running = this.#runningText;
     if (running === undefined || text.length >= running.length || !running.startsWith(text)) return;
     if (text === '' || text.endsWith('\n') || running[text.length] === '\n' || running[text.length] === '\r') return;
@@ -221,15 +221,17 @@ export class Reloader {
     return { result, hash: this.#running.hash, changes, problems, warnings: this.#running.warnings };
   }
 
-  #isNews(trigger: ReloadTrigger, digest: string, { result, problems }: ReloadOutcome): boolean {
-    const seen = this.#seen;
+  #shouldReport(trigger: ReloadTrigger, digest: string, { result, problems }: ReloadOutcome): boolean {
+    const last = this.#lastAttempt;
     const text = problems.join('\n');
-    const isSame = seen?.digest === digest && seen.result === result && seen.problems === text;
-    const isRecount = isSame && result === 'plan_in_use' && this.#options.clock.monotonicMs() - seen.atMs < RECOUNT_MS;
-    if (!isRecount) this.#seen = { digest, result, problems: text, atMs: this.#options.clock.monotonicMs() };
+    const nowMs = this.#options.clock.monotonicMs();
+    const isSame = last?.digest === digest && last.result === result && last.problems === text;
+    // Keeps the time of the last count of customers, which `#decide` repeats after RECOUNT_MS.
+    const isUncounted = isSame && result === 'plan_in_use' && nowMs - last.atMs < RECOUNT_MS;
+    if (!isUncounted) this.#lastAttempt = { digest, result, problems: text, atMs: nowMs };
     if (trigger !== 'noticed' || result === 'applied') return true;
-    // Not news: the first check finds the file of the start, and a check after a reload the file that was applied.
-    if (result === 'unchanged') return seen !== undefined && (seen.digest !== digest || isRefusal(seen.result));
+    // Not reported: the first check finds the file of the start, and a check after a reload finds the applied file.
+    if (result === 'unchanged') return last !== undefined && (last.digest !== digest || isRefusal(last.result));
     return !isSame;
   }
 
@@ -239,8 +241,8 @@ export class Reloader {
     const changes = outcome.changes.slice(0, MAX_LISTED_CHANGES).map(({ text }) => text);
     const atMs = clock.nowMs();
     if (!isRefusal(result)) this.#loadedAtMs = atMs;
-    const endsRefusals = this.#last !== undefined && isRefusal(this.#last.result);
-    this.#last = { ...outcome, atMs };
+    const endsRefusals = this.#lastReported !== undefined && isRefusal(this.#lastReported.result);
+    this.#lastReported = { ...outcome, atMs };
     metrics.configReloaded(result, { hash, loadedAtMs: this.#loadedAtMs });
     const facts = { trigger, result, config: this.#running.file, config_hash: hash };
     switch (result) {

@@ -24,7 +24,7 @@ const EXIT_TIMEOUT_MS = 5000;
 
 const MIN_RESTART_DELAY_MS = 1000;
 const MAX_RESTART_DELAY_MS = 30_000;
-/** A worker that ran this long did not exit because of how it starts. */
+/** The exit of a worker that ran this long is no failure to start: the next restart delay is the minimum. */
 const STEADY_MS = 60_000;
 
 /** One worker process. */

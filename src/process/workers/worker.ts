@@ -35,7 +35,7 @@ function runWorker(): Promise<number> {
       try {
         return await start(workerId, config);
       } catch (error) {
-        await sent({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) });
+        await sendAndWait({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) });
         resolve(1);
         return undefined;
       }
@@ -92,7 +92,9 @@ async function start(workerId: number, config: Config): Promise<Running> {
   opened.defer(() => clearInterval(statusTimer));
   let lastReport: Promise<void> = Promise.resolve();
   const reportMetrics = () => {
-    lastReport = lastReport.then(async () => sent({ kind: 'metrics', snapshot: await dataPlane.metrics.snapshot() }));
+    lastReport = lastReport.then(async () =>
+      sendAndWait({ kind: 'metrics', snapshot: await dataPlane.metrics.snapshot() }),
+    );
     return lastReport;
   };
   const metricsTimer = setInterval(() => void reportMetrics(), METRICS_INTERVAL_MS);
@@ -141,11 +143,11 @@ async function replyTo(
 }
 
 function send(message: ToPrimary): void {
-  void sent(message);
+  void sendAndWait(message);
 }
 
 /** Resolves when the message is written, or cannot be: without the primary, node:cluster ends this process. */
-function sent(message: ToPrimary): Promise<void> {
+function sendAndWait(message: ToPrimary): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());
     else resolve();
