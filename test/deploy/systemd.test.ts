@@ -1,11 +1,25 @@
 /** deploy/systemd/tollgate.service against the gateway that it runs. */
-import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
+import { onPath } from '../support/programs.ts';
 import { REPOSITORY, readCommand } from './support/dockerfile.ts';
 
-const unit = readFileSync(join(REPOSITORY, 'deploy/systemd/tollgate.service'), 'utf8');
+const UNIT_FILE = join(REPOSITORY, 'deploy/systemd/tollgate.service');
+const unit = readFileSync(UNIT_FILE, 'utf8');
+const CONFIG = join(REPOSITORY, 'deploy/systemd/gateway.yaml');
+
+/** Loads the config file with the credentials that the unit gives, each with its own name as its content. */
+function loadWithCredentials(environment: Readonly<Record<string, string>> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-credentials-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const [, name = ''] of unit.matchAll(/^LoadCredential=([^:]+):/gm))
+    writeFileSync(join(folder, name), name === 'redis-url' ? 'redis://:secret@redis' : `content-of-${name}`);
+  return loadConfig(CONFIG, { UPSTREAM_URL: 'http://backend', CREDENTIALS_DIRECTORY: folder, ...environment });
+}
 
 function setting(name: string): string {
   const [value, ...more] = [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map((match) => match[1]);
@@ -27,12 +41,38 @@ test('the unit checks the file that it starts with', () => {
 });
 
 test('the unit waits longer than a shutdown takes, and leaves it to the gateway to end its workers', async () => {
-  const env = { REDIS_URL: 'redis://redis', UPSTREAM_URL: 'http://backend' };
-  const { shutdown, limits } = await loadConfig(join(REPOSITORY, 'config/gateway.yaml'), env);
+  const { shutdown, limits } = await loadWithCredentials();
   expect(Number(setting('TimeoutStopSec')) * 1000).toBeGreaterThan(shutdown.notReadyMs + shutdown.drainMs);
   expect(setting('KillMode')).toBe('mixed');
   expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(2 * limits.connections);
 });
+
+test('the config file gets its secrets from the credentials that the unit loads', async () => {
+  const { store, admin } = await loadWithCredentials();
+  expect(store.url).toBe('redis://:secret@redis');
+  expect(JSON.stringify(admin)).toContain('admin-token');
+});
+
+test('instances of the unit as a template have ports of their own', async () => {
+  expect(unit).toMatch(/^EnvironmentFile=-\/etc\/tollgate\/environment-%i$/m);
+  const { listen, ops, admin } = await loadWithCredentials({ PORT: '1', OPS_PORT: '2', ADMIN_PORT: '3' });
+  expect([listen.port, ops.port, admin?.port]).toStrictEqual([1, 2, 3]);
+});
+
+// Without it, the check that an upstream is not the gateway's own listener fails, and the unit does not start.
+test('the gateway may read the addresses of the machine', () => {
+  expect(setting('RestrictAddressFamilies').split(' ')).toContain('AF_NETLINK');
+});
+
+test.skipIf(onPath(['systemd-analyze'], process.env) === undefined)(
+  'systemd finds little that the unit exposes',
+  () => {
+    const args = ['security', '--offline=true', '--threshold=20', '--no-pager', UNIT_FILE];
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+    if (/unrecognized option|Unknown.*verb/i.test(stderr)) return; // older than 250
+    expect(status, stdout.split('\n').at(-2)).toBe(0);
+  },
+);
 
 test('every setting of the unit is one line: systemd has no other comments', () => {
   for (const line of unit.split('\n')) expect(line).toMatch(/^$|^#|^\[\w+\]$|^\w+=[^#]*$/);
