@@ -166,7 +166,7 @@ describe('a failure', () => {
     }
   });
 
-  it('that is a bug is 500, keeps its reason to the log, and shows no secret there', async () => {
+  it('that is a bug is 500, with the reason only in the log, and no secret there', async () => {
     const broken = await failing(new Error('no luck with redis://:hunter2@store and tg_secretsecret'));
     try {
       const { status, body } = await broken.call('GET', '/admin/v1/keys/key_1');

@@ -84,7 +84,7 @@ async function start() {
 }
 
 test.each([HOUR_MS, -HOUR_MS])(
-  'when the clock of a gateway is set by %i ms, its limit holds to the unit and its answers tell the new time',
+  'when the clock of a gateway is set by %i ms, limits are exact and responses use the new time',
   async (ms) => {
     const { first, read, readFromEach, seen, useUp, setGatewayClock } = await start();
     await readFromEach(10);
@@ -118,7 +118,7 @@ test('when the clock of the store is set ahead by an hour, the hour ends early, 
   expect((await read(first)).status).toBe(429);
 });
 
-test('when the clock of the store is set back by an hour, what was counted stays counted, for an hour from then', async () => {
+test('when the clock of the store is set back by an hour, counted units stay counted for an hour from then', async () => {
   const { redis, read, first, readFromEach, seen, useUp, noLeaseIsOpen, setStoreClock } = await start();
   await readFromEach(15);
   expect(seen()).toBe(30);

@@ -46,7 +46,7 @@ describe('behind Sentinel', () => {
     ['falls silent', LOST, async (_, master) => master.pause()],
     ['has to hand over', LOST, (system) => system.failover()],
   ])(
-    'when a master %s under load, no good key is 401, nobody waits too long, and the overshoot is bounded',
+    'when a master %s under load, no valid key gets 401, no request waits too long, and excess requests are bounded',
     async (_, lost, lose) => {
       const sentinels = await startSentinelSystem();
       onTestFinished(() => sentinels.stop());
@@ -80,7 +80,7 @@ describe('in a cluster', () => {
       ...settings,
     });
 
-  test('slots that move under load fail nothing, and the limit is held to the unit', async () => {
+  test('slots that move under load fail no request, and the limit is exact', async () => {
     const system = await startGateways({ timeoutMs: PATIENT_MS, onError: 'deny' });
     for (const customer of ['limited', 'large', 'limited', 'large']) {
       await cluster.moveSlot(windowName(customer), { emptied: () => system.more(30) });
@@ -94,7 +94,7 @@ describe('in a cluster', () => {
     await system.exactForSomebodyNew();
   });
 
-  test('when a master is lost under load, no good key is 401, nobody waits too long, and the overshoot is bounded', async () => {
+  test('when a master is lost under load, no valid key gets 401, no request waits too long, and excess requests are bounded', async () => {
     const system = await startGateways({ timeoutMs: TIMEOUT_MS, onError: 'local' });
     await system.more(20);
     const window = windowName('limited');

@@ -23,7 +23,7 @@ test.each<[string, Partial<PublicAppParts>]>([
   ['the quota throws', { quota: quota(fail) }],
   ['the quota rejects', { quota: quota(reject) }],
   ['the forwarder throws', { forwarder: broken({ forward: fail }) }],
-])('when %s, each request is answered 500 internal_error, and the next ones are served as ever', async (_, parts) => {
+])('when %s, each request gets 500 internal_error, and later requests are served normally', async (_, parts) => {
   const edge = await startEdge({ known, parts });
   for (let i = 0; i < 3; i += 1) {
     const answer = await edge.send('good-key');

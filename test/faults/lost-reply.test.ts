@@ -34,7 +34,7 @@ async function start(onError: 'deny' | 'local') {
   };
 }
 
-test('a request whose reservation ran while its reply was lost is charged once, refused where the store must decide', async () => {
+test('a reservation whose reply is lost is charged once, and its request is refused if the store must decide', async () => {
   const { backend, customer, proxy, used, noLeaseIsOpen, healed, ask } = await start('deny');
   expect((await ask()).status).toBe(200);
   await noLeaseIsOpen();
@@ -53,7 +53,7 @@ test('a request whose reservation ran while its reply was lost is charged once, 
   expect(await used()).toBe(1 + 3 + 1);
 });
 
-test('where a gateway decides for itself, what it let through is counted once, and the lost unit stays counted beside it', async () => {
+test('where a gateway decides locally, each admitted request is counted once, and the lost unit stays counted too', async () => {
   const { backend, customer, proxy, used, noLeaseIsOpen, healed, ask } = await start('local');
   expect((await ask()).status).toBe(200);
   await noLeaseIsOpen();

@@ -77,7 +77,7 @@ function reserveSteadily({ windows }: Store, customer: string) {
   return { granted: () => granted, stop };
 }
 
-test('a slot that moves costs no call, no unit and no notice of a change', async () => {
+test('a slot that moves loses no call, no unit and no pushed change', async () => {
   const { store, keyPrefix, pushed } = await open();
   const { records, windows } = store;
   await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
@@ -106,7 +106,7 @@ test('a slot that moves costs no call, no unit and no notice of a change', async
   expect(await pushed.atLeast(1)).toEqual([{ kind: 'customer', id: 'acme' }]);
 });
 
-test('a slot that moves to a master that had none costs no call and no unit', async () => {
+test('a slot that moves to a master without slots loses no call and no unit', async () => {
   const { store, keyPrefix } = await open();
   const window = windowOf(keyPrefix, 'acme');
   const from = await cluster.holderOf(window);
@@ -136,7 +136,7 @@ test('what was missing where a slot was is pushed from where it went', async () 
   expect((await pushed.atLeast(seen + 1)).slice(seen)).toContainEqual({ kind: 'customer', id: 'acme' });
 });
 
-test('in a slot that is being moved scripts run where the names are, once, also where they were never loaded', async () => {
+test('while a slot moves, scripts run once, on the master that has their keys, even if they were never loaded there', async () => {
   const { store, keyPrefix } = await open();
   const window = windowOf(keyPrefix, 'acme');
   await store.windows.reserve(request({ customer: 'globex' }));
@@ -204,7 +204,7 @@ test('a list that is walked while slots move has everything that is there', asyn
   }
 });
 
-test('a master that is lost takes away its own customers only, until its replica has taken over', async () => {
+test('a lost master affects only its own customers, until its replica takes over', async () => {
   const { store, keyPrefix, observer, pushed, warnings } = await open(200);
   const [lost = '', ...others] = await customersApart(keyPrefix);
   for (const customer of [lost, ...others]) {
@@ -242,7 +242,7 @@ test('a master that is lost takes away its own customers only, until its replica
   expect(await store.windows.reserve(request({ customer: lost, need: 0 }))).toMatchObject({ used: 10 });
 });
 
-test('while a master is lost the customers of the others are served, where the cluster lets them', async () => {
+test('while a master is lost, customers of other masters are served, if the cluster allows it', async () => {
   await cluster.onMasters('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
   onTestFinished(async () => void (await cluster.onMasters('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')));
   const { store, keyPrefix } = await open(200);

@@ -51,7 +51,7 @@ async function inStep(): Promise<void> {
   await expect.poll(async () => Number(await master.command('WAIT', 1, 100)), HEALS).toBe(1);
 }
 
-test('a failover that is asked for loses no unit that was counted before', async () => {
+test('a requested failover loses no unit that was counted before', async () => {
   const { store, keyPrefix, pushed } = await open();
   await store.records.createCustomer(CUSTOMER);
   expect(await store.windows.reserve(request({ need: 4 }))).toMatchObject({ granted: 4 });
@@ -76,32 +76,35 @@ test('a failover that is asked for loses no unit that was counted before', async
   await expect.poll(change, HEALS).toContainEqual({ kind: 'customer', id: 'acme' });
 });
 
-test.each(['dies', 'falls silent'])('when the master %s, the store is away and heals by itself', async (what) => {
-  const { store, observer } = await open();
-  await store.records.createCustomer(CUSTOMER);
-  await store.windows.reserve(request({ need: 4 }));
-  await inStep();
-  const master = await system.master();
-  if (what === 'dies') await master.kill();
-  else master.pause();
-  await store.records.findCustomer('acme').catch(() => undefined);
-  await observer.until(false);
-  await observer.until(true);
-  expect(await system.master()).toBe(await other(master));
-  await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
-  await expect.poll(() => used(store), HEALS).toBe(4);
-  expect(store.status().wiped).toBe(false);
+test.each(['dies', 'falls silent'])(
+  'when the master %s, the store becomes unavailable and recovers by itself',
+  async (what) => {
+    const { store, observer } = await open();
+    await store.records.createCustomer(CUSTOMER);
+    await store.windows.reserve(request({ need: 4 }));
+    await inStep();
+    const master = await system.master();
+    if (what === 'dies') await master.kill();
+    else master.pause();
+    await store.records.findCustomer('acme').catch(() => undefined);
+    await observer.until(false);
+    await observer.until(true);
+    expect(await system.master()).toBe(await other(master));
+    await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
+    await expect.poll(() => used(store), HEALS).toBe(4);
+    expect(store.status().wiped).toBe(false);
 
-  if (what === 'dies') await master.restart();
-  else master.resume();
-  // Sentinels leave it what it takes itself for until they have seen that for a while.
-  const patience = { timeout: 90_000, interval: 50 };
-  await expect.poll(async () => String(await master.command('ROLE')), patience).toMatch(/^slave,.*,connected,/);
-  await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
-  await expect.poll(() => used(store), HEALS).toBe(4);
-});
+    if (what === 'dies') await master.restart();
+    else master.resume();
+    // Sentinels leave it what it takes itself for until they have seen that for a while.
+    const patience = { timeout: 90_000, interval: 50 };
+    await expect.poll(async () => String(await master.command('ROLE')), patience).toMatch(/^slave,.*,connected,/);
+    await expect.poll(() => isWhole({ store }), HEALS).toBe(true);
+    await expect.poll(() => used(store), HEALS).toBe(4);
+  },
+);
 
-test('a master that dies takes with it no more units than it granted in its last second', async () => {
+test('a master that fails loses at most the units that it granted in its last second', async () => {
   const { store } = await open();
   const grantedAtMs: number[] = [];
   const master = await system.master();
@@ -124,7 +127,7 @@ test('a master that dies takes with it no more units than it granted in its last
   expect(lost).toBeGreaterThanOrEqual(-CALLERS);
 });
 
-test('without Sentinel, too, a master that becomes a replica is left at once, and used again when it is the master', async () => {
+test('also without Sentinel, a master that becomes a replica is not used until it is the master again', async () => {
   const [first] = system.servers;
   const port = (await system.master()).port;
   const { store, observer } = await open(`redis://127.0.0.1:${port}`);

@@ -15,7 +15,7 @@ async function recordReads(gateway: TestGateway): Promise<number> {
   return (calls['op="read_key"'] ?? 0) + (calls['op="read_customer"'] ?? 0);
 }
 
-test('what waits for a Redis that says nothing does not grow with the requests', async () => {
+test('the number of calls that wait for a silent Redis does not grow with the number of requests', async () => {
   let proxy: Awaited<ReturnType<typeof startFaultProxy>> | undefined;
   const { redis, gateway } = await startRedisSystem({
     config: { store: { timeout_ms: 1000 }, auth: { failures_per_minute: 1_000_000 } },

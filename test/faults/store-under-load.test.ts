@@ -124,7 +124,7 @@ const OUTAGES: readonly Fault[] = [
 ];
 
 test.each(OUTAGES)(
-  'Redis $name: known keys are served in time, no good key is 401, the overshoot is bounded, and it heals',
+  'Redis $name: known keys are served in time, no valid key gets 401, excess requests are bounded, and the gateway recovers',
   async ({ options, begin }) => {
     const { url, ...store } = await startStore(options);
     const system = await startLoadedGateways({
@@ -167,7 +167,7 @@ const NUISANCES: readonly Fault[] = [
   },
 ];
 
-test.each(NUISANCES)('Redis $name: nothing fails, and the limit is held to the unit', async ({ options, begin }) => {
+test.each(NUISANCES)('Redis $name: no request fails, and the limit is exact', async ({ options, begin }) => {
   const { url, ...store } = await startStore(options);
   const system = await startLoadedGateways({
     storeUrl: url,

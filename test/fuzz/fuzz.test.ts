@@ -24,7 +24,7 @@ it('a seed gives the same cases again', () => {
   );
 });
 
-it('mutated bytes find no crash, hang, 500, unreadable answer, or request that was not sent', async () => {
+it('mutated bytes cause no crash, hang, 500, unreadable response, or request that the client did not send', async () => {
   const { cases, findings } = await fuzz(subject, 20_261, (tried) => tried >= CASES);
   countTried(cases);
   expect(findings).toEqual([]);

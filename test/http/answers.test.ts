@@ -254,7 +254,7 @@ describe('an answer arrives as the backend gave it', () => {
   });
 });
 
-describe('what is no answer becomes 502, and nothing of it is relayed', () => {
+describe('an invalid response becomes 502, and nothing of it is relayed', () => {
   it.each(Object.keys(NONSENSE))('%s', async (id) => {
     for (const [method, version] of [
       ['GET', '1.1'],
@@ -281,7 +281,7 @@ describe('what is no answer becomes 502, and nothing of it is relayed', () => {
   });
 });
 
-describe('an answer that ends badly resets the caller, and is never ended cleanly', () => {
+describe('a truncated response resets the connection of the client, and never ends cleanly', () => {
   it.each(Object.keys(CUT))('%s', async (id) => {
     for (const version of ['1.1', '1.0']) {
       for (const connection of ['keep-alive', 'close']) {

@@ -22,7 +22,7 @@ function used({ gateway }: TestSystem) {
 const LEFT = 'route="/api/v1/conversations",method="GET",code="499",source="gateway",plan="starter"';
 
 describe.each(STORES)('a caller that leaves, over $name', (store) => {
-  it('ends its request to the backend within 100 ms, and has spent one unit', async () => {
+  it('ends its request to the backend within 100 ms, and uses one unit', async () => {
     let arrived = Promise.withResolvers<ServerResponse>();
     const answer = (_req: IncomingMessage, res: ServerResponse) => arrived.resolve(res);
     const system = await startSystem({ store, answer });
@@ -71,7 +71,7 @@ describe.each(STORES)('a caller that leaves, over $name', (store) => {
     expect(await used(system)()).toBe(1);
   });
 
-  it('before its request was sent has spent nothing', async () => {
+  it('before its request was sent uses no unit', async () => {
     const held = Promise.withResolvers<ServerResponse>();
     const answer = (_req: IncomingMessage, res: ServerResponse) => held.resolve(res);
     const system = await startSystem({ store, answer, config: { upstream: { max_connections: 1 } } });

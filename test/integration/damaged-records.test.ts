@@ -122,36 +122,39 @@ describe('a damaged key record', () => {
       ids: { key_id: 'k1', customer: 'acme' },
     },
     { what: 'is a string', key: 'acme', status: 503, faults: ['wrong_type'], ids: {} },
-  ])('that $what is named and counted, is no outage, and works once it is mended', async (damage) => {
-    const { key, status, faults, ids } = damage;
-    const { redis, gateway, key: good } = await startRedisSystem({ config: { auth: { cache_seconds: 1 } } });
-    const name = keyName('damaged-key');
-    if (typeof key === 'string') await redis.command('SET', name, key);
-    else await redis.command('HSET', name, ...Object.entries(key).flat());
+  ])(
+    'that $what is logged and counted, does not make the store unavailable, and works once repaired',
+    async (damage) => {
+      const { key, status, faults, ids } = damage;
+      const { redis, gateway, key: good } = await startRedisSystem({ config: { auth: { cache_seconds: 1 } } });
+      const name = keyName('damaged-key');
+      if (typeof key === 'string') await redis.command('SET', name, key);
+      else await redis.command('HSET', name, ...Object.entries(key).flat());
 
-    for (let i = 0; i < 3; i++) expect((await send(gateway, 'damaged-key')).status).toBe(status);
-    expect((await send(gateway, good)).status).toBe(200);
-    expect(damageLines(gateway).map(({ fault }) => fault)).toEqual(faults);
-    for (const line of damageLines(gateway)) {
-      expect(line).toMatchObject({ record: shownName('damaged-key'), reason: expect.any(String), ...ids });
-      expect([line.key_id, line.customer]).toEqual([ids.key_id, ids.customer]);
-    }
-    expect(JSON.stringify(gateway.logs)).not.toContain(name.slice(-64));
-    const counted = await readMetric(gateway, 'tollgate_damaged_records_total');
-    for (const fault of faults) expect(counted[`record="key",fault="${fault}"`]).toBeGreaterThan(0);
-    const auth = await readMetric(gateway, 'tollgate_auth_total');
-    expect(auth['result="store_error"']).toBe(0);
-    if (status === 503) expect(auth['result="unusable"']).toBe(3);
-    expect(await (await fetch(`${gateway.ops}/readyz`)).json()).toMatchObject({ status: 'ready' });
-    expect(await readMetric(gateway, 'tollgate_store_up')).toEqual({ '': 1 });
-    expect(await readMetric(gateway, 'tollgate_degraded')).toEqual({ '': 0 });
+      for (let i = 0; i < 3; i++) expect((await send(gateway, 'damaged-key')).status).toBe(status);
+      expect((await send(gateway, good)).status).toBe(200);
+      expect(damageLines(gateway).map(({ fault }) => fault)).toEqual(faults);
+      for (const line of damageLines(gateway)) {
+        expect(line).toMatchObject({ record: shownName('damaged-key'), reason: expect.any(String), ...ids });
+        expect([line.key_id, line.customer]).toEqual([ids.key_id, ids.customer]);
+      }
+      expect(JSON.stringify(gateway.logs)).not.toContain(name.slice(-64));
+      const counted = await readMetric(gateway, 'tollgate_damaged_records_total');
+      for (const fault of faults) expect(counted[`record="key",fault="${fault}"`]).toBeGreaterThan(0);
+      const auth = await readMetric(gateway, 'tollgate_auth_total');
+      expect(auth['result="store_error"']).toBe(0);
+      if (status === 503) expect(auth['result="unusable"']).toBe(3);
+      expect(await (await fetch(`${gateway.ops}/readyz`)).json()).toMatchObject({ status: 'ready' });
+      expect(await readMetric(gateway, 'tollgate_store_up')).toEqual({ '': 1 });
+      expect(await readMetric(gateway, 'tollgate_degraded')).toEqual({ '': 0 });
 
-    await redis.command('DEL', name);
-    await writeKey(redis, 'damaged-key', 'acme');
-    await expect.poll(async () => (await send(gateway, 'damaged-key')).status).toBe(200);
-  });
+      await redis.command('DEL', name);
+      await writeKey(redis, 'damaged-key', 'acme');
+      await expect.poll(async () => (await send(gateway, 'damaged-key')).status).toBe(200);
+    },
+  );
 
-  it('is not served from memory in place of what it was', async () => {
+  it('is not replaced by its earlier content in memory', async () => {
     const { redis, gateway, key } = await startRedisSystem();
     expect((await send(gateway, key)).status).toBe(200);
     await redis.command('SET', keyName(key), 'revoked');

@@ -160,7 +160,7 @@ describe.each(STORES)('over $name', (kind) => {
     expect(JSON.stringify(backend.seen)).not.toContain(keys[0]);
   }
 
-  test('a generated key is in no log, metric, answer or stored value', async () => {
+  test('a generated key is in no log, metric, response or stored value', async () => {
     const key = createApiKey();
     // It can be told wherever it stands.
     await call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });
@@ -170,7 +170,7 @@ describe.each(STORES)('over $name', (kind) => {
     await putThroughEverything(key);
   });
 
-  test('a key that was made elsewhere is in no log, metric, answer or stored value', async () => {
+  test('an imported key is in no log, metric, response or stored value', async () => {
     await putThroughEverything('marked.key-of/somebody+else_9c41==');
   });
 

@@ -85,7 +85,7 @@ it('a gateway that starts without Redis is live, not ready, and becomes ready by
   expect(await readiness(gateway)).toEqual(READY);
 });
 
-it('a gateway that loses Redis and is to deny stays in rotation, answers 503 and never 401, and heals by itself', async () => {
+it('a gateway with on_error: deny that loses Redis stays in rotation, responds 503 and never 401, and recovers by itself', async () => {
   const redis = await openRedis({ args: DURABLE });
   const gateway = await openGateway(redis.url);
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
@@ -117,7 +117,7 @@ it('a gateway that loses Redis and is to deny stays in rotation, answers 503 and
   ]);
 });
 
-it('while Redis is stopped but connected nobody waits for it, and nothing is counted that the backend did not see', async () => {
+it('while Redis is stopped with open connections, requests do not wait for it, and only requests sent to the backend are counted', async () => {
   const redis = await openRedis({});
   const gateway = await openGateway(redis.url);
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
@@ -140,7 +140,7 @@ it('while Redis is stopped but connected nobody waits for it, and nothing is cou
     .toBe(backend.seen.length);
 });
 
-it('what Redis grants after its request was refused goes back', async () => {
+it('units that Redis grants after their request was refused are refunded', async () => {
   const redis = await openRedis({});
   const gateway = await openGateway(redis.url);
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'enterprise', requests_per_hour: 11 });
@@ -158,7 +158,7 @@ it('what Redis grants after its request was refused goes back', async () => {
   expect(usage.body).toMatchObject({ used: 1, remaining: 10 });
 });
 
-it('a Redis that refuses the password is an outage, and its words stay inside', async () => {
+it('a Redis that refuses the password counts as unavailable, and clients do not see its error message', async () => {
   const redis = await openRedis({});
   const gateway = await openGateway(`redis://nobody:wrong-password@127.0.0.1:${redis.port}`);
   expect((await readiness(gateway)).status).toBe(503);

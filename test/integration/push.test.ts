@@ -93,7 +93,7 @@ test.each(CHANGES)('$name while nothing is pushed holds when auth.cache_seconds 
   expect(await untilEverywhere(system, change.isEffective)).toBeLessThan(1000 * CACHE_SECONDS + AT_ONCE_MS);
 });
 
-test('a change that was made while the push was interrupted holds once it is back', async () => {
+test('a change made while the push was interrupted applies once the push is back', async () => {
   const system = await startWarm();
   const { redis, key } = system;
   expect(await redis.disconnect('tollgate-push')).toBe(GATEWAYS);

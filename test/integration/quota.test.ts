@@ -126,7 +126,7 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     expect(usage.body.used).toBe(3);
   });
 
-  it('a request that could not be sent gives its unit back', async () => {
+  it('the unit of a request that could not be sent is refunded', async () => {
     const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'enterprise', requests_per_hour: 1 });
     await backend.close();
     const answer = await read(key);

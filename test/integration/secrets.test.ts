@@ -87,7 +87,7 @@ describe.each([
     expect(said.filter((text) => secrets.some((secret) => text.includes(secret)))).toEqual([]);
   }
 
-  it('reaches the backend in no header, whatever the answer', async () => {
+  it('reaches the backend in no header, whatever the response', async () => {
     await give('acme', { plan: 'starter' });
     const targets = ['/v1/conversations', '/v1/conversations/x', '/v1/conversations/reset', '/v1/conversations/half'];
     for (const target of [...targets, '/v1/conversations/nonsense']) await send(target, [authorization]);
@@ -100,7 +100,7 @@ describe.each([
     await expectKeptSecret();
   });
 
-  it('is in nothing that is said about a request that passes or is refused', async () => {
+  it('is in no output about a request that passes or is refused', async () => {
     await give('acme', { plan: 'starter' });
     const answers = [
       await send('/v1/conversations', [authorization]),
@@ -151,7 +151,7 @@ describe.each([
     await expectKeptSecret();
   });
 
-  it('is in nothing that is said when the backend or the store is away', async () => {
+  it('is in no output when the backend or the store is unavailable', async () => {
     await give('acme', { plan: 'starter' });
     await backend.close();
     const away = await send(`/v1/conversations/x?${key}`, [authorization]);

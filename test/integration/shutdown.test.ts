@@ -48,7 +48,7 @@ function fateOfNewConnection(url: string): Promise<'accepted' | 'refused'> {
 }
 
 describe.each(STORES)('a gateway over $name that is closed', (store) => {
-  it('is not ready at once, still serves for a while, finishes what is under way, and is gone', async () => {
+  it('is not ready at once, still serves for a while, completes requests in progress, and exits', async () => {
     const answers = heldAnswers();
     const config = { shutdown: { not_ready_ms: 500, drain_ms: 10_000 } };
     const { gateway, key } = await startSystem({ store, answer: answers.hold, config });
@@ -102,7 +102,7 @@ it('answers to what is under way end their connection, so that no caller sends i
   await closed;
 });
 
-it('a connection whose answer had begun, and said that it is kept, can be used once more', async () => {
+it('a connection whose response headers had promised keep-alive can be used once more', async () => {
   const answers = heldAnswers();
   const { gateway, key } = await startSystem({
     answer(req, res) {
@@ -127,7 +127,7 @@ it('a connection whose answer had begun, and said that it is kept, can be used o
   await closed;
 });
 
-it('no request of callers that go on sending over kept connections is lost', async () => {
+it('no request of clients that continue to send over kept connections is lost', async () => {
   const { gateway, key } = await startSystem({
     answer: (_req, res) => void setTimeout(() => res.end(BODY), 5),
     config: { shutdown: { not_ready_ms: 300, drain_ms: 10_000 } },
@@ -193,7 +193,7 @@ describe('the process', () => {
     return { gateway, answers, underWay };
   }
 
-  it.each(STORES)('over $name ends with status 0 on SIGTERM, after the last answer', async (store) => {
+  it.each(STORES)('over $name exits with status 0 on SIGTERM, after the last response', async (store) => {
     const { gateway, answers, underWay } = await startBusyProcess(store);
     gateway.signal('SIGTERM');
     await expect.poll(gateway.output).toContain('no longer ready');

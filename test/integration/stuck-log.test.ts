@@ -62,7 +62,7 @@ async function askUntilLinesAreLost(agent: Agent, gateway: RunningGateway): Prom
   }
 }
 
-it('a log that nobody reads any more costs its lines, never a request nor the end of the process', async () => {
+it('a log that is not read any more loses lines, but delays no request and does not end the process', async () => {
   const gateway = await startGateway();
   const agent = openAgent();
   gateway.stdout.pause();
@@ -85,7 +85,7 @@ it('a log that nobody reads any more costs its lines, never a request nor the en
   expect(await gateway.finished).toMatchObject({ status: 0, stderr: '' });
 });
 
-it('a log whose reader is gone costs its lines, never a request nor the end of the process', async () => {
+it('a log whose reader has exited loses lines, but delays no request and does not end the process', async () => {
   const gateway = await startGateway();
   const agent = openAgent();
   gateway.stdout.destroy();

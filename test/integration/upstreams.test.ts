@@ -27,7 +27,7 @@ async function used({ gateway }: TestSystem): Promise<number> {
   return (await callAdmin(gateway, '/admin/v1/customers/acme/usage')).body.used;
 }
 
-test('a kept connection that ends as it is used again: the backend sees the request again, the quota does not', async () => {
+test('when a kept connection closes while it is reused, the backend gets the request again, and it is counted once', async () => {
   const times = new Map<Socket, number>();
   const upstream = await startRawUpstream((socket) => {
     const asked = (times.get(socket) ?? 0) + 1;
@@ -46,7 +46,7 @@ test('a kept connection that ends as it is used again: the backend sees the requ
   });
 });
 
-test('reset twice, a request is counted once and answered 502 with the state of the quota', async () => {
+test('a request that is reset twice is counted once, and gets 502 with the quota headers', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
   const system = await startBefore([upstream.port]);
   const { status, code, answer } = await read(system);
@@ -55,7 +55,7 @@ test('reset twice, a request is counted once and answered 502 with the state of 
   await expect.poll(() => used(system)).toBe(1);
 });
 
-test('refused everywhere, a request costs nothing; nor does one that is not even tried', async () => {
+test('a request that every upstream refuses costs no unit, nor does one that is not tried', async () => {
   const ports = [await findClosedPort(), await findClosedPort()];
   const system = await startBefore(ports);
   for (let i = 0; i < 8; i++) {
@@ -80,7 +80,7 @@ test('refused everywhere, a request costs nothing; nor does one that is not even
   });
 });
 
-test('an upstream that goes and comes back is told in the log, once each, and in the metric', async () => {
+test('an upstream that goes down and comes back is logged once each, and shown by the metric', async () => {
   const port = await findClosedPort();
   const strong = await startRawUpstream((socket) => socket.write(OK));
   const system = await startBefore([port, strong.port], { balance: 'round_robin' });

@@ -53,7 +53,7 @@ async function backUp(redis: RedisServer): Promise<Backup> {
 }
 
 test.each(['FLUSHALL', 'FLUSHDB'])(
-  'no key is called invalid after %s under traffic: what memory knows is served, the rest is 503',
+  'no key gets 401 after %s under traffic: keys in memory are served, others get 503',
   async (wipe) => {
     const system = await startRedisSystem({ customer: { plan: 'business' } });
     const { redis, gateway, key } = system;
@@ -89,7 +89,7 @@ test('a key that was unknown before the store lost its data is not called invali
   expect(await read(gateway, 'a-key-of-nobody')).toEqual({ status: 503, code: 'store_unavailable' });
 });
 
-test('a Redis that comes back empty after a crash has lost its data too', async () => {
+test('a Redis that restarts empty after a crash counts as having lost its data', async () => {
   const { redis, gateway, key } = await startRedisSystem();
   expect((await read(gateway, key)).status).toBe(200);
   await redis.restart();
@@ -98,7 +98,7 @@ test('a Redis that comes back empty after a crash has lost its data too', async 
   expect((await read(gateway, key)).status).toBe(200);
 });
 
-test('when the data is restored, keys are known and unknown again', async () => {
+test('when the data is restored, valid keys work and unknown keys get 401 again', async () => {
   const system = await startRedisSystem();
   const { redis, gateway, key } = system;
   const [later = ''] = await writeKeys(system);
@@ -114,7 +114,7 @@ test('when the data is restored, keys are known and unknown again', async () => 
   expect(await read(gateway, 'a-key-of-nobody')).toEqual({ status: 401, code: 'invalid_key' });
 });
 
-test('after "store init" an empty store is believed again', async () => {
+test('after "store init" an empty store is trusted again', async () => {
   const { redis, gateway } = await startRedisSystem();
   await redis.command('FLUSHALL');
   expect(await read(gateway, 'never-was-a-key')).toEqual({ status: 503, code: 'store_unavailable' });

@@ -53,7 +53,7 @@ const OUTAGES = [
 ];
 
 test.each(OUTAGES)(
-  'with Redis $name a known key goes on being served, and nobody waits longer than store.timeout_ms',
+  'with Redis $name a known key is still served, and no request waits longer than store.timeout_ms',
   async ({ begin }) => {
     const { redis, gateway, key } = await startRedisSystem({ config: { store: STORE } });
     expect((await read(gateway, key)).status).toBe(200);
@@ -66,15 +66,18 @@ test.each(OUTAGES)(
   },
 );
 
-test.each(OUTAGES.slice(0, 2))('with Redis $name nobody waits any more once that is known', async ({ begin }) => {
-  const { redis, gateway, key } = await startRedisSystem({ config: { store: STORE } });
-  await readOneByOne(gateway, key, 5);
-  await begin(redis);
-  await read(gateway, key);
+test.each(OUTAGES.slice(0, 2))(
+  'with Redis $name no request waits once the gateway has detected it',
+  async ({ begin }) => {
+    const { redis, gateway, key } = await startRedisSystem({ config: { store: STORE } });
+    await readOneByOne(gateway, key, 5);
+    await begin(redis);
+    await read(gateway, key);
 
-  const tookMs = (await readOneByOne(gateway, key, 51)).map((answer) => answer.tookMs);
-  expect(tookMs.toSorted((a, b) => a - b)[25]).toBeLessThan(TIMEOUT_MS / 3);
-});
+    const tookMs = (await readOneByOne(gateway, key, 51)).map((answer) => answer.tookMs);
+    expect(tookMs.toSorted((a, b) => a - b)[25]).toBeLessThan(TIMEOUT_MS / 3);
+  },
+);
 
 test.each(OUTAGES.slice(0, 2))(
   'with Redis $name a key that is not in memory gets 503 in time, and never 401',
@@ -145,7 +148,7 @@ test.each([
   expect(backend.seen).toHaveLength(used + more);
 });
 
-test('each gateway holds a customer to its share, however often the store comes and goes', async () => {
+test('each gateway limits a customer to its share, however often the store becomes unavailable', async () => {
   const limit = 100;
   const share = limit / 2;
   const { redis, gateway, key, backend, customer } = await startRedisSystem({
@@ -189,7 +192,7 @@ test('each gateway holds a customer to its share, however often the store comes 
     .toBe(backend.seen.length);
 });
 
-test('what was let through during an outage is counted once in the store afterwards', async () => {
+test('requests admitted during an outage are counted once in the store afterwards', async () => {
   const { redis, gateway, key, backend, customer } = await startRedisSystem({
     config: { store: STORE },
     customer: { plan: 'enterprise', requests_per_hour: 1000 },

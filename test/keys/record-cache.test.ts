@@ -197,7 +197,7 @@ describe('a missing record', () => {
     ]);
   });
 
-  test('takes the place of no record, and a hundred thousand of them leave memory bounded', async () => {
+  test('evicts no record, and a hundred thousand of them leave memory bounded', async () => {
     let present: Item | undefined = V1;
     const { cache } = setUp({ entries: 10, read: async () => present });
     await cache.get('a');

@@ -32,7 +32,7 @@ async function leaveOften(url: string, count: number): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, leaver));
 }
 
-it(`callers that leave at any moment leave nothing behind (${COUNT})`, async () => {
+it(`clients that disconnect at any moment leak no resources (${COUNT})`, async () => {
   let number = 0;
   let open = 0;
   const gateway = await startGatewayProcess({

@@ -51,7 +51,7 @@ it('at the limit of connections, one without a request under way gives way, and 
   await expect.poll(() => busy.statuses()).toEqual([200]);
 });
 
-it('when all connections are busy, a newcomer is told so, with 503 overloaded and when to come back', async () => {
+it('when all connections are busy, a new one gets 503 overloaded with Retry-After', async () => {
   const held: ServerResponse[] = [];
   const { gateway, key, backend } = await startSystem({
     config: { limits: { connections: 2 } },

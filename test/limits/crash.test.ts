@@ -5,7 +5,7 @@ import { KEY, startGatewayProcess } from './gateway-process.ts';
 /** A bug outside of any request: nothing catches it, and the process ends. */
 const BUG = "process.once('SIGUSR2', () => { throw new Error('a bug of the tests'); });";
 
-it('a process that dies of a bug says which, and nothing of the keys of requests that are under way', async () => {
+it('a process that crashes on a bug logs it, without the keys of requests in progress', async () => {
   const gateway = await startGatewayProcess({
     answer: () => {},
     env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUG)}` },

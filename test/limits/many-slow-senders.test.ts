@@ -59,7 +59,7 @@ function ask(gateway: GatewayProcess, agent: Agent | false): Promise<number | un
   });
 }
 
-it('connections of slow senders do not keep a good caller from being served, also beyond limits.connections', async () => {
+it('connections of slow senders do not keep another client from being served, even above limits.connections', async () => {
   const senders = Math.min(WANTED, openFilesAllowed() - SPARE_FILES);
   const gateway = await startGatewayProcess({ config: { limits: { connections: Math.floor(senders * 0.8) } } });
   const kept = new Agent({ keepAlive: true, maxSockets: 1 });

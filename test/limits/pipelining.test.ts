@@ -17,7 +17,7 @@ async function quiet(read: () => number): Promise<void> {
   } while (read() !== before);
 }
 
-it('hundreds of pipelined requests are answered in order, and never more than limits.pipelined are with the backend', async () => {
+it('hundreds of pipelined requests get their responses in order, and at most limits.pipelined are at the backend at once', async () => {
   let underWay = 0;
   let most = 0;
   const { gateway, key, backend } = await startSystem({

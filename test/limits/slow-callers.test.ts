@@ -17,7 +17,7 @@ const SLOW = { headers_timeout_ms: 700, request_timeout_ms: 700 };
 it.each([
   ['its request line', `GET /v1/conversations/${'x'.repeat(500)}`],
   ['its headers', `GET /v1/conversations HTTP/1.1\r\nHost: a\r\n${'X: y\r\n'.repeat(100)}`],
-])('a caller that sends %s slowly gets 408 request_timeout, and its connection ends', async (_, bytes) => {
+])('a client that sends %s slowly gets 408 request_timeout, and its connection closes', async (_, bytes) => {
   const { gateway, key, backend } = await startSystem({ config: { limits: SLOW } });
   const session = await openSession(gateway.public);
   await trickle(session, bytes);
@@ -38,7 +38,7 @@ it.each([
   expect(kept.statuses()).toEqual([200, 408]);
 });
 
-it('a connection on which nothing ever comes ends without an answer', async () => {
+it('a connection without any input closes without a response', async () => {
   const { gateway } = await startSystem({ config: { limits: SLOW } });
   const session = await openSession(gateway.public);
   await session.closed;
@@ -58,7 +58,7 @@ it('a connection that stays idle after a request ends after listen.keep_alive_ti
 
 const MEGABYTES = Buffer.alloc(32 * 1024 * 1024, 'x');
 
-it('a caller that takes nothing of a long answer is cut, and so is the answer of the backend', async () => {
+it('a client that reads nothing of a long response is reset, and the response of the backend is aborted', async () => {
   const ended = Promise.withResolvers<void>();
   const { gateway, key } = await startSystem({
     config: { limits: { answer_stall_timeout_ms: 500 } },
@@ -78,7 +78,7 @@ it('a caller that takes nothing of a long answer is cut, and so is the answer of
   expect(await readMetric(gateway, 'tollgate_connections')).toEqual({ '': 0 });
 });
 
-it('a caller that takes an answer slowly, but takes it, gets all of it', async () => {
+it('a client that reads a response slowly gets all of it', async () => {
   const { gateway, key } = await startSystem({
     config: { limits: { answer_stall_timeout_ms: 1000 } },
     answer: (_req, res) => void res.end(MEGABYTES),

@@ -137,7 +137,7 @@ it('a reader that has stopped reading holds up neither the event loop nor the en
   expect(await outcome(child)).toEqual({ exitCode: 0, report: 'dropped' });
 });
 
-it.runIf(process.platform === 'linux')('a full disk costs lines, not the process', async () => {
+it.runIf(process.platform === 'linux')('a full disk loses lines, and the process keeps running', async () => {
   const child = startLogging(
     `log.write('nowhere\\n');
      process.stdout.on('error', () => {

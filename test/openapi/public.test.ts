@@ -275,7 +275,7 @@ async function expectOverload(
   held.abort();
 }
 
-it('a bug is answered as the file declares it', async () => {
+it('a bug gets the response that the file declares', async () => {
   const edge = await startEdge({
     parts: {
       authenticator: {

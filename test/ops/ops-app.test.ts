@@ -118,7 +118,7 @@ it.each([
 });
 
 describe('a scrape that fails', () => {
-  it('is a 500 that keeps the reason to the log', async () => {
+  it('is a 500, with the reason only in the log', async () => {
     const { get, logs } = await startOps({ text: () => Promise.reject(new Error('inner reason')) });
     const answer = await get('/metrics');
     expect(answer.status).toBe(500);

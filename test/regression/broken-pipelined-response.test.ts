@@ -9,7 +9,7 @@ import { startSystem } from '../support/system.ts';
 const COUNT = 30;
 const KIB = 1024;
 
-it('a complete response before a broken one arrives whole, and the broken one is seen to be truncated', async () => {
+it('a complete response before a truncated one arrives whole, and the truncation is recognizable', async () => {
   const { gateway, key } = await startSystem({
     config: { upstream: { max_connections: 2 * COUNT } },
     answer(req, res) {

@@ -40,7 +40,7 @@ const bugs: [string, object, Forwarder['forward']][] = [
 ];
 
 test.each(bugs)(
-  'a request that meets a bug %s is recorded once, and is in flight no longer',
+  'a request that hits a bug %s is recorded once, and no longer counts as in flight',
   async (_, line, meetBug) => {
     let forward = meetBug;
     const forwarder = { forward: (...args: Parameters<typeof forward>) => forward(...args) };

@@ -34,7 +34,7 @@ async function openBusyStore(opened: AsyncDisposableStack) {
   return store;
 }
 
-test('a record whose reply came while the process was busy is read', async () => {
+test('a record whose reply arrived while the process was busy is used', async () => {
   await using opened = new AsyncDisposableStack();
   const store = await openBusyStore(opened);
   const reading = store.records.findCustomer('acme');
@@ -43,7 +43,7 @@ test('a record whose reply came while the process was busy is read', async () =>
   expect(store.isUp()).toBe(true);
 });
 
-test('a reservation whose reply came while the process was busy decides', async () => {
+test('a reservation whose reply arrived while the process was busy is used', async () => {
   await using opened = new AsyncDisposableStack();
   const store = await openBusyStore(opened);
   const common = { storeIsUp: () => store.isUp(), clock: systemClock, scheduler: systemScheduler };

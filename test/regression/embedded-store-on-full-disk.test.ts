@@ -12,7 +12,7 @@ const ENOUGH_PAGES = 1_000_000;
 /** After the last refusal, until it counts as over. */
 const SETTLED_MS = 10_001;
 
-test('with the embedded store on a full disk the gateway is degraded, says so once, and serves on', async () => {
+test('with the embedded store on a full disk the gateway is degraded, logs it once, and still serves requests', async () => {
   let database: DatabaseSync | undefined;
   const exec = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
     database = this;

@@ -50,7 +50,7 @@ async function reasons({ ops }: TestGateway): Promise<readonly string[]> {
   return ((await (await fetch(`${ops}/readyz`)).json()) as { reasons?: string[] }).reasons ?? [];
 }
 
-test('under an evicting policy no good key is called invalid, from the first eviction on', async () => {
+test('under an evicting policy no valid key gets 401, from the first eviction on', async () => {
   const { redis, startGateway } = await start('--maxmemory-policy', 'allkeys-random');
   const gateway = await startGateway();
   expect(await ask(gateway, UNKNOWN)).toBe('401 invalid_key');
@@ -66,7 +66,7 @@ test('under an evicting policy no good key is called invalid, from the first evi
   expect(await reasons(late)).toContain('store_evicted');
 });
 
-test('the doubt ends when an operator accepts the evictions, for gateways that start later too', async () => {
+test('unknown keys get 401 again when an operator accepts the evictions, also at gateways that start later', async () => {
   const { redis, startGateway } = await start();
   await fillMemory(redis, 'allkeys-random');
   const gateway = await startGateway();

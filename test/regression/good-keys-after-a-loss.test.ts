@@ -52,7 +52,7 @@ const DOUBTED = '503 store_unavailable';
 const INVALID = '401 invalid_key';
 
 test.each(['FLUSHALL', 'a restart without data'])(
-  'a prefix that a dashboard filled is marked at the first start, and no gateway calls a key invalid after %s',
+  'a prefix with records of a dashboard gets its mark at the first start, and no key gets 401 after %s',
   async (how) => {
     const { redis, startGateway } = await start();
     await fill(redis);
@@ -84,7 +84,7 @@ test.each(['FLUSHALL', 'a restart without data'])(
   },
 );
 
-test('a lone gateway that restarts after a loss doubts the empty store until its first record', async () => {
+test('a single gateway that restarts after a loss does not trust the empty store until its first record', async () => {
   const { redis, startGateway } = await start();
   await fill(redis);
   const old = await startGateway();
@@ -106,7 +106,7 @@ test('a lone gateway that restarts after a loss doubts the empty store until its
   expect(await readiness(gateway)).toBe('200 ready');
 });
 
-test('a new installation is ready for its first customer, and believes its store as soon as there is one', async () => {
+test('a new installation can create its first customer, and trusts its store from then on', async () => {
   const { startGateway } = await start();
   const gateways = [await startGateway(), await startGateway()];
   const [gateway] = gateways;

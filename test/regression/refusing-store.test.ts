@@ -83,7 +83,7 @@ test.each([
     reason: /^NOREPLICAS /,
   },
 ])(
-  'a Redis that $name makes the gateway degraded, which it says once, until it takes reservations again',
+  'a Redis that $name makes the gateway degraded, logged once, until it accepts reservations again',
   async ({ begin, end, reason }) => {
     const system = await startSystem();
     const { redis, gateway, backend, customer } = system;
@@ -135,7 +135,7 @@ test.each([
   ['another type', ['SET', 'text']],
   ['a head of another form', ['HSET', 'head', 'garbage']],
 ])(
-  'a window that has %s is said once a minute with its customer, counted, and does not make the store degraded',
+  'a window that has %s is logged once a minute with its customer, counted, and does not make the store degraded',
   async (_what, [command = '', ...args]) => {
     const system = await startSystem();
     const { redis, gateway, customer } = system;

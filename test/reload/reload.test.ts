@@ -92,7 +92,7 @@ test.each([
   expect(await readMetric(gateway, 'tollgate_config_reload_failing')).toEqual({ '': 0 });
 });
 
-test('a file that is gone, or that nobody may read, is reported once, and noticed when it is back', async () => {
+test('a missing or unreadable file is reported once, and noticed when it is back', async () => {
   const system = await start();
   const { gateway } = system;
   await rm(gateway.file);

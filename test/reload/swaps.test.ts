@@ -39,7 +39,7 @@ function keepAsking(origin: string, key: string, askers = 4) {
 }
 
 // What each single byte makes of a cut file: test/config/load.test.ts.
-test('a file that is cut off anywhere disturbs no request, and each cut is reported', async () => {
+test('a file truncated anywhere disturbs no request, and each truncation is reported', async () => {
   const { gateway, key } = await startSystem({
     config: { plans: { starter: { requests_per_hour: 9_000_000 } }, ...QUIET },
   });
@@ -85,7 +85,7 @@ async function startConfigMap(content: string) {
   return { file: join(folder, 'gateway.yaml'), swap };
 }
 
-test('a ConfigMap that is swapped ten times within a second is followed to its last version, again and again', async () => {
+test('of a ConfigMap that is swapped ten times within a second, the last version is applied each time', async () => {
   const { gateway: template, key } = await startSystem({ config: QUIET });
   await template.close();
   const store = join(await mkdtemp(join(tmpdir(), 'tollgate-store-')), 'store.sqlite');

@@ -96,7 +96,7 @@ test('a Redis that dies is unavailable at once, and is used again when it is bac
   expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
 });
 
-test('a refund of before a reconnect is forgone, alone and on a reserve', async () => {
+test('a refund from before a reconnect is not sent, neither alone nor with a reservation', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url);
   const grant = await store.windows.reserve(request({ need: 10 }));
@@ -110,7 +110,7 @@ test('a refund of before a reconnect is forgone, alone and on a reserve', async 
   expect(after.session).not.toBe(grant.session);
 });
 
-test('a reply that is lost charges once: nothing is sent again after the reconnect', async () => {
+test('a call with a lost reply is charged once: nothing is resent after the reconnect', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url, 100);
   await store.windows.reserve(request({ limit: 1000 }));
@@ -140,7 +140,7 @@ test('a record that is not read in time rejects, and the store is up again once 
   expect(await store.records.findCustomer('acme')).toBeUndefined();
 });
 
-test('a silent Redis makes one call wait: those after it reject at once, until Redis answers', async () => {
+test('a silent Redis delays one call: later calls reject at once, until Redis replies', async () => {
   const redis = await start();
   // So long that the socket is not given up meanwhile: the connection stays, and nothing comes.
   const { store, observer } = await open(redis.url, 1000);
@@ -176,7 +176,7 @@ test('the store is not up while either of its connections is missing', async () 
   }
 });
 
-test('a store that nobody calls notices that Redis fell silent', async () => {
+test('an idle store detects that Redis no longer replies', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url, 50, 50);
   // Until the server was looked at; then nothing is under way whose reply could be missed.
@@ -228,7 +228,7 @@ test('scripts that Redis forgot are sent again, and run once', async () => {
   expect(await store.windows.refund('acme', [refundOf(grant, 1)])).toBe(1);
 });
 
-test('a server that becomes a replica is left at the first script that it refuses', async () => {
+test('the connection to a server that became a replica closes at the first script that it refuses', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url);
   await store.windows.reserve(request());

@@ -11,7 +11,7 @@ function closed(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
-test('an upstream exchange ends within 100 ms of its caller leaving', async () => {
+test('an upstream exchange ends within 100 ms after its client disconnects', async () => {
   let connected = Promise.withResolvers<Socket>();
   const upstream = await startRawUpstream((socket) => connected.resolve(socket));
   const gateway = await startGateway(upstream.port);
@@ -143,7 +143,7 @@ test('a caller that is gone before its request is forwarded is not sent upstream
   expect(upstream.connections()).toBe(0);
 });
 
-test('a caller that does not read holds the upstream back, and gets everything in the end', async () => {
+test('a client that does not read causes backpressure on the upstream, and gets the whole response in the end', async () => {
   const total = 64 * 1024 * 1024;
   const chunk = Buffer.alloc(64 * 1024, 'x');
   let written = 0;

@@ -33,7 +33,7 @@ test.each<[string, string | Buffer]>([
   ['NUL in a header field', `${OK}X-A: a\0b\r\nContent-Length: 0\r\n\r\n`],
   ['a space before the colon', `${OK}X-A : 1\r\nContent-Length: 0\r\n\r\n`],
   ['header fields beyond the limit', `${OK}X-A: ${'a'.repeat(2_000)}\r\nContent-Length: 0\r\n\r\n`],
-])('%s is an invalid answer', async (_, bytes) => {
+])('%s is an invalid response', async (_, bytes) => {
   const upstream = await startRawUpstream((socket) => socket.write(bytes));
   const gateway = await startGateway(upstream.port, { maxHeaderBytes: 2_000 });
   const answer = await call(gateway.port);
@@ -75,7 +75,7 @@ test.each<[string, string, (socket: Socket) => void]>([
     (socket) => socket.resetAndDestroy(),
   ],
   ['with a broken chunk', `${OK}Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n`, (socket) => socket.write('zz\r\n')],
-])('content that is %s is never ended cleanly', async (_, beginning, misbehave) => {
+])('a response body that is %s never ends cleanly', async (_, beginning, misbehave) => {
   const connected = Promise.withResolvers<Socket>();
   const upstream = await startRawUpstream((socket) => socket.write(beginning, () => connected.resolve(socket)));
   const gateway = await startGateway(upstream.port);
@@ -85,7 +85,7 @@ test.each<[string, string, (socket: Socket) => void]>([
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', wasSent: true, headSent: true, status: 200 });
 });
 
-test('a broken first chunk that comes with the head cuts the connection', async () => {
+test('an invalid first chunk that arrives with the head closes the connection', async () => {
   const upstream = await startRawUpstream((socket) => socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\nzz\r\n`));
   const gateway = await startGateway(upstream.port);
   expect((await call(gateway.port)).end).toBe('reset');
@@ -100,7 +100,7 @@ test('a caller of HTTP/1.0 sees a reset too, not the end of an answer without le
   expect((await call(gateway.port, '/', 'GET', '1.0')).end).toBe('reset');
 });
 
-test('bytes that nobody asked for are not the answer to the next request', async () => {
+test('unsolicited bytes are not the response to the next request', async () => {
   const upstream = await startRawUpstream((socket, head) => {
     const name = /GET \/(\w+)/.exec(head)?.[1] ?? '';
     socket.write(`${OK}Content-Length: ${name.length}\r\n\r\n${name}`);
@@ -123,7 +123,7 @@ test('content after the answer to a HEAD is not the answer to the next request',
   expect((await call(gateway.port)).content.toString()).toBe('true');
 });
 
-test('an answer that comes before the whole request was read is relayed', async () => {
+test('a response that arrives before the whole request was read is relayed', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.writeHead(401).end('early'));
   const gateway = await startGateway(upstream, { request: () => ({ headers: ['X-Long', 'a'.repeat(10_000)] }) });
   expect((await call(gateway.port)).status).toBe(401);

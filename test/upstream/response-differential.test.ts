@@ -51,7 +51,7 @@ test('an answer in good order is read as Node.js reads it, and as it was meant',
   );
 });
 
-test('a damaged answer is refused or read as Node.js reads it, and what Node.js refuses is refused', async () => {
+test('a damaged response is refused or read as Node.js reads it, and is refused if Node.js refuses it', async () => {
   const ask = await startBoth();
   await fc.assert(
     fc.asyncProperty(DAMAGED_ANSWERS, async ({ bytes, isHead }) => {

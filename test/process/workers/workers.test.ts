@@ -44,7 +44,7 @@ it('admits exactly the quota across its workers, and counts each request once', 
   expect(explained.instance.refusals).toMatchObject([{ code: 'quota_exceeded', count: 800 }]);
 });
 
-it('a worker that is killed under load is replaced, the other one goes on, and no counter goes down', async () => {
+it('a worker that is killed under load is replaced, the other one continues, and no counter decreases', async () => {
   const { gateway, key } = await startWithWorkers();
   const outcomes: Outcome[] = [];
   let stopped = false;
@@ -132,7 +132,7 @@ it('failed keys of an address count at all workers', async () => {
   expect(told).toBeLessThan(10);
 });
 
-it('SIGTERM under load fails no request, and gives back what was leased', async () => {
+it('SIGTERM under load fails no request, and leased units are refunded', async () => {
   const { gateway, backend, key, storeUrl } = await startWithWorkers({
     answer: (_req, res) => void setTimeout(() => res.end('{}'), 5),
     config: { shutdown: { not_ready_ms: 300, drain_ms: 15_000 } },
@@ -164,7 +164,7 @@ it('SIGTERM under load fails no request, and gives back what was leased', async 
   expect((await callAdmin(other, '/admin/v1/customers/acme/usage')).body.used).toBe(outcomes.length);
 });
 
-it('a worker that hangs fails no scrape and no call of the admin API, and is counted with what it said last', async () => {
+it('a worker that hangs fails no scrape and no call of the admin API, and is counted by its last report', async () => {
   const { gateway, key } = await startWithWorkers();
   const agent = agentOfTest({ keepAlive: false });
   await Promise.all(Array.from({ length: 20 }, () => request(agent, gateway.public, key)));
@@ -180,7 +180,7 @@ it('a worker that hangs fails no scrape and no call of the admin API, and is cou
   }
 });
 
-it('a worker that hangs holds up one new connection at most, which is closed when the worker dies', async () => {
+it('a worker that hangs delays at most one new connection, which is closed when the worker dies', async () => {
   const { gateway, key } = await startWithWorkers();
   const [hanging] = await workersOf(gateway);
   process.kill(hanging?.pid ?? 0, 'SIGSTOP');
