@@ -107,7 +107,7 @@ export class ConfigDocument {
     return line;
   }
 
-  /** Finds what each alias stands for: the latest node above it with its anchor. */
+  /** Finds the target of each alias: the latest node above it with its anchor. */
   #findTargets(): void {
     // Not alias.resolve(): it walks the whole document, which takes minutes for a small file full of aliases.
     const anchors = new Map<string, Node>();

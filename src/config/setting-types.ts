@@ -82,7 +82,7 @@ export const upstreamUrl = () =>
     true,
   );
 
-/** The response is trusted, so nobody on the network path may be able to change it. */
+/** The response is trusted, so it must be protected against changes on the network path. */
 export const trustworthyUrl = () =>
   text(
     'URL',

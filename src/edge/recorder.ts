@@ -124,7 +124,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       metrics.auth(result);
     },
 
-    /** Counts a dropped X-Tollgate-* request header: only the gateway may tell the backend who the customer is. */
+    /** Counts a dropped X-Tollgate-* request header: only the gateway may identify the customer to the backend. */
     spoofed: metrics.spoofedHeader,
 
     /** Counts a valid key that a browser sent, and logs its id. */

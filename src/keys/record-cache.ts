@@ -54,7 +54,7 @@ interface Entry<Value> {
 export class RecordCache<Value extends object> {
   readonly #options: RecordCacheOptions<Value>;
   readonly #entries: LruMap<string, Entry<Value>>;
-  /** Missing records: monotonic ms at which the store was asked, by id. */
+  /** Missing records: monotonic ms at which the store was read, by id. */
   readonly #missing = new LruMap<string, number>(MISSING_ENTRIES);
   /** Reads whose results may be cached. Invalidation removes a read from this map, so that its result is not cached. */
   readonly #reads = new Map<string, Promise<Value | undefined>>();

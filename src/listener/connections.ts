@@ -6,7 +6,7 @@
  *   if most connections are like it. Second choice is a connection without a request in progress. If none is found,
  *   some extra connections are accepted only to answer 503, and the rest are closed.
  * - Per connection: a limited number of requests is in progress at once. Further pipelined requests wait, unread where
- *   possible, and are answered in order.
+ *   possible. Responses are sent in order.
  * - Connections that stop reading are closed, because unread responses are buffered in memory.
  */
 import type { RequestListener, Server, ServerResponse } from 'node:http';

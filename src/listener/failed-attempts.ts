@@ -29,7 +29,7 @@ export class FailedAttempts {
   readonly #windows = new LruMap<string, Window>(MAX_ADDRESSES);
 
   /**
-   * `perMinute`, at least 1: failures of an address that get the specific refusal; further ones are told to wait.
+   * `perMinute`, at least 1: failures of an address before {@link count} returns a wait.
    * `onFailure` receives the block of each failure counted here, up to the first above `perMinute`, so that other
    * processes can count it, too.
    */

@@ -51,7 +51,7 @@ function afterResponses(socket: EndingSocket, then: () => void): void {
   else then();
 }
 
-/** Returns whether Node.js closes the connection after this response. Once headers are built, only `_last` tells. */
+/** Returns whether Node.js closes the connection after this response; `_last` says so once the headers are built. */
 export function endsConnection(res: ServerResponse): boolean {
   return !res.shouldKeepAlive || (res as ServerResponse & { readonly _last?: boolean })._last === true;
 }

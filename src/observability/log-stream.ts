@@ -4,7 +4,7 @@
  * dropped and counted; the count is logged when there is room again.
  *
  * The stream must be process.stdout itself rather than a separate file descriptor: Node.js then sets a pipe to
- * non-blocking. A blocking write to a pipe that nobody reads occupies a libuv thread, and the process cannot even exit.
+ * non-blocking. A blocking write to a pipe without a reader occupies a libuv thread, and the process cannot even exit.
  */
 import type { Writable } from 'node:stream';
 import type { LogDestination } from './logger.ts';

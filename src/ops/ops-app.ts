@@ -13,7 +13,7 @@ export interface OpsAppParts {
 }
 
 const READ_METHODS = 'GET, HEAD';
-/** docs/identity.md tells operators to wait at least this long between the steps of a key rotation. */
+/** The shortest wait between the steps of a key rotation: see docs/identity.md. */
 const KEYS_MAX_AGE_SECONDS = 300;
 
 export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppParts): Express {

@@ -207,7 +207,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
 
     async listen() {
       const url = await openListener(publicServer, 'listen', config, running);
-      // Only now: a gateway that cannot listen serves nobody, but would reduce the shares of the others for an hour.
+      // Not earlier: a gateway that cannot listen would reduce the shares of the others for an hour.
       await instances.start();
       return url;
     },

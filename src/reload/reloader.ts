@@ -58,7 +58,7 @@ interface ReloaderOptions extends ImpactParts {
   readonly clock: Clock;
 }
 
-/** How often the customers of a dropped plan are counted again while nobody requests a reload. */
+/** Interval at which the customers of a dropped plan are counted again, unless a reload is requested. */
 const RECOUNT_MS = 60_000;
 const MAX_IN_MESSAGE = 3;
 const STOPPING = 'the gateway is being stopped';

@@ -3,7 +3,7 @@
  * keys, the audit log, windows (the hourly counters), usage reports and invalidations. Redis and the embedded store
  * implement them and pass the same contract tests.
  *
- * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store does not do what was asked.
+ * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
 
 import type { Invalidations } from './invalidations.ts';
@@ -102,7 +102,7 @@ export interface RecordStore {
    * already replaced, or when its expiry is not the expected one.
    */
   retireKey(keyId: string, expected: Pick<KeyRecord, 'expiresAt'>, replacement: KeyReplacement): Promise<Retirement>;
-  /** Deletes a key without a trace. Only for a key that nobody can have used. */
+  /** Deletes a key without a trace. Only for a key that was never handed out. */
   discardKey(keyId: string): Promise<void>;
   /**
    * Adds missing index entries, by key id and by customer, of keys that other programs wrote. Deletes entries without a

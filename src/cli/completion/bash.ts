@@ -1,8 +1,8 @@
 import { type CommandNode, flatten, type OptionNode, type ValueNode } from './command-tree.ts';
 
 /**
- * Returns a script for `source`, for bash 3.2 (the version of macOS) and later. It walks the command tree by the words
- * before the cursor (`$path`). The last of them tells whether an option needs its value (`$awaited`).
+ * Returns a script for `source`, for bash 3.2 (the version of macOS) and later. From the words before the cursor, it
+ * determines the command (`$path`), and whether the last word is an option that needs a value (`$awaited`).
  */
 export function bashCompletion(root: CommandNode): string {
   const [program = ''] = root.path;

@@ -10,14 +10,14 @@ export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 export const lookupAddresses: Lookup = (hostname) => systemLookup(hostname, { all: true });
 
 const LOOKUP_INTERVAL_MS = 5_000;
-/** Some name servers return a few of many addresses at a time, so an address that is missing once is not gone. */
+/** Some name servers return a few of many addresses at a time, so an address must be missing repeatedly. */
 const MISSES_TO_VANISH = 3;
 
 interface AddressesOptions {
   readonly hostname: string;
   readonly lookup: Lookup;
   readonly scheduler: Pick<Scheduler, 'after'>;
-  /** Called when addresses are gone for good. `isKnown` returns whether an address remains. */
+  /** Called when addresses were removed. `isKnown` returns whether an address remains. */
   vanished(isKnown: (address: string) => boolean): void;
 }
 
