@@ -17,7 +17,7 @@ overBothStores((start) => {
     (await admin.call('POST', '/admin/v1/customers/acme/keys', body)).body.id;
 
   describe('the audit', () => {
-    it('has an entry for every change, newest first, with who, what, when and from where', async () => {
+    it('has an entry for every change, newest first, with actor, action, time and address', async () => {
       const common = { at: NOW, actor: 'token', from: '127.0.0.1', customer: 'acme', key_id: null, details: null };
       const key = await createKey({ name: 'ci', expires_at: '2027-01-01T00:00:00Z' });
       const imported = await createKey({ value: 'key-of-acme' });
@@ -95,7 +95,7 @@ overBothStores((start) => {
       expect([status, body.code]).toEqual([422, 'unprocessable']);
     });
 
-    it('stands in the log as well, line by line', async () => {
+    it('is in the log as well, line by line', async () => {
       const key = await createKey();
       const line = admin.logs.map((text) => JSON.parse(text)).findLast(({ action }) => action !== undefined);
       expect(line).toMatchObject({
@@ -112,7 +112,7 @@ overBothStores((start) => {
 });
 
 describe('a change that cannot be written to the audit', () => {
-  it('stands, its answer is success, and the log has the whole entry as an error', async () => {
+  it('is kept and gets a success response, and the log has the whole entry as an error', async () => {
     const lossy = await startAdmin({
       audit: {
         append: () => Promise.reject(new StoreUnavailableError('no answer')),

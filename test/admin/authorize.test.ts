@@ -67,7 +67,7 @@ it('a body is not looked at before the token is', async () => {
 });
 
 describe.each([undefined, ''])('without a configured token (%j)', (token) => {
-  it('nobody gets in, and the answer names the setting', async () => {
+  it('every request is refused, and the response names the setting', async () => {
     const locked = await startAdmin({ token });
     try {
       for (const authorization of ['Bearer undefined', 'Bearer ', `Bearer ${TOKEN}`]) {
@@ -104,7 +104,7 @@ describe('refused attempts', () => {
     for (let i = 0; i < times; i++) expect(await statusFor(`guess-${i}`)).toMatchObject({ status: 401 });
   }
 
-  it('are told to wait after 30 of them within a minute, for the rest of it', async () => {
+  it('must wait after 30 of them within a minute, for the rest of it', async () => {
     await fail(30);
     clock.advance(50_000);
     const { status, retryAfter } = await statusFor('guess');
@@ -116,7 +116,7 @@ describe('refused attempts', () => {
     expect(await statusFor('guess')).toMatchObject({ status: 401 });
   });
 
-  it('keep nobody out who has the token, behind the same address or another', async () => {
+  it('do not refuse the valid token, from the same address or another', async () => {
     await fail(30);
     expect(await statusFor('guess')).toMatchObject({ status: 429 });
     expect(await statusFor(TOKEN)).toMatchObject({ status: 200 });
@@ -124,7 +124,7 @@ describe('refused attempts', () => {
     expect(await statusFor('guess', '127.0.0.2')).toMatchObject({ status: 401 });
   });
 
-  it('are not counted against those who are let in', async () => {
+  it('are not counted against valid credentials', async () => {
     for (let i = 0; i < 40; i++) expect(await statusFor(TOKEN)).toMatchObject({ status: 200 });
     expect(await statusFor('guess')).toMatchObject({ status: 401 });
   });

@@ -17,7 +17,7 @@ overBothStores((start) => {
     const idsOf = async (query: string) =>
       (await admin.list(`/admin/v1/customers?${query}`)).map(({ id }) => id).sort();
 
-    it('can be asked for some of them, in pages of any size', async () => {
+    it('can be filtered, in pages of any size', async () => {
       for (const [id, plan, suspended] of [
         ['acme-1', 'starter', false],
         ['acme-2', 'enterprise', true],
@@ -39,7 +39,7 @@ overBothStores((start) => {
   });
 
   describe('creating a customer', () => {
-    it('answers 201 with the record, its limit and where it is', async () => {
+    it('responds with 201, the record, its limit and its location', async () => {
       const created = await create({ id: 'acme', name: 'Acme Ltd', plan: 'starter' });
       expect(created.status).toBe(201);
       expect(created.headers.get('location')).toBe('/admin/v1/customers/acme');
@@ -77,7 +77,7 @@ overBothStores((start) => {
       expect((await admin.call('GET', `/admin/v1/customers/${encodeURIComponent(id)}`)).body.id).toBe(id);
     });
 
-    it('is 409 for an id that is taken, and changes nothing', async () => {
+    it('is 409 for an id that exists, and changes nothing', async () => {
       await create({ id: 'acme', plan: 'starter' });
       const again = await create({ id: 'acme', plan: 'enterprise', requests_per_hour: 9 });
       expect(again.status).toBe(409);
@@ -329,7 +329,7 @@ overBothStores((start) => {
       expect(body.detail).toContain('gone');
     });
 
-    it('is 503 while the store is away', async () => {
+    it('is 503 while the store is unavailable', async () => {
       const away = await startAdmin({
         usage: () => Promise.reject(new StoreUnavailableError('connection to redis lost')),
       });

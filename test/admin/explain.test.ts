@@ -44,7 +44,7 @@ it.each([
   });
 });
 
-it('what the instance holds in memory is told besides, and also while the store does not say what is used', async () => {
+it('the state in memory is shown too, also while the store is unavailable', async () => {
   const storeless = await startAdmin({ usage: () => Promise.reject(new StoreUnavailableError('away')) });
   onTestFinished(() => storeless.close());
   await storeless.records.createCustomer({ id: 'acme', plan: 'starter', suspended: true });

@@ -18,7 +18,7 @@ overBothStores((start) => {
     admin.call('POST', `/admin/v1/customers/${customer}/keys`, body);
 
   describe('importing a key', () => {
-    it('by value answers with what is known of it, and never shows it', async () => {
+    it('by value responds with the metadata of the key, and never with its value', async () => {
       const { status, headers, body } = await importKey({
         value: VALUE,
         name: 'legacy',

@@ -7,7 +7,7 @@ import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '
 const KEY = await createIssuerKey('key-1', 'EdDSA');
 
 describe.each(STORES)('a gateway over $name with admin.jwt', (store) => {
-  it('lets JWTs of its issuer read or write by their scopes, and says in the audit who it was', async () => {
+  it('lets JWTs of its issuer read or write by their scopes, and records the subject in the audit', async () => {
     const issuer = await startIssuer(KEY);
     const jwt = { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE };
     const { gateway } = await startSystem({ store, config: { admin: { jwt } } });

@@ -68,7 +68,7 @@ const OLD = await createIssuerKey('old');
 const NEW = await createIssuerKey('new');
 
 describe('while the address answers', () => {
-  it('the keys are asked for at start, not by every token', async () => {
+  it('the keys are loaded at start, not for every token', async () => {
     const issuer = await startIssuer(OLD);
     const set = openKeySet(issuer.url);
     set.keys.start();
@@ -120,7 +120,7 @@ describe('while the address answers', () => {
   });
 });
 
-describe('while the address is away', () => {
+describe('while the address is unavailable', () => {
   it('a token is neither good nor bad before there are keys', async () => {
     const issuer = await startIssuer();
     issuer.answer = notFound;
@@ -132,7 +132,7 @@ describe('while the address is away', () => {
     expect(await set.accepts(OLD)).toBe(true);
   });
 
-  it('the last good keys go on for an hour, and no longer', async () => {
+  it('the last valid keys are used for an hour, and no longer', async () => {
     const issuer = await startIssuer(OLD);
     const set = openKeySet(issuer.url);
     set.keys.start();
@@ -213,7 +213,7 @@ describe('what is no key set changes nothing', () => {
     expect(other.asked).toBe(0);
   });
 
-  it('an answer that does not come within five seconds', async () => {
+  it('a response that takes more than five seconds', async () => {
     const issuer = await startIssuer();
     issuer.answer = (_req, res) => res.write('{"keys":');
     const set = openKeySet(issuer.url);
@@ -224,7 +224,7 @@ describe('what is no key set changes nothing', () => {
   });
 });
 
-it('closing it ends a load that is under way, without a word', async () => {
+it('closing aborts a load in progress, without a log line', async () => {
   const issuer = await startIssuer();
   let closed = false;
   issuer.answer = (_req, res) => {

@@ -229,7 +229,7 @@ describe('is refused', () => {
 });
 
 describe('refused JWTs', () => {
-  it('are told to wait after 30 within a minute, while a good one is let in', async () => {
+  it('must wait after 30 within a minute, while a valid one is accepted', async () => {
     const { present, claims } = await start();
     const bad = await sign(KEY, claims({ aud: 'other' }));
     for (let i = 0; i < 30; i++) expect((await present(bad)).status).toBe(401);
@@ -239,7 +239,7 @@ describe('refused JWTs', () => {
     expect((await present(await sign(KEY, claims()))).status).toBe(200);
   });
 
-  it('are told so too when what they lack is the scope, each subject by itself, which may still do what it can', async () => {
+  it('must wait too if only the scope is missing, counted per subject, whose permitted calls still work', async () => {
     const { present, claims, logs } = await start();
     const reader = await sign(KEY, claims());
     for (let i = 0; i < 30; i++) expect((await present(reader, 'POST')).status).toBe(403);
@@ -252,7 +252,7 @@ describe('refused JWTs', () => {
 });
 
 describe('while the keys of the issuer are not known', () => {
-  it('a JWT is answered 503, not 401, and not counted against its address', async () => {
+  it('a JWT gets 503, not 401, and is not counted against its address', async () => {
     const issuer = await startIssuer();
     issuer.answer = notFound;
     const { clock, present, claims } = await start({ issuer });

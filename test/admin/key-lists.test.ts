@@ -124,7 +124,7 @@ overBothStores((start) => {
     });
   });
 
-  describe('a key that somebody looks for', () => {
+  describe('a key search', () => {
     const [generated, other] = [createApiKey(), createApiKey()];
     const find = async (query: string) => (await admin.call('GET', `/admin/v1/keys?${query}`)).body;
 
@@ -176,7 +176,7 @@ overBothStores((start) => {
       expect(await unused()).toEqual(['used-30-days-ago']);
     });
 
-    it('are, of those never used, such as were created as long ago, or nobody knows when', async () => {
+    it('include never used keys that were created that long ago, or at an unknown time', async () => {
       await write({ id: 'created-30-days-ago', createdAt: daysAgo(30).toISOString() });
       await write({ id: 'created-29-days-ago', createdAt: daysAgo(29).toISOString() });
       await write({ id: 'ageless' });
@@ -184,7 +184,7 @@ overBothStores((start) => {
       expect((await unused()).sort()).toEqual(['ageless', 'created-30-days-ago', 'odd']);
     });
 
-    it('are none that are revoked or expired, whoever wrote how', async () => {
+    it('exclude revoked and expired keys, in any form that other programs write', async () => {
       await write({ id: 'revoked', ...old, revokedAt: NOW });
       await write({ id: 'expired', ...old, expiresAt: NOW });
       await write({ id: 'unreadable-expiry', ...old, expiresAt: 'some day' });

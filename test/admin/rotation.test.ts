@@ -23,7 +23,7 @@ overBothStores((start) => {
   const keyCount = async () => (await admin.list('/admin/v1/customers/acme/keys')).length;
 
   describe('rotating a key', () => {
-    it('answers with a new key of the same customer and name, without expiry', async () => {
+    it('responds with a new key of the same customer and name, without expiry', async () => {
       const old = await create({ name: 'ci', expires_at: '2027-01-31T00:00:00Z' });
       const { status, headers, body } = await rotate(old.id);
       expect(status).toBe(201);
@@ -80,7 +80,7 @@ overBothStores((start) => {
       expect((await read('odd')).expires_at).toBe(later(60_000));
     });
 
-    it('can go on with the new one', async () => {
+    it('can be continued with the new one', async () => {
       const first = await create();
       const second = (await rotate(first.id)).body;
       const third = await rotate(second.id);
@@ -175,7 +175,7 @@ overBothStores((start) => {
       expect([(await read(id)).replaced_by, await keyCount()]).toEqual([null, 1]);
     });
 
-    it('deleted, the answer is 404, and the new key is gone', async () => {
+    it('deleted, the response is 404, and the new key is deleted', async () => {
       const { id } = await create();
       expect(
         (
@@ -188,7 +188,7 @@ overBothStores((start) => {
       expect(await keyCount()).toBe(0);
     });
 
-    it('and nobody knows whether the old one was retired, the new key stays', async () => {
+    it('and it is unknown whether the old key was retired, the new key stays', async () => {
       const { id } = await create();
       const { status, body, logs } = await rotateWith(id, () => Promise.reject(new StoreUnavailableError('no answer')));
       expect([status, body.code]).toEqual([503, 'store_unavailable']);
@@ -197,7 +197,7 @@ overBothStores((start) => {
       expect(logs).toContain(made.id);
     });
 
-    it('and only the answer about it was lost, the rotation has succeeded', async () => {
+    it('and only the reply was lost, the rotation has succeeded', async () => {
       const { id } = await create();
       const { status, body } = await rotateWith(id, async (...args): Promise<Retirement> => {
         await admin.records.retireKey(...args);

@@ -11,7 +11,7 @@ it('each id is due at first, and again when the time has passed since it was', (
   expect([throttle.isDue('a'), throttle.isDue('a')]).toEqual([true, false]);
 });
 
-it('no more ids are remembered than were asked for', () => {
+it('no more ids are tracked than configured', () => {
   const throttle = new Throttle({ nowMs: () => 0, monotonicMs: () => 0 }, 1000, 2);
   for (const id of ['a', 'b', 'c']) expect(throttle.isDue(id)).toBe(true);
   expect([throttle.isDue('c'), throttle.isDue('b'), throttle.isDue('a')]).toEqual([false, false, true]);

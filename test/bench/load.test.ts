@@ -25,7 +25,7 @@ it('the exact numbers are read from the end of what wrk prints', () => {
   expect(parseLoadResult(OUTPUT)).toEqual(RESULT);
 });
 
-it('a run of wrk that failed is an error with what wrk said', () => {
+it('a failed run of wrk is an error with the output of wrk', () => {
   expect(() => parseLoadResult('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/unable to connect/);
 });
 

@@ -87,7 +87,7 @@ it('asks for no more than is wanted', async () => {
   expect(asked).toEqual(['3', '2', '1']);
 });
 
-it('tells a refusal by its problem document, whose text can do nothing to a terminal', async () => {
+it('shows the problem document of a refusal, without control characters', async () => {
   const problem = problemDocument({ status: 422, title: 'No', detail: 'plan: \u001b[2Jbad', code: 'unprocessable' });
   const url = await startServer((_req, res) => res.writeHead(422).end(JSON.stringify(problem)));
   const failure = await failureOf(clientOf(url).get(ITEM, '/'));
@@ -124,7 +124,7 @@ it.each([
   ['a page of another server', 200, '<html>', /status 200, but not the document expected \(the body\)/],
   ['a document of another kind', 200, '{"id":7}', /not the document expected \(id\)/],
   ['an error of another server', 502, 'Bad Gateway', /status 502 without a problem document/],
-])('does not take %s for an answer', async (_what, status, body, message) => {
+])('does not accept %s as a response', async (_what, status, body, message) => {
   const url = await startServer((_req, res) => res.writeHead(status).end(body));
   const failure = await failureOf(clientOf(url).get(ITEM, '/'));
   expect(failure.message).toMatch(message);

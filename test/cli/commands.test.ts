@@ -123,7 +123,7 @@ describe.each(STORES)('over $name', (kind) => {
     expect(unused).toEqual({ items: [], next_cursor: null });
   });
 
-  it('says who changed what, the newest first', async () => {
+  it('lists actors and changes, newest first', async () => {
     await succeed('customers', 'create', 'acme', '--plan', 'starter');
     await succeed('customers', 'update', 'acme', '--suspended');
     const lines = (await succeed('audit')).trimEnd().split('\n');
@@ -182,7 +182,7 @@ describe('what cannot be done', () => {
     ['a grace of more than a year', ['keys', 'rotate', 'key_some', '--grace-seconds', '31536001'], /from 0 to/],
     ['no plan', ['customers', 'create', 'acme'], /--plan/],
     ['no days', ['keys', 'unused'], /--days/],
-  ])('%s: status 2, and the gateway is not asked', async (_what, args, message) => {
+  ])('%s: status 2, and the gateway gets no request', async (_what, args, message) => {
     const { status, stdout, stderr } = await tollgate(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(message);
@@ -200,7 +200,7 @@ describe('what cannot be done', () => {
   });
 });
 
-it('ends silently when nobody reads its output any more, with the status of a program that SIGPIPE ends', async () => {
+it('ends silently when the reader of its output has exited, with the status of a program killed by SIGPIPE', async () => {
   await startOver(EMBEDDED_STORE);
   const command = shellWords(gateway, ['customers', 'list', '--json']);
   const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
@@ -211,13 +211,13 @@ it('ends silently when nobody reads its output any more, with the status of a pr
 describe('the admin token', () => {
   beforeEach(() => startOver(EMBEDDED_STORE));
 
-  it('is asked for when it is nowhere: status 2', async () => {
+  it('is required: without one, status 2', async () => {
     const { status, stderr } = await tollgateFor(gateway)(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: '' } });
     expect(status).toBe(2);
     expect(stderr).toMatch(/TOLLGATE_ADMIN_TOKEN.*--admin-token-file/);
   });
 
-  it('that is refused is never repeated; it is said where it was taken from', async () => {
+  it('that is refused is never printed, but its source is', async () => {
     const { status, stderr } = await tollgateHereFor(gateway, 'marked-wrong-token')('audit');
     expect(status).toBe(1);
     expect(stderr).toContain('(unauthorized)');

@@ -32,7 +32,7 @@ const customerStatus = async () => (await callAdmin(gateway, '/admin/v1/customer
 // util-linux's, which Debian always has; others know no --command.
 const noTerminal = spawnSync('script', ['--version']).status !== 0;
 
-it.skipIf(noTerminal)('deletes a customer once somebody said yes to what goes with it', async () => {
+it.skipIf(noTerminal)('deletes a customer once the user confirmed', async () => {
   await callAdmin(gateway, '/admin/v1/customers/acme/keys', { body: {} });
   const { status, stdout } = await atTerminal(['customers', 'delete', 'acme'], 'y\n');
   expect(stdout).toContain('Delete customer acme with its usage and its 1 key? This cannot be undone. [y/N]');
@@ -45,7 +45,7 @@ it.skipIf(noTerminal).each([
   ['nothing', '\n'],
   ['something else', 'acme\n'],
   ['the end of input', '\u0004'],
-])('changes nothing when the answer is %s: status 1', async (_what, typed) => {
+])('changes nothing when the user types %s: status 1', async (_what, typed) => {
   const { status, stdout } = await atTerminal(['customers', 'delete', 'acme'], typed);
   expect(stdout).toContain('not confirmed; nothing was changed');
   expect(status).toBe(1);

@@ -61,7 +61,7 @@ it.each([
   ]);
 });
 
-it('can be repeated: what is there is left as it is, and what differs is said', async () => {
+it('can be repeated: existing customers stay unchanged, and differences are shown', async () => {
   await importText(CSV);
   await callAdmin(gateway, '/admin/v1/customers/globex', {
     method: 'PATCH',
@@ -126,7 +126,7 @@ it.each([
   expect((await importText(text)).stderr).toMatch(fault);
 });
 
-it('keeps a bounded number of calls under way', async () => {
+it('bounds the number of calls in progress', async () => {
   let [underWay, most, posts] = [0, 0, 0];
   const admin = await startServer((req, res) => {
     if (req.method === 'GET') return res.end(JSON.stringify({ plans: { starter: { requests_per_hour: 1 } } }));

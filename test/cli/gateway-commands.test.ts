@@ -53,7 +53,7 @@ describe('status', () => {
     expect(stderr).toMatch(/^tollgate: the gateway is degraded: the configuration file was refused \(invalid\): /);
   });
 
-  it('finds each fault that the document tells', async () => {
+  it('finds each fault that the document shows', async () => {
     const good: StatusDocument = (await callAdmin(gateway, '/status')).body;
     expect(faultsOf(good)).toEqual([]);
     const worker = { id: 1, pid: 7, started_at: null, ready: false, config_hash: null, restarts: 0 };
@@ -146,6 +146,6 @@ describe.each(['public', 'ops'] as const)('an --admin-url that is the %s listene
   });
 });
 
-it('a customer that the admin listener does not know is not taken for another listener', async () => {
+it('an unknown customer is not mistaken for the response of another listener', async () => {
   expect((await tollgate('customers', 'show', 'nobody')).stderr).toContain('(not_found)');
 });

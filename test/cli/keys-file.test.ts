@@ -35,7 +35,7 @@ it('takes dates and durations as expiries', () => {
 });
 
 describe('JSON Lines', () => {
-  it('are taken as CSV is, null for what is not given', () => {
+  it('are read like CSV, with null for absent members', () => {
     const { items, faults } = read(
       `{"customer":"acme","value":"${VALUE}","name":null}\r\n\n{"sha256":"${'AB'.repeat(32)}","customer":"globex"}`,
     );

@@ -196,7 +196,7 @@ it('stops at a failure that the next line would meet too, and says how far it ca
   );
 });
 
-it('prints the faults of the file also when the gateway cannot be asked for more', async () => {
+it('prints the faults of the file also when the gateway is unreachable', async () => {
   const file = await temporaryFile('keys.csv', 'customer,value\nacme,short\n');
   const { stderr } = await tollgateHereFor({ admin: 'http://127.0.0.1:1' })('keys', 'import', '--file', file);
   expect(stderr).toMatch(

@@ -14,7 +14,7 @@ test.each([
   'http://127.0.0.1:9000/keys',
   'http://localhost/keys',
   'http://[::1]:9000/keys',
-])('keys are taken from %s', async (url) => {
+])('keys are loaded from %s', async (url) => {
   const { admin } = await load(jwt(url));
   expect(admin?.jwt).toEqual({ jwksUrl: url, issuer: 'https://id.example/', audience: 'tollgate' });
 });
@@ -29,7 +29,7 @@ test.each([
   'ftp://127.0.0.1/keys',
   '/keys',
   '',
-])('keys are not taken from %j: it must not be possible to change them on their way', async (url) => {
+])('keys are not loaded from %j: they could be changed in transit', async (url) => {
   const [problem, ...more] = await problemsOf(jwt(url));
   expect(more).toEqual([]);
   expect(problem?.startsWith(`gateway.yaml:5: admin.jwt.jwks_url: ${URL_RULE}, got "`)).toBe(true);

@@ -36,7 +36,7 @@ describe('a change', () => {
       'admin: { token: two }',
       ['admin.token: another value'],
     ],
-  ])('%s is told by the names of the file', async (_, before, after, expected) => {
+  ])('%s is described with the names in the file', async (_, before, after, expected) => {
     const told = await texts(before, after);
     expect(told).toHaveLength(expected.length);
     for (const [index, text] of expected.entries()) expect(told[index]).toContain(text);
@@ -71,17 +71,20 @@ describe('a change', () => {
       'plans: { a: { requests_per_hour: 1, formerly: [z] } }',
       ['plans.a.formerly: none → ["z"]'],
     ],
-  ])('of %s is told by the names of the plans, without what is not set', async (_, before, after, expected) => {
-    expect(await texts(before, after)).toEqual(expected);
-    expect(JSON.stringify(await changesOf(before, after))).not.toContain('null');
-  });
+  ])(
+    'of %s is described with the names of the plans, without members that are not set',
+    async (_, before, after, expected) => {
+      expect(await texts(before, after)).toEqual(expected);
+      expect(JSON.stringify(await changesOf(before, after))).not.toContain('null');
+    },
+  );
 
   it('of how something is written is none', async () => {
     expect(await texts('', '# a comment\nlisten: { port: 8080 }')).toEqual([]);
     expect(await texts('plans: { a: { requests_per_hour: 1 } }', 'plans:\n  a:\n    requests_per_hour: 1')).toEqual([]);
   });
 
-  it('of a password in a URL is told without it', async () => {
+  it('of a password in a URL is described without the password', async () => {
     const changes = configChanges(
       await load('store: { url: "redis://:one@h" }\nupstream: { urls: [sample] }'),
       await load('store: { url: "redis://:two@h" }\nupstream: { urls: [sample] }'),

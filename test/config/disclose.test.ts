@@ -82,7 +82,7 @@ seed: { customers: [{ id: demo, plan: starter, key: ${MARK} }] }
   });
 });
 
-it('the credentials of a URL that stands where no secret is expected are not disclosed', async () => {
+it('the credentials of a URL in a setting that expects none are not disclosed', async () => {
   const disclosed = await disclosedAs(`${MINIMAL}auth: { realm: "http://user:${MARK}@host/x" }\n`);
   expect(disclosed).toMatchObject({ auth: { realm: 'http://host/x' } });
 });

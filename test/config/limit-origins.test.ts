@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { load, MINIMAL } from './support.ts';
 
-it('each limit is known by the line on which its number stands', async () => {
+it('each limit has the line of its number as its origin', async () => {
   const { limitOrigins } = await load(`${MINIMAL}plans:
   starter:
     burst_per_second: 5
@@ -32,7 +32,7 @@ it('a limit by an alias is known by the line of its anchor', async () => {
   expect(limitOrigins.plans.get('trial')).toBe('gateway.yaml:5');
 });
 
-it('limits that nobody wrote are known as defaults', async () => {
+it('limits that are not in the file have the default as their origin', async () => {
   const { limitOrigins } = await load(MINIMAL);
   expect(limitOrigins.plans.get('business')).toBe('default of plans.business.requests_per_hour');
   expect(limitOrigins.overrides.size).toBe(0);

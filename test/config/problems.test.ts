@@ -372,7 +372,7 @@ describe('problems together', () => {
   });
 });
 
-describe('what must not be said', () => {
+describe('what must not be disclosed', () => {
   const marked = 'MARKED-7f3a';
   const env = { MARKED: `${marked} "'\\\n{`, HOST_MARKED: marked };
 

@@ -11,7 +11,7 @@ test('every key has a type and a sentence that describes it', () => {
   }
 });
 
-test('a path stands in the reference once', () => {
+test('a path is in the reference once', () => {
   const paths = configReference().map(({ path }) => path);
   expect(new Set(paths).size).toBe(paths.length);
 });
@@ -38,7 +38,7 @@ function pathsOf(value: unknown, path: string, known: ReadonlySet<string>): stri
   });
 }
 
-test.each(['gateway.yaml', 'quickstart.yaml'])('whatever %s uses stands in the reference', async (name) => {
+test.each(['gateway.yaml', 'quickstart.yaml'])('every key that %s uses is in the reference', async (name) => {
   const known = new Set(configReference().map(({ path }) => path));
   const file = parse(await readFile(resolve(import.meta.dirname, '../../config', name), 'utf8'));
   const paths = pathsOf(file, '', known);

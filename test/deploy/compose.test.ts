@@ -141,7 +141,7 @@ describe('HAProxy', () => {
     expect(block.check(address)).toBe(true);
   });
 
-  test('gives idle connections up before a gateway does, and answers after it', async () => {
+  test('closes idle connections before a gateway does, and its response timeout is longer', async () => {
     const { listen, limits, upstream } = await gatewayConfig();
     const milliseconds = (name: string) =>
       1000 * Number(new RegExp(`^ {4}timeout ${name} (\\d+)s$`, 'm').exec(haproxy)?.[1]);

@@ -30,7 +30,7 @@ describe('the Dockerfile', () => {
     expect(LAST_STAGE).not.toMatch(/^RUN /m);
   });
 
-  test('names its user by number, so that Kubernetes can tell that it is not root', () => {
+  test('names its user by number, so that Kubernetes can check that it is not root', () => {
     expect(uid).toBeGreaterThan(0);
     expect(gid).toBeGreaterThan(0);
   });

@@ -105,7 +105,7 @@ test('the plans in the values replace the default plans', async () => {
   expect([...(await loadConfig(writeConfig(SECRETS), {})).plans.keys()]).toContain('enterprise');
 });
 
-test('the probes ask what the ops listener answers', async () => {
+test('the probes request paths of the ops listener', async () => {
   const store = await EMBEDDED_STORE.start();
   onTestFinished(() => store.close());
   const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'http://127.0.0.1:1' });
@@ -203,7 +203,7 @@ test('what mounts the configuration mounts its folder: a subPath would keep its 
   for (const mount of at(container(), 'volumeMounts') as object[]) expect(mount).not.toHaveProperty('subPath');
 });
 
-test('a pod runs as somebody who may write nothing and become nobody else', () => {
+test('a pod runs as a user that can write nothing and gain no privileges', () => {
   expect(at(manifest('Deployment'), 'spec', 'template', 'spec', 'securityContext')).toMatchObject({
     runAsNonRoot: true,
     runAsUser: Number(readInstruction('USER').split(':')[0]),

@@ -12,11 +12,11 @@ const signer = (later: boolean) => ({
   },
 });
 
-describe('an assertion of who calls', () => {
+describe('the assertion of the customer', () => {
   it.each([
     ['that is at hand', false],
     ['that has to be made', true],
-  ])('%s goes to the backend in place of what the caller sent as one', async (_, later) => {
+  ])('%s reaches the backend instead of a value from the client', async (_, later) => {
     const edge = await startEdge({ known, settings: { assertions: signer(later) } });
     const answer = await edge.send('good-key', { 'X-Tollgate-Assertion': 'spoofed', X_Tollgate_Assertion: 'spoofed' });
     expect(answer.status).toBe(200);

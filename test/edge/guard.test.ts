@@ -17,7 +17,7 @@ describe('a target', () => {
     ['http://evil.example/v1/conversations?x=1', '/v1/conversations', '?x=1'],
     ['HTTP://evil.example:99', '/', ''],
     ['https://evil.example?x', '/', '?x'],
-  ])('%s is taken apart without being changed', (url, path, query) => {
+  ])('%s is split without being changed', (url, path, query) => {
     expect(verdict(url)).toMatchObject({ passed: true, path, query });
   });
 
@@ -36,7 +36,7 @@ describe('a target', () => {
     expect(verdict(url)).toBe('bad_request');
   });
 
-  it('is refused when it is too long, and taken at the limit', () => {
+  it('is refused when it is too long, and accepted at the limit', () => {
     expect(verdict(`/${'a'.repeat(99)}`)).toMatchObject({ passed: true });
     expect(verdict(`/${'a'.repeat(100)}`)).toBe('target_too_long');
   });
@@ -81,7 +81,7 @@ describe('Host', () => {
   });
 
   it.each(['a', 'a:', 'a:80', 'a:65535', 'a_b.c-d~e', '127.0.0.1:8080', '[::1]', '[::1]:8080'])(
-    '%s is taken',
+    '%s is accepted',
     (host) => {
       expect(verdict('/x', ['Host', host])).toMatchObject({ passed: true, host });
     },

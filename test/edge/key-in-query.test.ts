@@ -31,7 +31,7 @@ describe('a key is seen', () => {
   });
 });
 
-describe('what is none is not taken for one', () => {
+describe('other text is not mistaken for a key', () => {
   it.each([
     ['no query', ''],
     ['an empty query', '?'],
@@ -46,7 +46,7 @@ describe('what is none is not taken for one', () => {
   });
 });
 
-it('whatever stands around it, and whichever of its characters are percent-encoded', () => {
+it('whatever surrounds it, and whichever of its characters are percent-encoded', () => {
   // Percent signs, half encoded characters and all that may stand in a query.
   const character = fc.oneof(
     fc.constantFrom('%', '%f', '%ff', '%C3', '%C3%A9', '%00', 'tg_', '&', '=', '+', '.', '/'),

@@ -4,7 +4,7 @@ import { findPathFault } from '../../src/edge/path.ts';
 
 const CONVERSATIONS = '/api/v1/conversations/';
 
-describe('a path is taken when it has one spelling only', () => {
+describe('a path is accepted only if it has a single spelling', () => {
   it.each([
     'abc',
     'A-Z_0.9~',
@@ -44,7 +44,7 @@ describe('a path is refused when', () => {
   });
 });
 
-it('whatever is taken decodes, and encoding the decoded form again loses no byte', () => {
+it('every accepted path decodes, and encoding it again loses no byte', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (id) => {
       const encoded = encodeURIComponent(id.toWellFormed());
@@ -57,7 +57,7 @@ it('whatever is taken decodes, and encoding the decoded form again loses no byte
   );
 });
 
-it('no byte sequence throws, and none that is taken holds a forbidden encoding', () => {
+it('no byte sequence throws, and no accepted one contains a forbidden encoding', () => {
   const piece = fc.oneof(
     fc.constantFrom('/', '.', '..', '%', '%2', '%2e', '%2F', '%c3', '%a9', ';', 'a', '\u00ff'),
     fc.string({ unit: 'binary-ascii', maxLength: 3 }),

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { rateLimitHeaders } from '../../src/edge/rate-limit-headers.ts';
 
-it('the quota is told in the fields of the draft and in the older ones, the reset rounded up', () => {
+it('the quota is in the headers of the draft and in the older ones, with the reset rounded up', () => {
   expect(rateLimitHeaders({ limit: 1000, remaining: 742, resetSeconds: 41 }, undefined, 1_700_000_000_001)).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600',

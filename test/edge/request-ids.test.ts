@@ -3,7 +3,7 @@ import { chooseRequestId } from '../../src/edge/request-ids.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe("the caller's request id", () => {
+describe("the client's request id", () => {
   it.each(['1', 'abc-123', 'Root=1-67891233-abcdef012345678912345678', 'a'.repeat(128)])('%s is kept', (id) => {
     expect(chooseRequestId(id, 'Bearer tg_demo_starter')).toBe(id);
   });

@@ -53,7 +53,7 @@ describe('every other path is a miss', () => {
   });
 });
 
-describe('a near miss is told the right form', () => {
+describe('a near miss gets the correct form', () => {
   it('a trailing slash', () => {
     expect(missDetail('/v1/conversations/')).toContain('use /api/v1/conversations instead');
     expect(missDetail('/api/v1/conversations/abc/')).toContain('use /api/v1/conversations/{id} instead');

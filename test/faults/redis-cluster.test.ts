@@ -287,7 +287,7 @@ test('a reply that a master owes and never gives charges once, and its refund is
   expect(used).toBeLessThanOrEqual(15);
 });
 
-test('a cluster that is away does not keep the store from opening; it is reached as soon as it is there', async () => {
+test('an unavailable cluster does not keep the store from opening, and is used as soon as it is available', async () => {
   for (const node of cluster.nodes) node.pause();
   const { store, observer } = await open(50);
   expect(store.status()).toMatchObject({ up: false, reached: false });
@@ -299,7 +299,7 @@ test('a cluster that is away does not keep the store from opening; it is reached
 });
 
 test.each(['comes back empty', 'is emptied'])(
-  'a master that %s proves nothing: what it does not know is unavailable, until somebody says that it is meant',
+  'a master that %s proves nothing: missing keys get 503, until an operator accepts the data',
   async (what) => {
     const { store, keyPrefix, warnings } = await open(1000);
     const { store: late } = await open(1000, keyPrefix);

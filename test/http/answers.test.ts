@@ -117,7 +117,7 @@ async function ask(id: string, method = 'GET', version = '1.1', ...fields: strin
   return { ...tried, answer };
 }
 
-describe('an answer arrives as the backend gave it', () => {
+describe('a response arrives as the backend sent it', () => {
   it.each([
     ['length', 'hello'],
     ['chunked', 'hello, y'],
@@ -183,23 +183,26 @@ describe('an answer arrives as the backend gave it', () => {
     );
   });
 
-  it.each(['204', '204-length', '304', '304-length'])('%s has no content, and the connection goes on', async (id) => {
-    const {
-      answers: [first, second],
-      end,
-    } = await attempt(get(`/v1/conversations/${id}`) + get('/v1/conversations/length'), { answers: 2 });
-    expect([first?.status, first?.content, second?.content, end]).toEqual([
-      Number(id.slice(0, 3)),
-      '',
-      'hello',
-      'kept',
-    ]);
-    if (id.startsWith('204')) expect(fieldValues(first ?? { fields: [] }, 'content-length')).toEqual([]);
-    if (id === '304-length') expect(fieldValue(first ?? { fields: [] }, 'content-length')).toBe('5000');
-  });
+  it.each(['204', '204-length', '304', '304-length'])(
+    '%s has no content, and the connection stays open',
+    async (id) => {
+      const {
+        answers: [first, second],
+        end,
+      } = await attempt(get(`/v1/conversations/${id}`) + get('/v1/conversations/length'), { answers: 2 });
+      expect([first?.status, first?.content, second?.content, end]).toEqual([
+        Number(id.slice(0, 3)),
+        '',
+        'hello',
+        'kept',
+      ]);
+      if (id.startsWith('204')) expect(fieldValues(first ?? { fields: [] }, 'content-length')).toEqual([]);
+      if (id === '304-length') expect(fieldValue(first ?? { fields: [] }, 'content-length')).toBe('5000');
+    },
+  );
 
   it.each(['head-only', 'head-chunked', '204', '304-length', 'empty'])(
-    'HEAD of %s has the fields and no content, and the connection goes on',
+    'HEAD of %s has the headers and no content, and the connection stays open',
     async (id) => {
       const bytes = get(`/v1/conversations/${id}`).replace('GET', 'HEAD') + get('/v1/conversations/length');
       const {
@@ -239,7 +242,7 @@ describe('an answer arrives as the backend gave it', () => {
     expect(fieldValues((await ask('length')).answer, 'date').length).toBe(1);
   });
 
-  it('bytes that nobody asked for are the answer to nobody', async () => {
+  it('unsolicited bytes are the response to no request', async () => {
     for (let round = 0; round < 10; round++) {
       expect((await ask('two-answers')).answer.content).toBe('true');
       expect((await ask('length')).answer.content).toBe('hello');
@@ -271,7 +274,7 @@ describe('an invalid response becomes 502, and nothing of it is relayed', () => 
     }
   });
 
-  it('and the next request of the connection is answered', async () => {
+  it('and the next request of the connection gets its response', async () => {
     for (const id of ['999', 'bare-lf', 'reset', 'two-lengths']) {
       const { answers: both, end } = await attempt(get(`/v1/conversations/${id}`) + get('/v1/conversations/length'), {
         answers: 2,

@@ -74,7 +74,7 @@ describe('fields that never reach the backend as sent', () => {
     }
   });
 
-  it('what Connection names, wherever it stands, but never what the gateway adds', async () => {
+  it('the headers that Connection names, wherever it is, but never those of the gateway', async () => {
     const added = [
       'X-Tollgate-Customer',
       'X-Request-Id',
@@ -104,7 +104,7 @@ describe('fields that never reach the backend as sent', () => {
     }
   });
 
-  it("the caller's key", async () => {
+  it("the client's key", async () => {
     for (const field of [
       'Authorization: Bearer KEY',
       'authorization: bearer KEY',
@@ -116,7 +116,7 @@ describe('fields that never reach the backend as sent', () => {
     }
   });
 
-  it('a copy of what tells who calls is counted', async () => {
+  it('a forged identity header is counted', async () => {
     const read = async () => (await readMetric(system.gateway, 'tollgate_spoofed_fields_total'))[''] ?? Number.NaN;
     const before = await read();
     await expectPassed(get(PATH, 'X-Tollgate-Customer: a', 'X_Tollgate_Plan: b', 'X-Forwarded-For: c', 'X-A: d'));

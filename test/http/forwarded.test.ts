@@ -30,7 +30,7 @@ describe('behind a trusted proxy', () => {
     }
   });
 
-  it('X-Forwarded-Proto and -Host are taken where they are sane', async () => {
+  it('X-Forwarded-Proto and -Host are used if they are valid', async () => {
     for (const [proto, host, expected] of [
       ['https', 'api.example', ['https', 'api.example']],
       ['http, https', 'a.example, b.example', ['https', 'b.example']],
@@ -58,7 +58,7 @@ describe('behind a trusted proxy', () => {
   });
 });
 
-it('a preserved Host is the one that was asked for, once, in front', async () => {
+it('a preserved Host is the requested one, once, and first', async () => {
   expect((await seenWith()).fields[0]).toEqual(['Host', 'api.example']);
   const { seen } = await attempt(
     head('GET http://asked.example:81/v1/conversations HTTP/1.1', 'Host: other.example', 'Authorization: Bearer KEY'),

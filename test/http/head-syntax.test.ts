@@ -53,7 +53,7 @@ describe('a field line is a token, a colon and a value', () => {
     },
   );
 
-  it('a control byte in a value is refused, wherever it stands', async () => {
+  it('a control byte in a value is refused, at any position', async () => {
     for (const code of CONTROLS) {
       const byte = String.fromCharCode(code);
       for (const value of [byte, `${byte}a`, `a${byte}b`, `a${byte}`]) {

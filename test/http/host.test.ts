@@ -122,7 +122,7 @@ describe('a request names exactly one host', () => {
     '[::ffff:1.2.3.4]',
     ` a `,
     '\ta\t',
-  ])('%j: taken', async (host) => {
+  ])('%j: accepted', async (host) => {
     await expectPassed(withHosts(`Host: ${host}`));
     await expectPassed(withHosts(`hOsT:${host}`));
   });

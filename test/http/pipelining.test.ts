@@ -17,7 +17,7 @@ async function statuses(bytes: string, answers: number, isHead?: (index: number)
 }
 
 describe('pipelined requests', () => {
-  it.each([2, 3, 10, 100, 300])('%i are answered in their order', async (count) => {
+  it.each([2, 3, 10, 100, 300])('%i get their responses in order', async (count) => {
     const bytes = Array.from({ length: count }, (_, i) => numbered(i)).join('');
     const tried = await statuses(bytes, count);
     expect(tried.answers).toEqual(Array(count).fill(200));
@@ -26,7 +26,7 @@ describe('pipelined requests', () => {
     expect(tried.end).toBe('kept');
   });
 
-  it('refusals that keep the connection stand between answers', async () => {
+  it('refusals that keep the connection are sent between responses', async () => {
     const refused = get('/nowhere', 'X-Request-Id: r1');
     const unknown = numbered(3).replace('Bearer KEY', 'Bearer unknown-key');
     const tried = await statuses(numbered(0) + refused + numbered(2) + unknown + numbered(4), 5);
@@ -35,7 +35,7 @@ describe('pipelined requests', () => {
     expect(tried.end).toBe('kept');
   });
 
-  it('a method that nobody knows is told what is allowed, and bytes that are none are not', async () => {
+  it('an unknown method gets the allowed ones, and bytes that are no method do not', async () => {
     const unknown = await statuses(numbered(0) + numbered(1).replace('GET', 'FOO'), 2);
     expect([unknown.answers, unknown.seen]).toEqual([[200, 405], ['0']]);
     const garbage = await statuses(`${numbered(0)}garbage\r\n\r\n`, 2);

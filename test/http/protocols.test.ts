@@ -33,7 +33,7 @@ describe('only GET and HEAD reach the backend', () => {
     await expectRefused(get().replace('GET', method), 'bad_request');
   });
 
-  it('a method that is asked for by a header is not looked at, and not passed on', async () => {
+  it('a header that overrides the method is ignored, and not forwarded', async () => {
     for (const name of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'x_http_method_override']) {
       for (const method of ['POST', 'DELETE', 'CONNECT']) await expectPassed(get(PATH, `${name}: ${method}`));
     }
@@ -51,7 +51,7 @@ describe('only GET and HEAD reach the backend', () => {
 
 describe('there is no way to another protocol', () => {
   it.each(['websocket', 'h2c', 'HTTP/2.0', 'TLS/1.0', 'connect-udp', 'h2c, websocket', 'x', ''])(
-    'Upgrade: %s is not followed: the request is answered by HTTP/1.1, and the backend hears nothing of it',
+    'Upgrade: %s is not performed: the response is HTTP/1.1, and the backend does not get the header',
     async (protocol) => {
       for (const connection of [
         'Upgrade',
@@ -102,7 +102,7 @@ describe('there is no way to another protocol', () => {
     }
   });
 
-  it('CONNECT behind another request gets its refusal after that one has its answer', async () => {
+  it('CONNECT behind another request is refused after the response to that request', async () => {
     const { answers, seen, end } = await attempt(get() + head('CONNECT a:1 HTTP/1.1', 'Host: a') + get(), {
       answers: 2,
     });
@@ -110,7 +110,7 @@ describe('there is no way to another protocol', () => {
     expect([seen.length, end]).toEqual([1, 'closed']);
   });
 
-  it('a caller that resets the connection after its CONNECT harms nobody', async () => {
+  it('a client that resets the connection after its CONNECT does no harm', async () => {
     for (const bytes of [
       'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
       `${get().replace('KEY', system.key)}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`,
@@ -129,7 +129,7 @@ describe('there is no way to another protocol', () => {
 describe('HTTP/1.0', () => {
   const old = (...fields: string[]) => get(PATH, ...fields).replace('HTTP/1.1', 'HTTP/1.0');
 
-  it('is answered in the own version, and the connection closed', async () => {
+  it('gets a response in its own version, and the connection is closed', async () => {
     for (const fields of [[], ['Connection: close'], ['Connection: x'], ['Keep-Alive: 5']]) {
       const { answer, seen } = await expectPassed(old(...fields));
       expect(fieldValue(answer, 'connection')).toBe('close');
@@ -157,7 +157,7 @@ describe('HTTP/1.0', () => {
 
 describe('an expectation', () => {
   it.each(['100-continue', '100-Continue', '100-CONTINUE', '', ' 100-continue '])(
-    '%j is met by the answer itself',
+    '%j gets the final response directly',
     async (value) => {
       for (const method of ['GET', 'HEAD']) {
         for (const version of ['1.0', '1.1']) {

@@ -15,7 +15,7 @@ function hex(code: number): string {
 /** RFC 9112 §3.2. */
 describe('the form of the target', () => {
   it.each(['http', 'https', 'HTTP', 'hTTpS'])(
-    'absolute form is taken with %s, its host is no destination',
+    'absolute form is accepted with %s, and its host is no destination',
     async (scheme) => {
       for (const authority of ['evil.example', 'evil.example:99', '169.254.169.254', '[::1]:80', 'localhost']) {
         await expectPassed(
@@ -171,7 +171,7 @@ describe('a path is allowed by its bytes', () => {
     }
   });
 
-  it('a dot segment is malformed, wherever it stands', async () => {
+  it('a dot segment is malformed, at any position', async () => {
     for (const path of [
       '/.',
       '/..',
@@ -191,7 +191,7 @@ describe('a path is allowed by its bytes', () => {
     await expectRefused(get(`/v1/conversations/${'%20'.repeat(171)}`), 'not_found');
   });
 
-  it('the query passes as it was sent, whatever stands in it', async () => {
+  it('the query passes as it was sent, whatever its content', async () => {
     for (let code = 0x21; code < 0x7f; code++) {
       if (code === 0x23) continue;
       const query = `?${String.fromCharCode(code)}=%${hex(code)}&..%2f../${String.fromCharCode(code)}`;
@@ -213,7 +213,7 @@ describe('a path is allowed by its bytes', () => {
     }
   });
 
-  it('a trailing slash is told the right form, and nothing is redirected', async () => {
+  it('a trailing slash gets the correct form, and no redirect', async () => {
     const answer = await expectRefused(get('/v1/conversations/'), 'not_found');
     expect(JSON.parse(answer?.content ?? '').detail).toContain('/api/v1/conversations');
   });

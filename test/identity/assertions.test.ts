@@ -37,7 +37,7 @@ function atHand(customer = 'acme', plan = 'starter', keyId = 'key_1'): string | 
 }
 
 describe('an assertion', () => {
-  it('says who calls, to whom and for how long, and nothing else', async () => {
+  it('contains the customer, the audience and the lifetime, and nothing else', async () => {
     clock.wallMs = Date.parse('2030-01-01T00:00:00.900Z');
     const jwt = await assertions.of('acme', 'starter', 'key_1');
     const iat = Date.parse('2030-01-01T00:00:00Z') / 1000;
@@ -121,7 +121,7 @@ it('a bounded number is kept: the least recently used makes room', async () => {
 });
 
 describe('one that cannot be made', () => {
-  it('is an error for those who wait for it, and made when it can be', async () => {
+  it('is an error for waiting requests, and is retried later', async () => {
     const keys = { kid: KEYS.kid, privateKey: PUBLIC_KEY };
     assertions = open({ keys });
     await expect(assertions.of('acme', 'starter', 'key_1')).rejects.toThrow();
@@ -129,7 +129,7 @@ describe('one that cannot be made', () => {
     expect(await assertions.of('acme', 'starter', 'key_1')).toBeTypeOf('string');
   });
 
-  it('is no error for those who have the one before', async () => {
+  it('is no error while the previous assertion is valid', async () => {
     const keys = { ...KEYS };
     assertions = open({ keys });
     const first = await assertions.of('acme', 'starter', 'key_1');

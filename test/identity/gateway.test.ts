@@ -82,7 +82,7 @@ it('keys are changed without a restart: the next one is published, signs from th
   expect(await takeOver(next)).toEqual({ signs: second, published: [second] });
 });
 
-it('it does not depend on the headers, and a caller cannot bring its own', async () => {
+it('it does not depend on the headers, and a client cannot forge it', async () => {
   const system = await startSigning({}, { headers: false });
   const head = ['GET /v1/conversations HTTP/1.1', 'Host: a', `Authorization: Bearer ${system.key}`];
   const spoofed = [
@@ -126,7 +126,7 @@ describe('the example of docs/identity.md', () => {
     return (await import(/* @vite-ignore */ pathToFileURL(file).href)) as Example;
   }
 
-  it('tells who calls, and refuses what has not come through the gateway', async () => {
+  it('identifies the customer, and refuses requests that bypass the gateway', async () => {
     const system = await startSigning();
     const { gateway, backend } = system;
     const { customerOf } = await loadExample(`${gateway.ops}/.well-known/jwks.json`, backend.url);

@@ -17,7 +17,7 @@ async function send({ gateway }: TestSystem, headers: Record<string, string>, pa
 
 const warnings = ({ gateway }: TestSystem) => gateway.logs.filter(({ msg }) => String(msg).startsWith(WARNING));
 
-describe('a good key that a browser sends', () => {
+describe('a valid key that a browser sends', () => {
   it.each(MARKS)('is served, counted and warned of by default: %o', async (mark) => {
     const system = await start();
     expect((await send(system, { ...bearer(system.key), ...mark })).status).toBe(200);
@@ -45,7 +45,7 @@ describe('a good key that a browser sends', () => {
     expect(warnings(system)).toEqual([expect.objectContaining({ customer: 'acme', outcome: 'refused' })]);
   });
 
-  it('is served and nothing is said with browser_keys: allow', async () => {
+  it('is served without a log line with browser_keys: allow', async () => {
     const system = await start('allow');
     for (const mark of MARKS) expect((await send(system, { ...bearer(system.key), ...mark })).status).toBe(200);
     expect(await readMetric(system.gateway, 'tollgate_browser_use_total')).toEqual({});
@@ -83,7 +83,7 @@ it.each([
   expect(await readMetric(system.gateway, 'tollgate_browser_use_total')).toEqual({});
 });
 
-it('other programs are never taken for a browser', async () => {
+it('other programs are never mistaken for a browser', async () => {
   const system = await start('reject');
   // Node.js's fetch sends Sec-Fetch-Mode with each of these.
   for (const headers of [{}, { Referer: 'https://shop.example/' }, { 'Sec-Fetch-Mode': 'cors' }]) {

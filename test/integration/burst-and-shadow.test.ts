@@ -79,7 +79,7 @@ test('what goes beyond burst_per_second is refused under a policy of its own, an
   });
 });
 
-test('an admitted request is told both policies', async () => {
+test('the response to an admitted request has both policies', async () => {
   const system = await start({ burst_per_second: BURST });
   const { headers } = await read(system);
   expect(headers.get('ratelimit-policy')).toBe('"hourly";q=100;w=3600, "burst";q=5;w=1');
@@ -88,7 +88,7 @@ test('an admitted request is told both policies', async () => {
   expect(headers.get('x-ratelimit-remaining')).toBe('99');
 });
 
-test('who waits as long as a refused burst is told to, alone, is admitted', async () => {
+test('a client that waits for the Retry-After of a refused burst, alone, is admitted', async () => {
   const system = await start({ burst_per_second: BURST });
   const [refused] = withStatus(await readAtOnce(system, BURST + 1), 429);
   await setTimeout(1000 * Number(refused?.headers.get('retry-after')));
@@ -96,7 +96,7 @@ test('who waits as long as a refused burst is told to, alone, is admitted', asyn
   expect(system.backend.seen).toHaveLength(BURST + 1);
 });
 
-test('an hour that is used up is said before a burst: what the hour refuses is no part of a burst', async () => {
+test('a used-up quota is reported before a burst: requests that the quota refuses are no part of a burst', async () => {
   const system = await start({ burst_per_second: BURST, requests_per_hour: 2 });
   const answers = await readOneByOne(system, 2 + 2 * BURST);
   expect(withStatus(answers, 200)).toHaveLength(2);
@@ -107,7 +107,7 @@ test('an hour that is used up is said before a burst: what the hour refuses is n
   }
 });
 
-test('a shadow limit refuses nobody, and is counted and logged where it would have', async () => {
+test('a shadow limit refuses no request, and is counted and logged where it would have', async () => {
   const system = await start({ shadow: { requests_per_hour: 3 } });
   const answers = await readOneByOne(system, 8);
   expect(withStatus(answers, 200)).toHaveLength(8);

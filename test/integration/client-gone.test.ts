@@ -21,7 +21,7 @@ function used({ gateway }: TestSystem) {
 
 const LEFT = 'route="/api/v1/conversations",method="GET",code="499",source="gateway",plan="starter"';
 
-describe.each(STORES)('a caller that leaves, over $name', (store) => {
+describe.each(STORES)('a client that disconnects, over $name', (store) => {
   it('ends its request to the backend within 100 ms, and uses one unit', async () => {
     let arrived = Promise.withResolvers<ServerResponse>();
     const answer = (_req: IncomingMessage, res: ServerResponse) => arrived.resolve(res);
@@ -51,7 +51,7 @@ describe.each(STORES)('a caller that leaves, over $name', (store) => {
     expect(await used(system)()).toBe(5);
   });
 
-  it('in the middle of the answer ends the backend too, and counts with the status it got', async () => {
+  it('in the middle of the response aborts the backend too, and counts with the status that it got', async () => {
     const begun = Promise.withResolvers<ServerResponse>();
     const system = await startSystem({
       store,

@@ -116,7 +116,7 @@ describe('start', () => {
   });
 
   // The public listener is the last one to be bound: that the process ends shows that all before it was closed.
-  it('says which setting to change when a port is taken, and ends', async () => {
+  it('says which setting to change when a port is in use, and ends', async () => {
     const occupant = createServer().listen(0, '127.0.0.1');
     await once(occupant, 'listening');
     onTestFinished(() => void occupant.close());

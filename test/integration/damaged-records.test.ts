@@ -52,7 +52,7 @@ describe('a key that is refused as invalid', () => {
     ['of an unreadable expiry', { expires_at: 'never' }, { key_id: 'id-of-damaged-key', customer: 'acme' }],
     ['of an id that is none', { id: 'two words' }, { customer: 'acme' }],
     ['of a customer that is none', { customer: 'two words' }, { key_id: 'id-of-damaged-key' }],
-  ])('being %s, is logged with what is known of it, and answered like an unknown one', async (_what, fields, known) => {
+  ])('being %s, is logged with its id and customer, and refused like an unknown one', async (_what, fields, known) => {
     const { redis, gateway } = await startRedisSystem();
     await writeKey(redis, 'damaged-key', 'acme');
     await redis.command('HSET', keyName('damaged-key'), ...Object.entries(fields).flat());
@@ -216,7 +216,7 @@ describe('a damaged customer record', () => {
   });
 });
 
-it('a damaged mark of the installation is not taken for a damaged record', async () => {
+it('a damaged installation mark does not count as a damaged record', async () => {
   const { redis, backend } = await startRedisSystem();
   // In one step: a gateway that is still running would write the missing mark.
   const damage = "redis.call('DEL', KEYS[1]) redis.call('SADD', KEYS[1], 'x')";

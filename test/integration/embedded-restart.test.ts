@@ -45,7 +45,7 @@ it('customers, keys, revocations and what is used of the quota outlive the gatew
   await after.close();
 });
 
-it('a second gateway on the same file does not start and says why, and the first one goes on', async () => {
+it('a second gateway on the same file does not start and says why, and the first one continues', async () => {
   const gateway = await openGateway();
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
   const file = store.url.slice('sqlite:'.length);

@@ -40,7 +40,7 @@ const TOO_MANY = { status: 429, code: 'too_many_failures' };
 const SERVED = { status: 200, code: undefined, retryAfter: null };
 
 describe('once an address has failed too often', () => {
-  it('a failed key is told to wait, and for how long, whatever is wrong with it', async () => {
+  it('a failed key gets 429 with Retry-After, for any reason', async () => {
     const system = await start();
     const { redis, customer } = system;
     await writeKey(redis, 'revoked-key', customer);
@@ -63,7 +63,7 @@ describe('once an address has failed too often', () => {
     });
   });
 
-  it('a good key is served, known or seen for the first time', async () => {
+  it('a valid key is served, cached or not', async () => {
     const system = await start();
     await writeKey(system.redis, 'known-key', system.customer);
     expect(await send(system, bearer('known-key'))).toEqual(SERVED);
@@ -75,7 +75,7 @@ describe('once an address has failed too often', () => {
     await expect.poll(() => send(system, bearer('unknown-key-0'))).toEqual(SERVED);
   });
 
-  it('missing and malformed credentials are answered as ever', async () => {
+  it('missing and malformed credentials get their usual responses', async () => {
     const system = await start();
     await exhaust(system);
     expect(await send(system, {})).toMatchObject({ status: 401, code: 'missing_key' });
@@ -89,7 +89,7 @@ describe('once an address has failed too often', () => {
     expect(await send(system, bearer('never-seen-key'))).toMatchObject({ status: 503, code: 'store_unavailable' });
   });
 
-  it('others are not told to wait', async () => {
+  it('others are not made to wait', async () => {
     const system = await start();
     await exhaust(system);
     expect(await send(system, bearer('unknown-key-0'), '203.0.113.10')).toEqual(INVALID);
@@ -98,7 +98,7 @@ describe('once an address has failed too often', () => {
     expect(await send(system, bearer('unknown-key-0'), '2001:db8:0:2::1')).toEqual(INVALID);
   });
 
-  it('another address cannot be blamed by a header that nobody trusted wrote', async () => {
+  it('a header from an untrusted peer does not count failures for another address', async () => {
     const system = await start();
     // The nearest hop that is not trusted is the caller; what stands before it is the caller's own claim.
     await exhaust(system, '198.51.100.7, 203.0.113.9');
@@ -122,7 +122,7 @@ describe('failures are only what failed', () => {
     expect(await send(system, bearer('unknown-key-0'))).toMatchObject(TOO_MANY);
   });
 
-  it('a mistyped key counts without the store being asked', async () => {
+  it('a mistyped key counts without a store call', async () => {
     const system = await start();
     const generated = createApiKey();
     const mistyped = generated.slice(0, -1) + (generated.endsWith('a') ? 'b' : 'a');

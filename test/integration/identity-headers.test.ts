@@ -26,8 +26,8 @@ function names({ rawHeaders }: SeenRequest): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase().replaceAll('_', '-'));
 }
 
-describe('who calls', () => {
-  it('is told to the backend: customer, plan, key, request, and the way it came', async () => {
+describe('the customer', () => {
+  it('is sent to the backend: customer, plan, key, request id, and the forwarding headers', async () => {
     const system = await startSystem();
     const { body: created } = await callAdmin(system.gateway, '/admin/v1/customers/acme/keys', { body: {} });
     const { answer, seen } = await send({ ...system, key: created.key }, ['Via: 1.0 front']);
@@ -67,7 +67,7 @@ describe('who calls', () => {
     'Proxy-Authorization: spoofed',
     'TE: spoofed',
     'Upgrade: spoofed',
-  ])('does not come from the caller: %s', async (field) => {
+  ])('does not come from the client: %s', async (field) => {
     const system = await startSystem();
     const { answer, seen } = await send(system, [field, field]);
     expect(answer.status).toBe(200);
@@ -77,7 +77,7 @@ describe('who calls', () => {
     expect(values(seen, 'X-Request-Id')).toEqual([answer.headers['x-request-id']]);
   });
 
-  it('cannot be taken away by the Connection header', async () => {
+  it('cannot be removed by the Connection header', async () => {
     const own = [
       'X-Tollgate-Customer',
       'X-Tollgate-Plan',
@@ -94,7 +94,7 @@ describe('who calls', () => {
     expect(values(seen, 'Via')).toEqual(['1.1 tollgate']);
   });
 
-  it('is nobody for the backend when identity.headers is off, whatever the caller claims', async () => {
+  it('is not sent to the backend when identity.headers is off, whatever the client claims', async () => {
     const system = await startSystem({ config: { identity: { headers: false } } });
     const { seen } = await send(system, ['X-Tollgate-Customer: spoofed', 'X_Tollgate_Plan: spoofed']);
     expect(names(seen).filter((name) => name.startsWith('x-tollgate-'))).toEqual([]);
@@ -109,7 +109,7 @@ describe("the backend's Authorization", () => {
     expect(names(seen)).not.toContain('proxy-authorization');
   });
 
-  it("is the caller's own with forward", async () => {
+  it("is the client's own with forward", async () => {
     const system = await startSystem({ config: { upstream: { credentials: 'forward' } } });
     const { seen } = await send(system, []);
     expect(values(seen, 'Authorization')).toEqual([`Bearer ${system.key}`]);
@@ -134,7 +134,7 @@ describe("the backend's Host", () => {
     expect(values(seen, 'Host')).toEqual([new URL(system.backend.url).host]);
   });
 
-  it("is the caller's with preserve_host", async () => {
+  it("is the client's with preserve_host", async () => {
     const { seen } = await send(await startSystem({ config: { upstream: { preserve_host: true } } }), []);
     expect(values(seen, 'Host')).toEqual([HOST]);
   });
@@ -172,7 +172,7 @@ describe('the way a request came', () => {
   });
 });
 
-describe('the host that a caller names', () => {
+describe('the host that a client names', () => {
   async function startBystander() {
     let connections = 0;
     const server = createServer((_req, res) => res.end('the wrong one'));
@@ -212,7 +212,7 @@ describe('the host that a caller names', () => {
     ['ftp://AUTHORITY/v1/conversations', 400],
     ['http:/AUTHORITY/v1/conversations', 400],
     ['http://AUTHORITY\\@other/v1/conversations', 400],
-  ])('as %s is refused and nobody is connected to', async (target, status) => {
+  ])('as %s is refused, without a connection to any host', async (target, status) => {
     const bystander = await startBystander();
     const { gateway, backend, key } = await startSystem();
     const field = `Authorization: ${bearer(key).authorization}`;

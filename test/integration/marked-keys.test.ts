@@ -174,7 +174,7 @@ describe.each(STORES)('over $name', (kind) => {
     await putThroughEverything('marked.key-of/somebody+else_9c41==');
   });
 
-  test('a created key is in no log, metric or stored value, and in the one answer that shows it', async () => {
+  test('a created key is in no log, metric or stored value, and only in the response that shows it', async () => {
     await call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });
     const { body } = await call('POST', '/admin/v1/customers/acme/keys', { name: 'new' });
     expect(said.filter((text) => text.includes(body.key))).toHaveLength(1);

@@ -124,7 +124,7 @@ describe.each(STORES)('metrics over $name', (store) => {
     expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 0 });
   });
 
-  it('measure each request, and the backend only where it was asked', async () => {
+  it('measure each request, and the backend only if the request was forwarded', async () => {
     const system = await startSystem({ store, answer });
     const { gateway } = system;
     await settled(gateway, await sendTraffic(system));
@@ -183,7 +183,7 @@ describe.each(STORES)('metrics over $name', (store) => {
   });
 });
 
-it('requests under way are counted as such', async () => {
+it('requests in progress are counted as such', async () => {
   const arrived = Promise.withResolvers<() => void>();
   const system = await startSystem({ answer: (_req, res) => arrived.resolve(() => void res.end()) });
   const { gateway, key } = system;
@@ -237,7 +237,7 @@ describe('the access log', () => {
     expect(new Set(lines(gateway).map(({ request_id }) => request_id)).size).toBe(requests);
   });
 
-  it("carries the caller's request id, as the answer and the backend's request do", async () => {
+  it("carries the client's request id, as the response and the backend's request do", async () => {
     const { gateway, backend, key } = await startSystem();
     const headers = { ...bearer(key), 'X-Request-Id': 'order-4711' };
     const res = await fetch(`${gateway.public}/v1/conversations`, { headers });

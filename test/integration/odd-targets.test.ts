@@ -3,7 +3,7 @@ import { exchangeRaw } from '../support/raw-http.ts';
 import { startSystem } from '../support/system.ts';
 
 test.each(['http://a:x/', 'http://[/', '//', '*'])(
-  'the listeners for operators answer the target %s with a problem document',
+  'the listeners for operators respond to the target %s with a problem document',
   async (target) => {
     const { gateway } = await startSystem();
     for (const url of [gateway.ops, gateway.admin ?? '']) {

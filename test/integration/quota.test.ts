@@ -32,7 +32,7 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     return fetch(gateway.public + path, { headers: bearer(key) });
   }
 
-  it('of 1,100 concurrent requests of a Starter customer exactly 1,000 reach the backend, and 100 are told to wait', async () => {
+  it('of 1,100 concurrent requests of a Starter customer exactly 1,000 reach the backend, and 100 must wait', async () => {
     const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
     const answers = await Promise.all(Array.from({ length: 1100 }, () => read(key)));
     const refused = answers.filter(({ status }) => status === 429);

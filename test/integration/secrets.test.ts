@@ -142,7 +142,7 @@ describe.each([
     ['over its quota', 429, { plan: 'starter', requests_per_hour: '1' }, {}],
     ['with a revoked key', 401, { plan: 'starter' }, { revoked_at: '2020-01-01T00:00:00Z' }],
     ['with an expired key', 401, { plan: 'starter' }, { expires_at: '2020-01-01T00:00:00Z' }],
-  ])('is in nothing that is said about a customer %s', async (_state, status, fields, keyFields) => {
+  ])('is in no output about a customer %s', async (_state, status, fields, keyFields) => {
     await give('acme', fields, keyFields);
     await send('/v1/conversations', [authorization]);
     const refused = await send('/v1/conversations', [authorization]);
@@ -211,7 +211,7 @@ describe.each([
   });
 });
 
-it('a new key is shown by the answer that made it, and by nothing else', async () => {
+it('a new key is shown only in the response that created it', async () => {
   const redis = await startRedis();
   const backend = await startBackend();
   const gateway = await startTestGateway({

@@ -77,7 +77,7 @@ describe.each(STORES)('a gateway over $name that is closed', (store) => {
   });
 });
 
-it('answers to what is under way end their connection, so that no caller sends its next request into a closing one', async () => {
+it('responses to requests in progress close their connection, so that no client sends its next request on a closing one', async () => {
   const answers = heldAnswers();
   const { gateway, key } = await startSystem({ answer: answers.hold });
   const head = `GET /v1/conversations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n`;
@@ -151,7 +151,7 @@ it('no request of clients that continue to send over kept connections is lost', 
   expect(failed).toBe(0);
 });
 
-it('what is still under way at the deadline is cut', async () => {
+it('requests still in progress at the deadline are aborted', async () => {
   const answers = heldAnswers();
   const config = { shutdown: { not_ready_ms: 1, drain_ms: 100 } };
   const { gateway, key } = await startSystem({ answer: answers.hold, config });

@@ -66,7 +66,7 @@ async function faultsIn(url: string): Promise<string[][]> {
 }
 
 describe('records that are as they should be', () => {
-  test('are counted, and nothing else is said', async () => {
+  test('are counted, and nothing else is printed', async () => {
     await writeCustomer('acme');
     await writeCustomer('renamed', { plan: 'business', suspended: 'true' });
     await writeCustomer('big', { plan: 'enterprise', requests_per_hour: '7' });
@@ -316,7 +316,7 @@ test('in the embedded store customers are held against the configuration', async
   expect(await faultsIn(url)).toEqual([['customer globex', 'unknown_plan']]);
 });
 
-test('a store that does not answer is a failure, and not a store without faults', async () => {
+test('a store that does not reply is a failure, not a store without faults', async () => {
   const { status, stdout, stderr } = await check('redis://127.0.0.1:1', '--json');
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/^tollgate: not connected to Redis: .*ECONNREFUSED/);

@@ -53,7 +53,7 @@ test('"store reindex" of the embedded store says that there is nothing to do', a
   expect(stdout).toBe('The embedded store keeps its indexes itself: there is nothing to do.\n');
 });
 
-test('"store reindex" without a store that answers fails, and says why', async () => {
+test('"store reindex" with an unavailable store fails, and says why', async () => {
   const { status, stdout, stderr } = await reindex('redis://127.0.0.1:1');
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/^tollgate: not connected to Redis: .*ECONNREFUSED/);

@@ -108,7 +108,7 @@ test('an upstream that goes down and comes back is logged once each, and shown b
   await expect.poll(() => used(system)).toBe(10);
 });
 
-test('a health check of the configuration is asked without credentials, and costs nobody anything', async () => {
+test('a configured health check has no credentials, and uses no unit', async () => {
   const checks: string[] = [];
   const upstream = await startRawUpstream((socket, head) => {
     if (head.includes('/healthz')) checks.push(head);

@@ -40,7 +40,7 @@ describe.each(STORES)('the usage path over $name', ({ start }) => {
     return startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config });
   }
 
-  test.each(PATHS)('%s answers with the whole of the customer’s hour, and nobody keeps the answer', async (path) => {
+  test.each(PATHS)('%s answers with the whole of the customer’s hour, and nobody keeps the response', async (path) => {
     const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
     const unused = await readUsage(gateway, key, path);
     expect(unused.body).toEqual({
@@ -144,7 +144,7 @@ test('the usage counts the requests that were sent, and not the units that a lea
   expect((await readWindow(redis, customer)).used).toBe(100);
 });
 
-test('while the store is away the usage is not known: 503, and never a number', async () => {
+test('while the store is unavailable the usage is not known: 503, and never a number', async () => {
   const { redis, gateway, key } = await startRedisSystem();
   expect((await readUsage(gateway, key)).status).toBe(200);
   await redis.kill();

@@ -139,14 +139,17 @@ test.each([
   [0, 10],
   [12, 10 - 12 / 4],
   [LIMIT, 0],
-])('while the store is away, and %i of 40 were used, one of four gateways lets %i more through', async (used, more) => {
-  const { redis, gateway, key, backend } = await startWithShare(used);
-  await redis.kill();
-  const answers = await readOneByOne(gateway, key, LIMIT);
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(more);
-  expect(answers.filter(({ code }) => code === 'quota_exceeded')).toHaveLength(LIMIT - more);
-  expect(backend.seen).toHaveLength(used + more);
-});
+])(
+  'while the store is unavailable, and %i of 40 were used, one of four gateways lets %i more through',
+  async (used, more) => {
+    const { redis, gateway, key, backend } = await startWithShare(used);
+    await redis.kill();
+    const answers = await readOneByOne(gateway, key, LIMIT);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(more);
+    expect(answers.filter(({ code }) => code === 'quota_exceeded')).toHaveLength(LIMIT - more);
+    expect(backend.seen).toHaveLength(used + more);
+  },
+);
 
 test('each gateway limits a customer to its share, however often the store becomes unavailable', async () => {
   const limit = 100;

@@ -73,7 +73,7 @@ test('what another program writes into Redis is effective with the push', async 
   expect(await authenticator.authenticate(TOKEN)).toEqual({ outcome: 'invalid', reason: 'unknown' });
 });
 
-test('after FLUSHALL a known key goes on being known, and no other is called unknown', async () => {
+test('after FLUSHALL a known key stays known, and no other is called unknown', async () => {
   const { authenticator, write, seed } = await setUp();
   await seed();
   const before = await authenticator.authenticate(TOKEN);

@@ -243,7 +243,7 @@ describe('a push', () => {
   });
 });
 
-describe('while the store is away', () => {
+describe('while the store is unavailable', () => {
   /** Everything in memory is to be read again, and that fails. */
   async function loseStore(parts: ReturnType<typeof setUp>): Promise<Authentication> {
     parts.push({ kind: 'all' });
@@ -253,7 +253,7 @@ describe('while the store is away', () => {
     return outcome;
   }
 
-  test('a known key goes on being known, soon without a promise', async () => {
+  test('a known key stays known, soon without a promise', async () => {
     const parts = setUp();
     const before = await parts.load();
     expect(await loseStore(parts)).toBe(before);
@@ -289,7 +289,7 @@ describe('while the store is away', () => {
     await Promise.all([expect(withoutCustomer).rejects.toBeInstanceOf(StoreUnavailableError), customers.fail()]);
   });
 
-  test('a store that lost its data is one that is away', async () => {
+  test('a store that lost its data is one that is unavailable', async () => {
     class Wiped extends StoreUnavailableError {}
     const { authenticator, clock, keys, load } = setUp();
     const before = await load();

@@ -88,7 +88,7 @@ describe('a record', () => {
     expect(source.open).toBe(0);
   });
 
-  test('counts its time from when it was asked for, not from the answer', async () => {
+  test('counts its time from when it was asked for, not from the response', async () => {
     const { cache, clock, source } = setUp();
     const first = cache.get('a');
     clock.advance(CACHE_MS);
@@ -183,7 +183,7 @@ describe('a missing record', () => {
     expect(await load('a', V1)).toBe(V1);
   });
 
-  test('rejects, and is not called missing, while the store is away', async () => {
+  test('rejects, and is not called missing, while the store is unavailable', async () => {
     const { cache, clock, source, load } = setUp();
     await load('a', undefined);
     clock.advance(5000);
@@ -286,7 +286,7 @@ describe('when anything may have changed', () => {
     expect(cache.get('a')).toBe(V2);
   });
 
-  test('a read that is under way is not kept', async () => {
+  test('a read that is in progress is not kept', async () => {
     const { cache, source } = setUp();
     const before = cache.get('a');
     cache.invalidateAll();
@@ -329,7 +329,7 @@ describe('when anything may have changed', () => {
   });
 });
 
-describe('while the store is away', () => {
+describe('while the store is unavailable', () => {
   test('a record answers until it was confirmed too long ago', async () => {
     const { cache, clock, source, load } = setUp();
     await load('a', V1);

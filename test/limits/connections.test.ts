@@ -31,7 +31,7 @@ it('at the limit of connections, the oldest that never asked gives way to a newc
   expect(await readMetric(gateway, 'tollgate_connections')).toEqual({ '': 3 });
 });
 
-it('at the limit of connections, one without a request under way gives way, and one with a request does not', async () => {
+it('at the limit of connections, one without a request in progress gives way, and one with a request does not', async () => {
   const held: ServerResponse[] = [];
   const { gateway, key } = await startSystem({
     config: { limits: { connections: 2 } },

@@ -19,7 +19,7 @@ it('docs/security.md has every limit of the configuration, with its default', ()
   for (const [path, value] of documented) expect([path, defaults.get(path ?? '')]).toEqual([path, value]);
 });
 
-it('what docs/security.md says that a caller sees is in the table of problems', () => {
+it('what docs/security.md says that a client sees is in the table of problems', () => {
   const named = rows.flatMap(([, , , seen = '']) => [...seen.matchAll(/(\d{3}) `([a-z_]+)`/g)]);
   expect(named.length).toBeGreaterThan(8);
   const statuses: Readonly<Record<string, number>> = Object.fromEntries(

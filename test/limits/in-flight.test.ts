@@ -5,7 +5,7 @@ import { readMetric } from '../support/metrics.ts';
 import { startSystem } from '../support/system.ts';
 import { openSession, request } from './support.ts';
 
-it('beyond limits.in_flight requests get 503 overloaded at once, uncounted, and those under way are answered', async () => {
+it('beyond limits.in_flight requests get 503 overloaded at once, uncounted, and those in progress are answered', async () => {
   const held: ServerResponse[] = [];
   const { gateway, key, backend } = await startSystem({
     config: { limits: { in_flight: 3 } },
@@ -35,7 +35,7 @@ it('beyond limits.in_flight requests get 503 overloaded at once, uncounted, and 
   expect(gateway.logs.filter(({ code }) => code === 'overloaded')).toHaveLength(2);
 });
 
-it('callers that leave give their places back', async () => {
+it('clients that leave give their places back', async () => {
   const { gateway, key, backend } = await startSystem({
     config: { limits: { in_flight: 2 } },
     answer: (req, res) => void (req.url?.endsWith('/hold') || res.end()),

@@ -49,7 +49,7 @@ it.each([
   ['', []],
   // Node.js treats these in another way.
   [', with Content-Length: 0', ['Content-Length: 0']],
-])('what a caller pipelines beyond%s is not read before there is room: it waits with the caller', async (_, fields) => {
+])('what a client pipelines beyond%s is not read before there is room: it waits with the client', async (_, fields) => {
   const held: ServerResponse[] = [];
   let isHeld = true;
   const { gateway, key } = await startSystem({
@@ -89,7 +89,7 @@ it('a connection that a refusal ends takes no further request, and those before 
   expect(backend.seen).toHaveLength(1);
 });
 
-it('bytes that are no request end the connection after the answers to the requests before them', async () => {
+it('bytes that are no request end the connection after the responses to the requests before them', async () => {
   const { gateway, key, backend } = await startSystem({
     config: { limits: { pipelined: 1 } },
     answer: (_req, res) => void setTimeout(() => res.end('good'), 20),

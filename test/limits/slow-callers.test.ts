@@ -97,7 +97,7 @@ it('a client that reads a response slowly gets all of it', async () => {
   expect(session.isClosed()).toBe(false);
 });
 
-it('a caller that sends requests and never reads is cut: what it is owed is bounded', async () => {
+it('a client that sends requests and never reads is cut: what it is owed is bounded', async () => {
   const { gateway } = await startSystem({ config: { limits: { answer_stall_timeout_ms: 500 } } });
   const session = await openSession(gateway.public);
   session.socket.pause();

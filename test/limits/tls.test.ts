@@ -58,7 +58,7 @@ function ask(url: string, key: string): Promise<number | undefined> {
   });
 }
 
-it('with listen.tls, callers are served over TLS 1.2 and 1.3, by HTTP/1.1 only, and the backend hears https', async () => {
+it('with listen.tls, clients are served over TLS 1.2 and 1.3, by HTTP/1.1 only, and the backend hears https', async () => {
   const { gateway, key, backend } = await startTlsSystem(createCertificate({ issuer: ca }));
   expect(gateway.public).toMatch(/^https:/);
   expect(await ask(gateway.public, key)).toBe(200);
@@ -98,7 +98,7 @@ it.each([
   await expect.poll(() => readMetric(gateway, 'tollgate_connections')).toEqual({ '': 0 });
 });
 
-it('at the limit of connections, a handshake that does not go on gives way, and callers over TLS are served', async () => {
+it('at the limit of connections, a handshake that does not go on gives way, and clients over TLS are served', async () => {
   const { gateway, key } = await startTlsSystem(createCertificate({ issuer: ca }), {
     config: { limits: { connections: 2 } },
   });
@@ -140,7 +140,7 @@ it('a certificate that is swapped as Kubernetes does is used for new connections
   expect((await shakeHands(gateway.public)).serialNumber).not.toBe(second.serialNumber);
 });
 
-it('an expired certificate is used, and the log says that callers refuse it', async () => {
+it('an expired certificate is used, and the log says that clients refuse it', async () => {
   const expired = createCertificate({ issuer: ca, notAfter: new Date(Date.now() - 1000) });
   const { gateway } = await startTlsSystem(expired);
   await shakeHands(gateway.public, { rejectUnauthorized: false });
@@ -148,7 +148,7 @@ it('an expired certificate is used, and the log says that callers refuse it', as
   expect(said).toMatchObject({ level: 'warn' });
 });
 
-it('every limit on requests and callers holds over TLS too', async () => {
+it('every limit on requests and clients holds over TLS too', async () => {
   const { gateway, key } = await startTlsSystem(createCertificate({ issuer: ca }), {
     config: { limits: { headers_timeout_ms: 500, request_timeout_ms: 500, answer_stall_timeout_ms: 500 } },
     answer: (_req, res) => void res.end(Buffer.alloc(32 * 1024 * 1024)),
@@ -176,7 +176,7 @@ it('every limit on requests and callers holds over TLS too', async () => {
     .toMatchObject({ 'reason="slow_reader"': 1, 'reason="silent"': 1 });
 });
 
-it('keys of the certificate are in no log line and no answer of the admin API', async () => {
+it('keys of the certificate are in no log line and no response of the admin API', async () => {
   const certificate = createCertificate({ issuer: ca });
   const { gateway } = await startTlsSystem(certificate);
   const secret = certificate.key.split('\n')[1] ?? '';

@@ -16,14 +16,14 @@ function openFailedAttempts() {
   };
 }
 
-it('as many failures as are allowed are answered, and the next is told to wait for the end of the minute', () => {
+it('the allowed failures get no wait, and the next one waits until the end of the minute', () => {
   const { count, pass } = openFailedAttempts();
   expect(count(ADDRESS)).toEqual([undefined]);
   pass(20_000);
   expect(count(ADDRESS, 4)).toEqual([undefined, undefined, 41, 41]);
 });
 
-it('the minute begins with the first failure; who waits as told may fail as often again', () => {
+it('the minute begins with the first failure, and after the wait as many failures are allowed again', () => {
   const { count, pass } = openFailedAttempts();
   count(ADDRESS);
   pass(59_999);
@@ -32,7 +32,7 @@ it('the minute begins with the first failure; who waits as told may fail as ofte
   expect(count(ADDRESS, 4)).toEqual([undefined, undefined, undefined, 61]);
 });
 
-it('to go on failing makes the wait no longer', () => {
+it('further failures do not extend the wait', () => {
   const { count, pass } = openFailedAttempts();
   count(ADDRESS, 1000);
   pass(60_000);
@@ -59,7 +59,7 @@ it('a flood of addresses is held in a bounded memory, of those that failed last'
   expect(count(ADDRESS)).toEqual([undefined]);
 });
 
-it('what others counted counts here, and what is counted here is told up to the first failure beyond', () => {
+it('failures that others counted count here, and failures here are reported up to the first one above the limit', () => {
   const told: string[] = [];
   const clock = { nowMs: () => 0, monotonicMs: () => 0 };
   const attempts = new FailedAttempts(clock, PER_MINUTE, (block) => told.push(block));

@@ -26,7 +26,7 @@ it('a warning is colored on a terminal that has colors', () => {
   expect(logged((log) => log.warn('careful'), true)).toBe('TIME \x1b[33mWARN \x1b[0m careful\n');
 });
 
-it('control characters that a caller sent do not reach the terminal', () => {
+it('control characters that a client sent do not reach the terminal', () => {
   const text = logged((log) => log.info({ id: '\x1b]0;owned\x07', c1: '\x9b2J' }, 'a \x1b[2J message'));
   expect(text).not.toMatch(/[^\P{Cc}\n]/u);
 });

@@ -41,7 +41,7 @@ test('a line that is longer is a piece of its own', async () => {
   expect(pieces).toEqual(['a\n', long, 'b\n']);
 });
 
-test('when the target fails, so do they, and nobody waits', async () => {
+test('when the target fails, the stream fails, and no write waits', async () => {
   const { stream } = recording();
   const out = wholeLines(stream);
   const failed = new Promise((resolve) => out.once('error', resolve));

@@ -204,7 +204,7 @@ it('the file has the codes that the admin listener can answer, and no others, ea
   }
 });
 
-it('every answer is one that the file declares, and every one that it declares is given', async () => {
+it('every response is one that the file declares, and every declared one occurs', async () => {
   const issuer = await startIssuer(KEY);
   const admin = { jwt: { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE } };
   const { gateway } = await startSystem({ config: { admin } });
@@ -225,7 +225,7 @@ it('every answer is one that the file declares, and every one that it declares i
   expect(codes.filter((code) => !received.has(code))).toEqual(['method_not_allowed', 'misdirected_request']);
 });
 
-it('every answer is one that the file declares with records in Redis too', async () => {
+it('every response is one that the file declares with records in Redis too', async () => {
   const { gateway } = await startSystem({ store: REDIS_STORE });
   await useEverything(new Session(gateway.admin ?? '', ADMIN_TOKEN));
 });
@@ -331,7 +331,7 @@ describe('what is sent', () => {
     }
   });
 
-  it('by a name that is not the listener’s is answered by what it says of 421', async () => {
+  it('by a foreign name gets the 421 that the file declares', async () => {
     const sent = request(`${admin.origin}/status`, { headers: { host: 'attacker.example' } }).end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     const headers = new Headers(answer.headers as Record<string, string>);
@@ -339,7 +339,7 @@ describe('what is sent', () => {
     expect(CONTRACT.faultsOfResponse('MisdirectedRequest', received)).toEqual([]);
   });
 
-  it('to a path that the file lacks is answered by what it says of 404', async () => {
+  it('to a path that the file lacks gets the 404 that the file declares', async () => {
     const answer = await session.send('GET', '/admin/v1/nothing');
     expect(CONTRACT.faultsOfResponse('NotFound', answer)).toEqual([]);
   });

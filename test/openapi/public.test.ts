@@ -108,7 +108,7 @@ it('the file has the codes that the public listener can answer, and no others, e
   }
 });
 
-it('every answer is one that the file declares, and every one that it declares is given', async () => {
+it('every response is one that the file declares, and every declared one occurs', async () => {
   const received = new Set<string>();
   await askSample(received);
   await askTooMuch(received);
@@ -288,7 +288,7 @@ it('a bug gets the response that the file declares', async () => {
   for (const operation of READ) expect(CONTRACT.faultsOf(operation, failed)).toEqual([]);
 });
 
-it('paths and methods that the file lacks are answered by what it says of 404 and 405', async () => {
+it('paths and methods that the file lacks get the 404 and 405 that the file declares', async () => {
   const { gateway } = await startRedisSystem();
   for (const prefix of PREFIXES) {
     for (const path of new Set(CONTRACT.operations.map(({ path }) => path.replace('{id}', 'x')))) {

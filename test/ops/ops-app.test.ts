@@ -44,7 +44,7 @@ it.each([
   ['ready', 200],
   ['degraded', 200],
   ['not_ready', 503],
-] as const)('/readyz of a gateway that is %s answers %i and says why', async (status, code) => {
+] as const)('/readyz of a gateway that is %s responds with %i and the reasons', async (status, code) => {
   const reasons = status === 'ready' ? [] : (['draining'] as const);
   const { get } = await startOps({ readiness: { status, reasons } });
   const answer = await get('/readyz');

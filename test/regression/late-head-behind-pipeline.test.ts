@@ -37,7 +37,7 @@ it('a pipeline that the client sent completely is answered completely, however l
   expect(session.isClosed()).toBe(false);
 });
 
-it('a head that stays incomplete although the gateway reads again is still answered 408', async () => {
+it('a head that stays incomplete although the gateway reads again is gets 408 nevertheless', async () => {
   const { session, held, release } = await startLongPipeline();
   release();
   await expect.poll(() => held.length).toBe(1);

@@ -37,7 +37,7 @@ it('QUICK_START_STORE keeps what was stored', async () => {
   expect(await tour(await startQuickStart(env))).toEqual([409, 429, 429, 429]);
 });
 
-it('where a port is taken, the message names the variable to set', async () => {
+it('where a port is in use, the message names the variable to set', async () => {
   const first = await startQuickStart(ENV);
   const taken = [
     ['PORT', 'listen', first.public],

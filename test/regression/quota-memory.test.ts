@@ -74,7 +74,7 @@ describe('a client that waits as long as one gateway said is admitted', () => {
     expect(await ask(world, slowGateway)).toMatchObject({ outcome: 'admitted' });
   });
 
-  test('by a gateway whose call was under way when the units became available', async () => {
+  test('by a gateway whose call was in progress when the units became available', async () => {
     const { world, slowGateway } = await refusedBySlowGateway(unharmed(0, 200));
     await world.time.run((await untilMore(world)) - 5);
     const early = Promise.withResolvers<Answer>();

@@ -48,7 +48,7 @@ describe('an exposition', () => {
     };
   }
 
-  it('under way is shared by every scrape that comes meanwhile, and the next scrape gets a new one', async () => {
+  it('in progress is shared by every scrape that comes meanwhile, and the next scrape gets a new one', async () => {
     const limited = createLimited();
     const scrapes = Array.from({ length: 64 }, () => limited.scrape());
     limited.finish();

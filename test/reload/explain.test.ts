@@ -15,7 +15,7 @@ async function send({ gateway, key }: TestSystem, times: number): Promise<number
   return statuses;
 }
 
-test('explain tells the limit and its origin, what is used, what is in hand, and what was refused lately', async () => {
+test('explain shows the limit and its origin, the usage, the leases, and recent refusals', async () => {
   const system = await startSystem({ config: PLANS });
   const { gateway } = system;
   const fresh = (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body;
@@ -41,7 +41,7 @@ test('explain tells the limit and its origin, what is used, what is in hand, and
   expect(stdout).toMatch(/^quota_exceeded +5 /m);
 });
 
-test('a customer that comes near its limit is counted so, and told of once for each level', async () => {
+test('a customer near its limit is counted as near, and logged once for each level', async () => {
   const system = await startSystem({ config: PLANS });
   await send(system, 25);
   const decisions = await readMetric(system.gateway, 'tollgate_quota_decisions_total');

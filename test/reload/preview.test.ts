@@ -55,7 +55,7 @@ describe.each(STORES)('over $name', (store) => {
     return system;
   }
 
-  test('limits that change, who would be refused, and who is near are told, and nothing is taken over', async () => {
+  test('limits that change, and customers that would be refused or are near, are shown, and nothing is applied', async () => {
     const { gateway, key } = await start();
     const content = withPlans(
       gateway,
@@ -91,7 +91,7 @@ describe.each(STORES)('over $name', (store) => {
     expect((await callAdmin(gateway, '/status')).body.config).toMatchObject({ hash: body.running_hash });
   });
 
-  test('plans that customers hold, and keys that need a restart, are told before a reload is refused for them', async () => {
+  test('plans with customers, and keys that need a restart, are shown before a reload is refused for them', async () => {
     const { gateway } = await start();
     const dropping = (await postPreview(gateway, withPlans(gateway, { gold: PLANS.gold }))).body;
     expect(dropping).toMatchObject({

@@ -20,7 +20,7 @@ const read = ({ gateway, key }: TestSystem, path = PATH) => fetch(gateway.public
 
 const limitOf = (answer: Response) => answer.headers.get('x-ratelimit-limit');
 
-test('a changed file is noticed, taken over whole, and told in plain words', async () => {
+test('a changed file is detected, applied as a whole, and logged in plain words', async () => {
   const system = await start();
   const { gateway } = system;
   for (let i = 0; i < 30; i++) await read(system);

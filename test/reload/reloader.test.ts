@@ -81,7 +81,7 @@ test.each([
   ['has faults', FAULTY, 'invalid'],
   ['needs a restart', RESTART, 'restart_required'],
 ])(
-  'a file that %s is reported once, however often it is looked at, and again when somebody asks',
+  'a file that %s is reported once, however often it is checked, and again on a requested reload',
   async (_, file, result) => {
     const { world, reloader, look } = await start();
     world.write(file);
@@ -97,7 +97,7 @@ test.each([
   },
 );
 
-test('nothing is said of the file that the gateway was started with', async () => {
+test('the file of the start is not reported', async () => {
   const { world, reloader, look } = await start();
   expect(await look()).toBe('unchanged');
   expect([world.lines, world.counted, reloader.last]).toEqual([[], [], undefined]);
@@ -168,7 +168,7 @@ test('what has not changed is not parsed again at each look, and a secret beside
   expect(world.parsed).toBe(once + 1);
 });
 
-test('a file that was put right is told, though it is what it was when nothing had changed', async () => {
+test('a corrected file is reported, even if it equals the running one', async () => {
   const { world, reloader } = await start();
   await reloader.reload('noticed');
   await reloader.reload('noticed');

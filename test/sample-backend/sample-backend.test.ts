@@ -100,7 +100,7 @@ describe('one conversation', () => {
     expect(await answer.json()).toHaveProperty('error.code', 'CONVERSATION_NOT_FOUND');
   });
 
-  it('is answered 304 while its ETag holds', async () => {
+  it('gets 304 while its ETag holds', async () => {
     const path = `/api/v1/conversations/${FIRST_ID}`;
     const etag = (await get(path)).headers.get('etag') ?? '';
     for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {

@@ -104,7 +104,7 @@ test('a window that nobody used for an hour is removed, and its customer begins 
   expect(customersIn('bucket').map(({ customer }) => customer)).toEqual(['a', 'v', 'w', 'x']);
 });
 
-test('a second process on the same file is told so and changes nothing', async () => {
+test('a second process on the same file gets an error and changes nothing', async () => {
   const file = newFile();
   const store = await open(file);
   onTestFinished(() => store.close());
@@ -162,7 +162,7 @@ test('changes, their order and their ids are kept', async () => {
   expect(actions).toEqual(['newest', '2', '1', '0']);
 });
 
-test('a use that is told after its key was deleted leaves nothing behind', async () => {
+test('a use that is noted after its key was deleted stores nothing', async () => {
   const file = newFile();
   const store = await open(file);
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });

@@ -132,7 +132,7 @@ test.each([
   ['lost', `lost-${WHOLE}`, 'wiped'],
   ['accepted', 'init-1', 'whole'],
   ['whole', WHOLE, 'whole'],
-])('a gateway that starts beside records believes what the mark says: %s', (_, id, state) => {
+])('a gateway that starts with existing records trusts the mark: %s', (_, id, state) => {
   expect(new Gateway({ id, records: 'some' }, 'a').mark.state).toBe(state);
 });
 

@@ -33,7 +33,7 @@ test('every instance counts once, however often it says that it runs', async () 
   expect(await store.announce('a')).toBe(2);
 });
 
-test('an instance counts for an hour after it said last that it runs', async () => {
+test('an instance counts for an hour after its last announcement', async () => {
   const store = await open();
   const nowMs = await redisTimeMs();
   await redis.command('ZADD', INSTANCES, nowMs - HOUR_MS - 1, 'gone', nowMs - HOUR_MS + 10_000, 'still counted');

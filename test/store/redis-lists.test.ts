@@ -105,7 +105,7 @@ test.each([1, 3, 100, 1000])('thousands of records are listed once each, in page
   expect(pages.flat()).toHaveLength(3000);
 });
 
-test('pages are mostly full: a short one costs the caller a round trip', async () => {
+test('pages are mostly full: a short one costs the client a round trip', async () => {
   const { records } = await open();
   await writeKeys(2000);
   await forEach(4000, "redis.call('SET', 'test:key-id:k' .. i, n)");
@@ -189,7 +189,7 @@ test('a page looks at a bounded part of Redis, in small steps, however few of it
   expect(pages.length).toBeLessThan(10);
 });
 
-test('what lists read is pushed to nobody: Redis tracks what requests read only', async () => {
+test('records read by lists are not pushed: Redis tracks only what requests read', async () => {
   const { records } = await open();
   await writeKeys(50);
   await redis.command('HSET', 'test:customer:{acme}', 'plan', 'starter');

@@ -48,7 +48,7 @@ test.each(['inf', '-inf', '-5', '8640000000000001'])('a last use that is no time
   expect(await store.keyUses.lastUses(['k1'])).toEqual([undefined]);
 });
 
-test('neither is tracked, so that nobody is told of them', async () => {
+test('neither is tracked, so neither is pushed', async () => {
   const { store } = await open();
   const tracked = async () =>
     Number(/tracking_total_items:(\d+)/.exec(String(await redis.command('INFO', 'stats')))?.[1]);

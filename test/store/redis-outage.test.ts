@@ -252,7 +252,7 @@ test('a password in the URL reaches no message and no error', async () => {
   expect(everything).not.toContain('wrong-password');
 });
 
-test('closing while Redis is away ends the attempts to connect, and calls reject', async () => {
+test('closing while Redis is unavailable ends the attempts to connect, and calls reject', async () => {
   const port = await freePort();
   const { store, observer } = await open(`redis://127.0.0.1:${port}`);
   await store.close();

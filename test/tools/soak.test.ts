@@ -14,7 +14,7 @@ const answered = (status: number, contentType = 'application/problem+json'): Out
   contentType,
 });
 
-describe('an answer is a fault', () => {
+describe('a response is a fault', () => {
   test.each<[string, ClientKind, Outcome]>([
     ['a known key that is taken for a bad one', 'good', answered(401)],
     ['a known key that is refused for its quota', 'good', answered(429)],

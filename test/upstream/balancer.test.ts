@@ -25,7 +25,7 @@ test.each(BALANCES)('%s chooses one that is up and not the excepted one, wheneve
   );
 });
 
-test('least_loaded: with exchanges of any length, each gets one that had the least under way', () => {
+test('least_loaded: with exchanges of any length, each gets one that had the least in progress', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 6 }), fc.array(fc.nat(12), { maxLength: 300 }), (count, steps) => {
       const members = Array.from({ length: count }, () => new Member());

@@ -23,7 +23,7 @@ function repeat(times: number, action: () => void): void {
   for (let i = 0; i < times; i++) action();
 }
 
-test('five failed requests in a row take an upstream out; a good answer between them starts the count anew', () => {
+test('five failed requests in a row eject an upstream, and a success between them restarts the count', () => {
   const { ejection } = watched();
   repeat(4, () => ejection.failed());
   ejection.succeeded();
@@ -42,7 +42,7 @@ test('failed requests never take out one that the others cannot do without, howe
   expect(ejection.reason).toBe('failing');
 });
 
-test('three failed connections in a row take even the last one out while none stands', () => {
+test('three failed connections in a row eject even the last upstream while none is open', () => {
   const { ejection } = watched({ canBeSpared: false });
   repeat(2, () => ejection.connectFailed());
   ejection.connected();
@@ -52,7 +52,7 @@ test('three failed connections in a row take even the last one out while none st
   expect(ejection.reason).toBe('unreachable');
 });
 
-test('while a connection stands, failed ones take out only what can be spared', () => {
+test('while a connection is open, failed ones eject only an upstream that can be spared', () => {
   const last = watched({ canBeSpared: false, hasNoConnection: false });
   repeat(10, () => last.ejection.connectFailed());
   expect(last.ejection.reason).toBeUndefined();
@@ -79,7 +79,7 @@ test('an unreachable one is probed after 250 ms, then after twice as long each t
   expect(seen.probes).toBe(7);
 });
 
-test('a failing one stays out for 5 s, whatever connections do meanwhile, and is back once a probe stands', () => {
+test('a failing upstream stays ejected for 5 s, whatever connections do meanwhile, and returns once a probe connects', () => {
   const { ejection, seen, time } = watched();
   repeat(5, () => ejection.failed());
   time.advance(4_999);
@@ -107,7 +107,7 @@ test('back from there one failure is enough, for twice the time each time, up to
   }
 });
 
-test('five good answers in a row make it trusted again', () => {
+test('five successful responses in a row end the probation', () => {
   const { ejection, seen, time } = watched();
   repeat(5, () => ejection.failed());
   time.advance(5_000);

@@ -53,6 +53,6 @@ test.each([
   ['total_timeout', 'gateway_timeout'],
   ['reset', 'bad_gateway'],
   ['invalid_answer', 'bad_gateway'],
-] as const)('%s is told as %s', (failure, problem) => {
+] as const)('%s is reported as %s', (failure, problem) => {
   expect(FAILURE_PROBLEMS[failure]).toBe(problem);
 });

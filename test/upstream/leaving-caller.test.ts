@@ -31,7 +31,7 @@ test('an upstream exchange ends within 100 ms after its client disconnects', asy
   expect(Math.min(...tookMs)).toBeLessThan(100);
 });
 
-test('a caller that leaves while its answer is paused frees the connection for the next request', async () => {
+test('a client that disconnects while its response is paused frees the connection for the next request', async () => {
   const paused = Promise.withResolvers<void>();
   const abandoned = Promise.withResolvers<void>();
   let requests = 0;
@@ -63,7 +63,7 @@ test('a caller that leaves while its answer is paused frees the connection for t
   expect((await call(gateway.port)).content.toString()).toContain('next');
 });
 
-test('a caller that leaves the queue was never sent upstream', async () => {
+test('a request whose client disconnects in the queue is never sent upstream', async () => {
   const held = Promise.withResolvers<ServerResponse>();
   const urls: (string | undefined)[] = [];
   const upstream = await startHttpUpstream((req, res) => {
@@ -96,7 +96,7 @@ test('a caller that leaves the queue was never sent upstream', async () => {
   expect(urls).toEqual(['/first', '/third']);
 });
 
-test('a pipelined request whose answer has to wait ends with its connection too', async () => {
+test('a pipelined request whose response has to wait ends with its connection too', async () => {
   const sockets: Socket[] = [];
   const both = Promise.withResolvers<void>();
   const upstream = await startRawUpstream((socket) => {
@@ -114,7 +114,7 @@ test('a pipelined request whose answer has to wait ends with its connection too'
   await Promise.all(ends);
 });
 
-test('a pipelined answer that breaks is cut after the one before it', async () => {
+test('a truncated pipelined response closes the connection after the one before it', async () => {
   const first = Promise.withResolvers<Socket>();
   const upstream = await startRawUpstream((socket, head) => {
     if (head.startsWith('GET /first')) first.resolve(socket);
@@ -133,7 +133,7 @@ test('a pipelined answer that breaks is cut after the one before it', async () =
   await end;
 });
 
-test('a caller that is gone before its request is forwarded is not sent upstream', async () => {
+test('a request whose client disconnects before it is forwarded is not sent upstream', async () => {
   const upstream = await startRawUpstream(() => {});
   const gateway = await startGateway(upstream.port, { beforeForwarding: (req) => closed(req.socket.destroy()) });
   openCaller(gateway.port)

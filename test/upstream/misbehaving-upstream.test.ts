@@ -47,11 +47,16 @@ test.each<[string, string | Buffer]>([
   });
 });
 
-test.each(['200 O\x07K', '200 ', '200'])('an answer that begins with %j gets the usual reason phrase', async (line) => {
-  const upstream = await startRawUpstream((socket) => socket.write(`HTTP/1.1 ${line}\r\nContent-Length: 2\r\n\r\nok`));
-  const answer = await call((await startGateway(upstream.port)).port);
-  expect([answer.statusLine, answer.content.toString()]).toEqual(['HTTP/1.1 200 OK', 'ok']);
-});
+test.each(['200 O\x07K', '200 ', '200'])(
+  'a response that begins with %j gets the usual reason phrase',
+  async (line) => {
+    const upstream = await startRawUpstream((socket) =>
+      socket.write(`HTTP/1.1 ${line}\r\nContent-Length: 2\r\n\r\nok`),
+    );
+    const answer = await call((await startGateway(upstream.port)).port);
+    expect([answer.statusLine, answer.content.toString()]).toEqual(['HTTP/1.1 200 OK', 'ok']);
+  },
+);
 
 test.each<[string, (socket: Socket) => void]>([
   ['closed', (socket) => socket.end()],
@@ -92,7 +97,7 @@ test('an invalid first chunk that arrives with the head closes the connection', 
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'invalid_answer', headSent: true });
 });
 
-test('a caller of HTTP/1.0 sees a reset too, not the end of an answer without length', async () => {
+test('an HTTP/1.0 client sees a reset too, not the end of a response without length', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\nzz\r\n`),
   );
@@ -112,7 +117,7 @@ test('unsolicited bytes are not the response to the next request', async () => {
   expect((await call(gateway.port, '/second')).content.toString()).toBe('second');
 });
 
-test('content after the answer to a HEAD is not the answer to the next request', async () => {
+test('content after the response to a HEAD is not the response to the next request', async () => {
   const upstream = await startRawUpstream((socket, head) => {
     const forged = `${OK}Content-Length: 6\r\n\r\nforged`;
     if (head.startsWith('HEAD')) socket.write(`${OK}Content-Length: ${forged.length}\r\n\r\n${forged}`);

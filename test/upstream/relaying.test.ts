@@ -143,7 +143,7 @@ test('204 has neither body nor Content-Length', async () => {
   expect(answer.content).toHaveLength(0);
 });
 
-test('interim responses are not taken for the final one', async () => {
+test('interim responses are not mistaken for the final one', async () => {
   const upstream = await startRawUpstream((socket) =>
     socket.write(
       'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n' +

@@ -11,7 +11,7 @@ const STRIP: RequestHeadersOptions = {
 };
 const OWN_AND_VIA = [...STRIP.own, 'Via', '1.1 tollgate'];
 
-describe('fields of the caller that never reach the upstream', () => {
+describe('fields of the client that never reach the upstream', () => {
   test.each([
     ...['Connection', 'Keep-Alive', 'Proxy-Connection', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'],
     ...['Proxy-Authorization', 'HTTP2-Settings', 'Host', 'Authorization', 'Content-Length', 'Expect', 'Forwarded'],
@@ -30,7 +30,7 @@ describe('fields of the caller that never reach the upstream', () => {
   });
 });
 
-test('copies of what tells who calls are told of, others not', () => {
+test('forged identity headers are reported, others not', () => {
   let spoofed = 0;
   const fields = [
     'X-Tollgate-Plan',
@@ -67,7 +67,7 @@ test('other fields pass as they are: names, order, repeats, Cookie and tracepare
   expect(buildRequestHeaders(fields, STRIP)).toEqual([...fields, ...OWN_AND_VIA]);
 });
 
-test('what Connection names is dropped, wherever it stands, but never a field of the gateway', () => {
+test('headers that Connection names are dropped, wherever it is, but never those of the gateway', () => {
   const fields = [
     ...[
       'X-Before',
@@ -105,7 +105,7 @@ test.each([
   expect(headers).toEqual([...expected, 'Via', '1.1 tollgate']);
 });
 
-test('the preserved Host is the authority that was asked for, whatever the Host field says', () => {
+test('the preserved Host is the requested authority, whatever the Host header says', () => {
   const preserving = { ...STRIP, own: [], preserveHost: true };
   expect(buildRequestHeaders(['Host', 'other.test'], preserving)).toEqual([
     'Host',
@@ -156,7 +156,7 @@ function isForbidden(name: string): boolean {
   return /^(x-(tollgate|forwarded)-.*|authorization|forwarded|connection|host|x-request-id)$/i.test(comparable);
 }
 
-test('whatever the caller sends, of the forbidden names only the gateway gives any', () => {
+test('whatever the client sends, of the forbidden names only the gateway gives any', () => {
   fc.assert(
     fc.property(FIELDS, (fields) => {
       const headers = buildRequestHeaders(fields, STRIP);

@@ -39,7 +39,7 @@ async function startBoth() {
   };
 }
 
-test('an answer in good order is read as Node.js reads it, and as it was meant', async () => {
+test('a valid response is read as Node.js reads it, and as it was generated', async () => {
   const ask = await startBoth();
   await fc.assert(
     fc.asyncProperty(GOOD_ANSWERS, async ({ bytes, isHead, status, fields, content }) => {

@@ -6,7 +6,7 @@ const NONE: ReadonlySet<string> = new Set();
 test.each([
   ...['Connection', 'Keep-Alive', 'Proxy-Connection', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'],
   ...['Proxy-Authenticate', 'Proxy-Authorization', 'X-Tollgate-Customer', 'x_tollgate_plan', 'X-Tollgate_Key-Id'],
-])('%s does not reach the caller', (name) => {
+])('%s does not reach the client', (name) => {
   for (const spelling of [name, name.toLowerCase(), name.toUpperCase()]) {
     expect(buildResponseHeaders([spelling, 'x', 'ETag', '"1"'], 200, NONE, [])).toEqual(['ETag', '"1"']);
   }

@@ -85,11 +85,11 @@ describe('heads', () => {
   });
 });
 
-describe('interim answers', () => {
+describe('interim responses', () => {
   test.each([
     ['one', `HTTP/1.1 100 Continue\r\n\r\n${OK}X-A: 1\r\n${EMPTY}`],
     ['several', `HTTP/1.1 102\r\n\r\nHTTP/1.1 103 Early\r\nX-B: 2\r\n\r\nHTTP/1.1 199\r\n\r\n${OK}X-A: 1\r\n${EMPTY}`],
-  ])('%s in front of an answer, fields and all, are passed over', (_, bytes) => {
+  ])('%s in front of a response, fields and all, are passed over', (_, bytes) => {
     expect(readAnswer(bytes)).toMatchObject({
       outcome: 'whole',
       status: 200,
@@ -97,11 +97,11 @@ describe('interim answers', () => {
     });
   });
 
-  test('one alone is no answer', () => {
+  test('one alone is no response', () => {
     expect(readAnswer('HTTP/1.1 100 Continue\r\n\r\n', CLOSES).outcome).toBe('unfinished');
   });
 
-  test('closing is said by the final answer', () => {
+  test('closing is announced by the final response', () => {
     const { mayPersist } = readAnswer(`HTTP/1.1 103 Early\r\nConnection: close\r\n\r\n${OK}${EMPTY}`);
     expect(mayPersist).toBe(true);
   });
@@ -142,7 +142,7 @@ describe('content', () => {
     expect(readAnswer(bytes, options)).toMatchObject({ outcome: 'whole', status: 200, content });
   });
 
-  test('a trailer is no field of the answer', () => {
+  test('a trailer is no field of the response', () => {
     expect(readAnswer(`${CHUNKED}0\r\nX-T: 1\r\n\r\n`).fields).toEqual(['Transfer-Encoding', 'chunked']);
   });
 
@@ -266,7 +266,7 @@ test.each([
   ['after an extension', `${CHUNKED}5;a\nabcde\n0\n\n`],
   ['after a trailer', `${CHUNKED}0\r\nX-T: 1\n\n`],
   ['for the last line', `${CHUNKED}0\r\n\n`],
-])('a bare LF is refused as it comes, so that nobody waits for the rest: %s', (_, bytes) => {
+])('a bare LF is refused on arrival, without waiting for the rest: %s', (_, bytes) => {
   expect(readAnswer(bytes).outcome).toBe('refused');
   expect(readPieces([...bytes]).outcome).toBe('refused');
 });
@@ -297,7 +297,7 @@ describe('limits', () => {
     expect(readPieces([...headOf(LIMIT + 4)], LIMITED).outcome).toBe('refused');
   });
 
-  test('each interim answer has the limit for itself', () => {
+  test('each interim response has the limit for itself', () => {
     const interim = `HTTP/1.1 103 Early\r\nX-A: ${'a'.repeat(LIMIT / 2)}\r\n\r\n`;
     expect(readAnswer(`${interim.repeat(5)}${headOf(LIMIT)}\r\n\r\n`, LIMITED).outcome).toBe('whole');
     expect(readAnswer(`HTTP/1.1 103 ${'a'.repeat(LIMIT)}\r\n\r\n${OK}${EMPTY}`, LIMITED).outcome).toBe('refused');
@@ -325,7 +325,7 @@ describe('limits', () => {
   });
 });
 
-describe('the connection after an answer', () => {
+describe('the connection after a response', () => {
   test.each<[string, string, boolean, ReadOptions?]>([
     ['persists', `${OK}${EMPTY}`, true],
     ['persists where it is said', `${OK}Connection: keep-alive\r\n${EMPTY}`, true],
@@ -357,7 +357,7 @@ describe('the connection after an answer', () => {
     expect(readAnswer(`${OK}${line}${EMPTY}`).keepAliveSeconds).toBe(seconds);
   });
 
-  test('nothing of an answer is left for the next', () => {
+  test('nothing of a response is left for the next', () => {
     const parser = new ResponseParser(16_384);
     const read = (text: string, isHead = false): NotingSink => {
       const sink = new NotingSink();
@@ -415,7 +415,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('however an answer is cut, it is read the same, and ends once', () => {
+  test('however a response is split, it is read the same, and ends once', () => {
     fc.assert(
       fc.property(ANSWERS, fc.array(fc.nat(300)), fc.boolean(), ({ bytes, isHead }, places, closes) => {
         const options = { isHead, closes };
@@ -427,7 +427,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('in whichever two pieces an answer comes, it is read the same', () => {
+  test('a response is read the same in any two pieces', () => {
     fc.assert(
       fc.property(ANSWERS, ({ bytes, isHead }) => {
         const whole = readAnswer(bytes, { isHead });
@@ -437,7 +437,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('an answer that says how long it is has not ended before', () => {
+  test('a response with a length has not ended before', () => {
     const framed = GOOD_ANSWERS.filter(({ fields }) =>
       fields.some((name, i) => i % 2 === 0 && (name === 'Content-Length' || name === 'Transfer-Encoding')),
     );

@@ -133,7 +133,7 @@ test.each<[string, string | undefined]>([
   ['nonsense', 'nonsense\r\n\r\n'],
   ['content that breaks off', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort'],
   ['nothing in time', undefined],
-])('one of several that answers %s five times in a row is ejected for a while', async (_, bytes) => {
+])('one of several that responds with %s five times in a row is ejected for a while', async (_, bytes) => {
   let isIll = true;
   const responseTimeoutMs = bytes === undefined ? 250 : 10_000;
   const ill = await startRawUpstream((socket) => {
@@ -161,7 +161,7 @@ test.each<[string, string | undefined]>([
 });
 
 test.each([1, 2, 3])(
-  'of %i upstreams that all answer 503 at most half are ejected: the answers pass',
+  'of %i upstreams that all respond with 503 at most half are ejected, and the responses pass',
   async (count) => {
     const upstreams = await Promise.all(
       Array.from({ length: count }, () => startHttpUpstream((_req, res) => res.writeHead(503).end('theirs'))),

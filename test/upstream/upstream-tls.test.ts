@@ -45,25 +45,25 @@ async function askThrough(tls: Record<string, string>, backend: TlsOptions = {},
   return { status: (await fetch(`${gateway.public}/v1/conversations`, { headers })).status, peer };
 }
 
-it('a backend whose certificate is signed by upstream.tls.ca_file is asked', async () => {
+it('a backend whose certificate is signed by upstream.tls.ca_file gets requests', async () => {
   expect(await askThrough({ ca_file: 'ca' })).toEqual({ status: 200, peer: 'undefined' });
 });
 
-it('a backend whose certificate is signed by nobody that is known is not', async () => {
+it('a backend whose certificate is signed by an unknown authority does not', async () => {
   expect(await askThrough({})).toEqual({ status: 503, peer: undefined });
 });
 
-it('a backend whose certificate is for another name is not asked', async () => {
+it('a backend whose certificate is for another name gets no request', async () => {
   const { cert, key } = createCertificate({ name: 'elsewhere.example', issuer: ca });
   expect(await askThrough({ ca_file: 'ca' }, { cert, key })).toEqual({ status: 503, peer: undefined });
 });
 
-it('a backend with a version before TLS 1.2 is not asked', async () => {
+it('a backend with a version before TLS 1.2 gets no request', async () => {
   const old: TlsOptions = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
   expect(await askThrough({ ca_file: 'ca' }, old)).toEqual({ status: 503, peer: undefined });
 });
 
-it('a backend that wants to know who asks is shown the certificate of upstream.tls', async () => {
+it('a backend that requests a client certificate gets that of upstream.tls', async () => {
   const strict = { requestCert: true, rejectUnauthorized: true };
   const own = { ca_file: 'ca', cert_file: 'crt', key_file: 'key' };
   expect(await askThrough(own, strict)).toEqual({ status: 200, peer: 'the gateway' });

@@ -87,7 +87,7 @@ it('a worker that is killed under load is replaced, the other one continues, and
   expect(none).toBeLessThanOrEqual(4);
 });
 
-it('a reload is in effect at all workers when it is answered, and a worker that starts later goes by it', async () => {
+it('a reload is in effect at all workers when its response arrives, and a worker that starts later uses it', async () => {
   const { gateway, key, file, sections } = await startWithWorkers({
     customer: { id: 'acme', plan: 'business' },
     config: { plans: { business: { requests_per_hour: 1000 } } },
@@ -214,7 +214,7 @@ it('a certificate that is replaced is used by all workers', async () => {
   await expect.poll(shown, PATIENCE).toEqual(['new.example', 'new.example']);
 });
 
-it('an address that is taken ends the start, and says which setting to change', async () => {
+it('an address that is in use ends the start, and says which setting to change', async () => {
   const { gateway, file, sections } = await startWithWorkers();
   const port = Number(new URL(gateway.public).port);
   await writeFile(file, stringify({ ...sections, listen: { host: '127.0.0.1', port } }));
