@@ -56,10 +56,7 @@ export const systemScheduler: Scheduler = {
   },
 };
 
-/**
- * Bound on clock drift: this process's clock may run faster than the store's by this factor, and a client's clock faster
- * than this process's. Waits are extended by it.
- */
+/** Bound on clock drift, by which waits are extended: of this clock against the store's, and of a client's against it. */
 export const CLOCK_DRIFT = 1.0005;
 
 /** Returns the whole seconds that a client has to wait from `nowMs` until `atMs`, both monotonic; at least 1. */

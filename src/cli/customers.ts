@@ -108,12 +108,9 @@ export async function deleteCustomer(customer: string, options: DestructiveOptio
   const client = await connect(options);
   if (!options.yes) {
     const keys = await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
-    await confirm(`Delete customer ${customer} with its usage and its ${countOf(keys.length)}?`);
+    const count = keys.length === 1 ? '1 key' : `${keys.length} keys`;
+    await confirm(`Delete customer ${customer} with its usage and its ${count}?`);
   }
   await client.delete(pathOf`/admin/v1/customers/${customer}`);
   await print(`Customer ${customer} is deleted, its keys with it.\n`);
-}
-
-function countOf(keys: number): string {
-  return keys === 1 ? '1 key' : `${keys} keys`;
 }

@@ -1,7 +1,6 @@
 import type { Disclosed } from './config.ts';
 import { isMapping } from './document.ts';
 import { SETTINGS, type SettingSchema } from './json-schema.ts';
-import type { FileValues } from './schema.ts';
 
 /** Shown in place of a secret that is set. */
 export const HIDDEN = '(secret)';
@@ -11,26 +10,22 @@ export const HIDDEN = '(secret)';
  * key is present; null means not set. Hides what the schema marks as secret, and removes user information from every
  * URL in any setting.
  */
-export function disclose(values: FileValues): Disclosed {
-  return reveal(values, SETTINGS);
+export function disclose(value: unknown, schema: SettingSchema = SETTINGS): Disclosed {
+  const { properties, additionalProperties: entry, items, isSecret = false, typeInWords = '' } = schema;
+  if (isMapping(value)) {
+    const settings = properties ?? Object.fromEntries(Object.keys(value).map((name) => [name, entry || {}]));
+    return Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, disclose(value[key], setting)]));
+  }
+  if (Array.isArray(value)) return value.map((item) => disclose(item, items ?? {}));
+  // An empty secret counts as not set.
+  if (value === undefined || value === null || (isSecret && value === '')) return null;
+  if (isSecret && !typeInWords.includes('URL')) return HIDDEN;
+  if (typeof value === 'string') return withoutUserInfo(value);
+  return typeof value === 'number' || typeof value === 'boolean' ? value : HIDDEN;
 }
 
 /** Replaces anything that may be a URL's user information, even in the value of a setting that expects none. */
 export function withoutUserInfo(text: string, replacement = ''): string {
   const [start, end] = [text.indexOf('//'), text.lastIndexOf('@')];
   return start < 0 || end < start ? text : text.slice(0, start + 2) + replacement + text.slice(end + 1);
-}
-
-function reveal(value: unknown, schema: SettingSchema): Disclosed {
-  const { properties, additionalProperties: entry, items, isSecret = false, typeInWords = '' } = schema;
-  if (isMapping(value)) {
-    const settings = properties ?? Object.fromEntries(Object.keys(value).map((name) => [name, entry || {}]));
-    return Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, reveal(value[key], setting)]));
-  }
-  if (Array.isArray(value)) return value.map((item) => reveal(item, items ?? {}));
-  // An empty secret counts as not set.
-  if (value === undefined || value === null || (isSecret && value === '')) return null;
-  if (isSecret && !typeInWords.includes('URL')) return HIDDEN;
-  if (typeof value === 'string') return withoutUserInfo(value);
-  return typeof value === 'number' || typeof value === 'boolean' ? value : HIDDEN;
 }

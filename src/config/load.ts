@@ -19,7 +19,7 @@ import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { settingAt } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, formatPath, formatWarnings, type Path, type Problem } from './problems.ts';
+import { ConfigError, formatPath, formatProblems, type Path, type Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText } from './secrets.ts';
@@ -77,7 +77,7 @@ export async function parseConfig(
   return deepFreeze({
     file,
     source,
-    warnings: formatWarnings(file, located(findWarnings(document, values, secrets))),
+    warnings: formatProblems(file, located(findWarnings(document, values, secrets)), 'warnings'),
     expressions: document.expressions,
     limitOrigins: limitOrigins(file, document, values),
     disclosed: disclose(values),

@@ -28,7 +28,7 @@ export class ConfigError extends Error {
   }
 
   static of(file: string, problems: readonly Problem[], source?: ConfigSource): ConfigError {
-    return new ConfigError(list(file, problems, 'problems'), source);
+    return new ConfigError(formatProblems(file, problems, 'problems'), source);
   }
 }
 
@@ -37,12 +37,8 @@ export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFileError';
 }
 
-/** Returns the first 100 warnings, each as `file:line: warning: path: what may go wrong`. */
-export function formatWarnings(file: string, warnings: readonly Problem[]): string[] {
-  return list(file, warnings, 'warnings');
-}
-
-function list(file: string, problems: readonly Problem[], kind: 'problems' | 'warnings'): string[] {
+/** Returns the first 100, each as `file:line: path: what is wrong`, or `file:line: warning: path: what may go wrong`. */
+export function formatProblems(file: string, problems: readonly Problem[], kind: 'problems' | 'warnings'): string[] {
   const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
   const mark = kind === 'warnings' ? ': warning' : '';
   const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem, mark)))];

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { AccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { AuthResult, BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
+import type { BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
@@ -120,9 +120,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
       metrics.inflight(1);
     },
 
-    authenticated(result: AuthResult): void {
-      metrics.auth(result);
-    },
+    authenticated: metrics.auth,
 
     /** Counts a dropped X-Tollgate-* request header: only the gateway may identify the customer to the backend. */
     spoofed: metrics.spoofedHeader,

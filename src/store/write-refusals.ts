@@ -1,9 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 
-/**
- * A store near its memory limit accepts some writes and refuses others, so refusals end only after this time without
- * one.
- */
+/** Long, because a store near its memory limit accepts some writes and refuses others. */
 const QUIET_MS = 10_000;
 
 /**

@@ -45,14 +45,14 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     onExit: (worker) => sums.workerExited(worker),
   });
   opened.defer(() => pool.kill());
-  let { publicKeys } = await publishedKeys(config);
+  let publicKeys = await publishedKeys(config);
   const controlPlane = await openControlPlane(config, {
     ...parts,
     dataPlane: {
       ...combinedDataPlane(pool, () => store.status()),
       publicKeys: () => publicKeys,
       async applyConfig(next) {
-        ({ publicKeys } = await publishedKeys(next));
+        publicKeys = await publishedKeys(next);
         quota.applyLimits(next);
         logger.level = next.logging.level;
         await pool.applyConfig(next);
@@ -105,5 +105,5 @@ function combinedDataPlane(
 async function publishedKeys(config: Config) {
   // Only the public keys are needed here, so the audience of assertions stays empty.
   const identity = await openIdentity(config, '', systemClock);
-  return { publicKeys: identity?.publicKeys ?? { keys: [] } };
+  return identity?.publicKeys ?? { keys: [] };
 }

@@ -85,7 +85,6 @@ export class Addresses {
     this.#current = addresses;
     let hasVanished = false;
     for (const [address, missed] of this.#missedLookups) {
-      // Reset below for the addresses that this lookup returned.
       this.#missedLookups.set(address, missed + 1);
       if (missed + 1 < MISSES_TO_VANISH) continue;
       if (addresses.some((each) => each.address === address)) continue;
