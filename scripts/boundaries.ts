@@ -45,8 +45,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
-  'cli/completion': 'type:npm:commander',
-  cli: 'admin-api admin-client base cli/completion config keys process process/workers quota store npm:commander npm:yaml npm:zod',
+  cli: 'admin-api admin-client base config keys process process/workers quota store npm:commander npm:yaml npm:zod',
 };
 
 export interface ImportStatement {

@@ -3,7 +3,6 @@ import { LOG_FORMATS } from '../config/config.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../process/version.ts';
 import type { CheckOptions } from './check-config.ts';
-import type { Shell } from './completion.ts';
 import { addCustomerCommands } from './customer-commands.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addGatewayCommands } from './gateway-commands.ts';
@@ -71,9 +70,9 @@ export function buildProgram(finish: (status: number) => void): Command {
     .command('completion')
     .description('print a script that lets a shell complete this command line: source <(tollgate completion bash)')
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh']))
-    .action(async (shell: Shell) => {
+    .action(async () => {
       const { printCompletion } = await import('./completion.ts');
-      await printCompletion(shell, program);
+      await printCompletion(program);
     });
   return program;
 }

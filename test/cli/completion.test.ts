@@ -79,10 +79,31 @@ describe.skipIf(!hasShell('bash'))('bash', () => {
 });
 
 describe.skipIf(!hasShell('zsh'))('zsh', () => {
-  it('loads the script, and has a function for each command', async () => {
-    const program =
-      'autoload -Uz compinit && compinit -D -u && source "$1" && print -l $_comps[tollgate] && whence -w _tollgate_keys_rotate';
-    const { stdout, stderr } = await run('zsh', ['-f', '-c', program, 'zsh', await scriptFor('zsh')]);
-    expect({ stdout, stderr }).toEqual({ stdout: '_tollgate\n_tollgate_keys_rotate: function\n', stderr: '' });
+  /** What zsh offers after the words. It discards what does not begin like the word at the cursor. */
+  async function offers(words: readonly string[]): Promise<string[]> {
+    const program = `autoload -Uz compinit && compinit -D -u && source "$1" && shift
+      [[ $_comps[tollgate] == '_bash_complete -F _tollgate' ]] || exit 1
+      words=("$@") COMP_WORDS=("$@") CURRENT=$# COMP_CWORD=$(($# - 1)) PREFIX=$words[-1]
+      compgen -F _tollgate -- "$PREFIX"`;
+    const { stdout, stderr } = await run('zsh', ['-f', '-c', program, 'zsh', await scriptFor('zsh'), ...words]);
+    expect(stderr).toBe('');
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  it.each([
+    ['commands', ['tollgate', 'keys', ''], ['create', 'import', 'rotate', 'unused']],
+    ['options', ['tollgate', 'keys', 'create', 'acme', '--name', 'list', '--'], ['--expires-at', '--json']],
+    ['the choices of an option', ['tollgate', 'start', '--log-format', ''], ['auto', 'json', 'pretty']],
+  ])('offers %s', async (_what, words, expected) => {
+    expect(await offers(words)).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('offers files where an argument takes one', async () => {
+    const file = await temporaryFile('a name with spaces.yaml', '');
+    expect(await offers(['tollgate', 'check-config', file.slice(0, -6)])).toEqual([file]);
+  });
+
+  it('offers nothing for an id', async () => {
+    expect(await offers(['tollgate', 'customers', 'show', ''])).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { buildProgram } from '../../src/cli/command-line.ts';
-import { flatten, readCommandTree } from '../../src/cli/completion/command-tree.ts';
+import { flatten, readCommandTree } from '../../src/cli/command-tree.ts';
 
 const DOCS = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
 const LEAVES = flatten(readCommandTree(buildProgram(() => {}))).filter(

@@ -4,7 +4,6 @@ import type { Command, Option } from 'commander';
 export interface CommandNode {
   /** Command names from the program name on: `['tollgate', 'keys', 'list']`. */
   readonly path: readonly string[];
-  readonly description: string;
   readonly commands: readonly CommandNode[];
   readonly options: readonly OptionNode[];
   /** No command takes more than one. */
@@ -14,13 +13,12 @@ export interface CommandNode {
 export interface OptionNode {
   /** All ways to write it: `['-h', '--help']`. */
   readonly flags: readonly string[];
-  readonly description: string;
   readonly value?: ValueNode;
 }
 
 export type ValueNode =
-  | { readonly kind: 'file' | 'text'; readonly name: string }
-  | { readonly kind: 'choice'; readonly name: string; readonly choices: readonly string[] };
+  | { readonly kind: 'file' | 'text' }
+  | { readonly kind: 'choice'; readonly choices: readonly string[] };
 
 /** Returns a command and all its subcommands, as the help shows them. */
 export function readCommandTree(command: Command, parents: readonly string[] = []): CommandNode {
@@ -29,7 +27,6 @@ export function readCommandTree(command: Command, parents: readonly string[] = [
   const [argument] = command.registeredArguments;
   return {
     path,
-    description: command.description(),
     commands: help.visibleCommands(command).map((each) => readCommandTree(each, path)),
     options: help.visibleOptions(command).map(readOption),
     ...(argument && { argument: readValue(argument.name(), argument.argChoices) }),
@@ -45,12 +42,11 @@ function readOption(option: Option): OptionNode {
   const valueName = /<(.+)>/.exec(option.flags)?.[1];
   return {
     flags: [option.short, option.long].filter((flag) => flag !== undefined),
-    description: option.description,
     ...(valueName !== undefined && { value: readValue(valueName, option.argChoices) }),
   };
 }
 
 function readValue(name: string, choices: readonly string[] | undefined): ValueNode {
-  if (choices) return { kind: 'choice', name, choices };
-  return { kind: name === 'file' ? 'file' : 'text', name };
+  if (choices) return { kind: 'choice', choices };
+  return { kind: name === 'file' ? 'file' : 'text' };
 }
