@@ -1,9 +1,6 @@
 /** Cursors of table pages: the key of the page's last row, in URL-safe characters. */
 import { InvalidCursorError, type Page } from '../store.ts';
 
-/** Sorts before every key. */
-const START = '';
-
 /**
  * Returns the page of the first `limit` rows; one more row means that there is a next page. Leaves out rows for which
  * `itemFrom` returns undefined.
@@ -22,7 +19,7 @@ export function pageOf<Row, Item>(
 
 /** Returns the key after which the page begins. @throws InvalidCursorError when the cursor is malformed. */
 export function keyBefore(cursor: string | undefined): string {
-  if (cursor === undefined) return START;
+  if (cursor === undefined) return ''; // sorts before every key
   const key = Buffer.from(cursor, 'base64url').toString();
   if (key === '' || Buffer.from(key).toString('base64url') !== cursor) throw new InvalidCursorError();
   return key;
