@@ -103,22 +103,36 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
   const hash = new InspectableHash();
   const grants: WindowGrant[] = [];
   let nowMs = START_MS;
+  await redis.command('HSET', `${key}-damaged`, 'head', 'garbage');
   for (const [index, step] of history.entries()) {
     if (step.kind === 'refund') {
-      const back = resolve(step.refunds, grants);
-      expect(await windows.refund(key, back)).toBe(refund(hash, back));
+      const refunds = resolve(step.refunds, grants);
+      const nothing = { need: 0, ahead: 0, limit: 0, holdMs: 0 };
+      const [reserved] = await windows.reserve([key], nowMs, [{ ...nothing, refunds }], `epoch-${index}`);
+      await windows.reserve([`${key}-again`], nowMs, [{ ...nothing, refunds }], `epoch-${index}`);
+      const refunded = refund(hash, refunds);
+      const grant = reserve(hash, shape, nowMs, { ...nothing, refunds: [] }, `epoch-${index}`);
+      expect(reserved).toEqual({ ...grant, refunded });
     } else if (step.kind === 'report') {
       nowMs += step.advanceMs;
       const { used } = charge(hash, shape, nowMs, step.admitted, `epoch-${index}`);
-      expect(await windows.report(key, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
+      for (const name of [key, `${key}-again`]) {
+        expect(await windows.report(name, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
+      }
     } else {
       nowMs += step.advanceMs;
       const request = { ...step, refunds: resolve(step.refunds, grants) };
       const grant = reserve(hash, shape, nowMs, request, `epoch-${index}`);
-      expect(await windows.reserve(key, nowMs, request, `epoch-${index}`)).toEqual(grant);
+      const [reserved] = await windows.reserve([key], nowMs, [request], `epoch-${index}`);
+      expect(reserved).toMatchObject(grant);
+      // The same history once more, in calls with a damaged window and one whose reservation is another.
+      const several = [`${key}-damaged`, `${key}-again`, `${key}-other`];
+      const other = { ...request, need: 1, refunds: [] };
+      const together = await windows.reserve(several, nowMs, [request, request, other], `epoch-${index}`);
+      expect(together).toMatchObject([{ message: expect.stringContaining('not one of Tollgate') }, grant, {}]);
       if (grant.granted > 0) grants.push(grant);
     }
-    expect(await windows.fields(key)).toEqual(hash.fields());
+    for (const name of [key, `${key}-again`]) expect(await windows.fields(name)).toEqual(hash.fields());
   }
 }
 
@@ -147,8 +161,8 @@ describe.each([
     expect(await windows.report(key, START_MS, everyBucket, 'epoch')).toBe(used);
     for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
       const request = { need: 0, ahead: 0, limit, holdMs: 0, refunds: [] };
-      const { waitMs } = await windows.reserve(key, START_MS, request, 'epoch');
-      expect(waitMs).toBe(reserve(hash, shape, START_MS, request, 'epoch').waitMs);
+      const { waitMs } = reserve(hash, shape, START_MS, request, 'epoch');
+      expect(await windows.reserve([key], START_MS, [request], 'epoch')).toMatchObject([{ waitMs }]);
       // One bucket drops after the other, the oldest one when the next one but one begins.
       const drops = Math.max(1, Math.ceil((used - limit + 1) / 2));
       expect(waitMs).toBe(limit === 0 ? -1 : (drops + 1) * shape.bucketMs);

@@ -2,22 +2,26 @@
 import {
   CHARGE_LUA,
   chargeArguments,
-  parseGrant,
-  parseUnits,
-  REFUND_LUA,
+  parseCharged,
+  parseReserved,
   RESERVE_LUA,
-  refundArguments,
+  type Reserved,
   reserveArguments,
 } from '../../src/store/redis/window/window-scripts.ts';
 import type { AdmittedUnits } from '../../src/store/store.ts';
-import type { WindowGrant, WindowRequest, WindowShape } from '../../src/store/window-arithmetic.ts';
+import type { WindowRequest, WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
 const CLOCK_LINE = "local time = call('TIME')";
 
 export interface ScriptedWindows {
-  reserve(key: string, nowMs: number, request: WindowRequest, freshEpoch: string): Promise<WindowGrant>;
-  refund(key: string, refunds: WindowRequest['refunds']): Promise<number>;
+  /** The windows `keys` in one call. */
+  reserve(
+    keys: readonly string[],
+    nowMs: number,
+    requests: readonly WindowRequest[],
+    freshEpoch: string,
+  ): Promise<readonly (Reserved | Error)[]>;
   report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
   fields(key: string): Promise<Record<string, string>>;
 }
@@ -30,19 +34,16 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape): Scripte
     await redis.command('RPUSH', 'test:clock', Math.floor(nowMs / 1000), (nowMs % 1000) * 1000);
   };
   return {
-    async reserve(key, nowMs, request, freshEpoch) {
+    async reserve(keys, nowMs, requests, freshEpoch) {
       await setClock(nowMs);
-      const refunds = request.refunds.map((refund) => ({ ...refund, session: 1 }));
-      const args = reserveArguments({ ...request, refunds }, shape, freshEpoch);
-      return parseGrant(await redis.command('EVAL', reserveLua, 1, key, ...args));
+      const args = reserveArguments(requests, shape, freshEpoch);
+      const reply = await redis.command('EVAL', reserveLua, keys.length, ...keys, ...args);
+      return parseReserved(reply, requests, shape);
     },
     async report(key, nowMs, admitted, freshEpoch) {
       await setClock(nowMs);
       const args = chargeArguments(admitted, shape, freshEpoch);
-      return parseUnits(await redis.command('EVAL', chargeLua, 1, key, ...args), 'charge');
-    },
-    async refund(key, refunds) {
-      return parseUnits(await redis.command('EVAL', REFUND_LUA, 1, key, ...refundArguments(refunds)), 'refund');
+      return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];

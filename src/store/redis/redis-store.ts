@@ -164,7 +164,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     windows: new HourlyWindow({
       connection: windows,
       keyPrefix,
-      newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
+      newEpoch: uniqueEpochs(),
       faults,
     }),
     usages: redisUsages(background, keyPrefix),
@@ -284,4 +284,14 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     },
     close: () => Promise.all(all.map((each) => each.close())),
   };
+}
+
+/**
+ * Returns a function that names epochs: unique among all gateways by a random part, and within this one by a number. Not
+ * random each time: every reservation needs an epoch, in case its window is new.
+ */
+function uniqueEpochs(): () => string {
+  const process = randomBytes(EPOCH_BYTES).toString('base64url');
+  let epochs = 0;
+  return () => `${process}.${(epochs++).toString(36)}`;
 }

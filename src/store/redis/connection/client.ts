@@ -15,18 +15,35 @@ export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 export type RunScript = (...namesAndArguments: (string | number)[]) => Promise<unknown>;
 
 export class RedisClient extends Redis {
+  #holdsWrites = false;
+  readonly #actions: (() => void)[] = [];
+
   constructor(options: ClientOptions) {
     super(options);
   }
 
   /** Sends the commands of one event-loop turn in a single write at its end: writes are the largest cost of a call. */
   override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
-    const { stream } = this;
-    if (stream?.writableCorked === 0) {
-      stream.cork();
-      setImmediate(() => stream.uncork());
-    }
+    this.#holdWrites();
     return super.sendCommand(...args);
+  }
+
+  /** Runs `action` at the end of this turn of the event loop, before the turn's commands are written. */
+  atEndOfTurn(action: () => void): void {
+    this.#actions.push(action);
+    this.#holdWrites();
+  }
+
+  #holdWrites(): void {
+    if (this.#holdsWrites) return;
+    this.#holdsWrites = true;
+    const { stream } = this;
+    stream?.cork();
+    setImmediate(() => {
+      for (const action of this.#actions.splice(0)) action();
+      this.#holdsWrites = false;
+      stream?.uncork();
+    });
   }
 
   /** Defines the script in a Lua file. Must be called before the first command is sent. */

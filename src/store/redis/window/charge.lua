@@ -1,15 +1,24 @@
 
 -- Charge: counts units admitted without a reservation, regardless of the limit, each in the bucket of its own time.
 --
+-- KEYS[1]  the window
 -- ARGV     window.lua's, then for each entry: age ms, units
 -- Returns  the units counted afterwards
-dropExpired()
+local window = KEYS[1]
+local epoch, used, oldest, newest, holdEnd, changed = open(window, 4, 3)
 for i = 4, #ARGV, 2 do
-  local bucket = math.min(math.floor((now - ARGV[i]) / bucketMs), latest)
-  local units = tonumber(ARGV[i + 1])
-  if units > 0 and dropTime(bucket) > now then
-    add(bucket, units)
+  local bucket, units = math.min(math.floor((now - ARGV[i]) / bucketMs), latest), tonumber(ARGV[i + 1])
+  if units > 0 and bucket > expired then
+    local isNew = call('HINCRBY', window, bucket, units) == units
+    used, newest = used + units, math.max(newest, bucket)
+    oldest = oldest == 0 and bucket or math.min(oldest, bucket)
+    changed = true
+    if isNew then
+      expireAfter(window, newest)
+    end
   end
 end
-save()
+if changed then
+  call('HSET', window, 'head', string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd))
+end
 return used

@@ -5,42 +5,66 @@
  * overrides the three methods through which `consume()` reaches the store, so the library's limits, blocks and
  * delays do not apply. A grant smaller than the need is an expected outcome, so the call resolves.
  *
+ * The reservations and refunds of one turn of the event loop are sent in one call of the script, because the call costs
+ * more than its work on a window. A damaged window fails alone. In a cluster each window has a call of its own: a call
+ * cannot span slots.
+ *
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
  * is built before the first command is sent.
  */
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { AdmittedUnits, Grant, Refund, ReserveRequest, WindowStore } from '../../store.ts';
+import {
+  type AdmittedUnits,
+  type Grant,
+  type Refund,
+  type ReserveRequest,
+  StoreUnavailableError,
+  type WindowStore,
+} from '../../store.ts';
 import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import type { RedisClient } from '../connection/client.ts';
+import type { RedisClient, RunScript } from '../connection/client.ts';
 import { windowName } from '../protocol/key-names.ts';
+import { describe } from '../protocol/redis-errors.ts';
 import type { ReservationFaults } from './reservation-faults.ts';
 import {
   CHARGE_LUA,
   chargeArguments,
-  parseGrant,
-  parseUnits,
-  REFUND_LUA,
+  parseCharged,
+  parseReserved,
   RESERVE_LUA,
-  refundArguments,
+  type Reserved,
   reserveArguments,
 } from './window-scripts.ts';
 
+/** Windows per script call. Redis serves nobody else meanwhile: about a quarter of a millisecond. */
+const MAX_WINDOWS_PER_CALL = 32;
+
 interface WindowCommands {
-  rlflxIncr(key: string, ...args: (string | number)[]): Promise<unknown>;
-  tollgateRefund(key: string, ...args: (string | number)[]): Promise<unknown>;
-  tollgateCharge(key: string, ...args: (string | number)[]): Promise<unknown>;
+  /** The library's name for reserve.lua with one window. */
+  readonly rlflxIncr: RunScript;
+  /** The same for any number of windows. The first argument is their number. */
+  readonly tollgateReserve: RunScript;
+  readonly tollgateCharge: RunScript;
 }
 
 interface ConsumeOptions {
-  readonly reservation: ReserveRequest;
+  readonly request: ReserveRequest;
+}
+
+/** A reservation or refund that waits for the end of the turn, or for its reply. */
+interface WindowCall {
+  readonly request: ReserveRequest;
+  readonly op: 'reserve' | 'refund';
+  resolve(result: Reserved & Pick<Grant, 'session'>): void;
+  reject(error: unknown): void;
 }
 
 export interface HourlyWindowOptions {
   /** Has no command timeout: even a late grant must arrive, so that it can be refunded. */
   readonly connection: RedisChannel;
   readonly keyPrefix: string;
-  /** Returns a new random epoch for a window, without white space. */
+  /** Returns a new unique epoch for a window, without white space. */
   readonly newEpoch: () => string;
   readonly faults?: ReservationFaults;
   /** Default: one hour. Other shapes are for tests that cannot wait that long. */
@@ -54,6 +78,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #newEpoch: () => string;
   readonly #faults: ReservationFaults | undefined;
   readonly #shape: WindowShape;
+  /** The calls of this turn, by the name of their window. */
+  #turn = new Map<string, WindowCall>();
 
   constructor({ connection, keyPrefix, newEpoch, faults, shape = HOURLY }: HourlyWindowOptions) {
     super({
@@ -64,7 +90,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       points: 1,
       duration: shape.windowMs / 1000,
     });
-    connection.client.defineCommand('tollgateRefund', { numberOfKeys: 1, lua: REFUND_LUA });
+    connection.client.defineCommand('tollgateReserve', { lua: RESERVE_LUA });
     connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
     this.#commands = connection.client as RedisClient & WindowCommands;
     this.#connection = connection;
@@ -74,73 +100,119 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     this.#shape = shape;
   }
 
-  async reserve(reservation: ReserveRequest): Promise<Grant> {
-    checkRequest(reservation);
-    const grant = this.#reserve(reservation);
-    return this.#faults === undefined ? grant : this.#faults.ofReservation(reservation, grant);
-  }
-
-  async #reserve(reservation: ReserveRequest): Promise<Grant> {
-    const options: ConsumeOptions = { reservation };
-    const key = windowName(this.#prefix, reservation.customer);
-    const result = await this.#connection.run('reserve', () => this.consume(key, reservation.need, { ...options }));
+  async reserve(request: ReserveRequest): Promise<Grant> {
+    checkRequest(request);
+    const options: ConsumeOptions = { request };
+    const result = await this.consume(windowName(this.#prefix, request.customer), request.need, { ...options });
     return (result as GrantRes).grant;
   }
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
-    const key = windowName(this.#prefix, customer);
-    const ours = this.#ofThisSession(key, refunds);
-    if (ours.length === 0) return 0;
-    return this.#connection.run('refund', async () =>
-      parseUnits(await this.#commands.tollgateRefund(key, ...refundArguments(ours)), 'refund'),
-    );
+    const name = windowName(this.#prefix, customer);
+    const request = { customer, need: 0, ahead: 0, limit: 0, holdMs: 0, refunds };
+    if (ofSession(request, this.#connection.sessionOf(name)).refunds.length === 0) return 0;
+    const { refunded } = await this.#add(name, request, 'refund');
+    return refunded;
   }
 
   async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ used: number }> {
     checkAdmitted(admitted);
-    const key = windowName(this.#prefix, customer);
+    const name = windowName(this.#prefix, customer);
     const args = chargeArguments(admitted, this.#shape, this.#newEpoch());
     return this.#connection.run('report', async () => ({
-      used: parseUnits(await this.#commands.tollgateCharge(key, ...args), 'charge'),
+      used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
     }));
   }
 
-  /** Called synchronously by `consume()`, so the session is the one on which the command is sent. */
-  async _upsert(
-    key: string,
+  _upsert(
+    name: string,
     _points: number,
     _durationMs: number,
     _forceExpire: boolean,
-    { reservation }: ConsumeOptions,
+    { request }: ConsumeOptions,
   ): Promise<Grant> {
-    const session = this.#connection.sessionOf(key);
-    const refunds = this.#ofThisSession(key, reservation.refunds);
-    const args = reserveArguments({ ...reservation, refunds }, this.#shape, this.#newEpoch());
-    return { ...parseGrant(await this.#commands.rlflxIncr(key, ...args)), session };
+    return this.#add(name, request, 'reserve');
   }
 
-  _getRateLimiterRes(_key: string, _points: number, grant: Grant): GrantRes {
+  _getRateLimiterRes(_name: string, _points: number, grant: Grant): GrantRes {
     return new GrantRes(grant);
   }
 
   _afterConsume(
     resolve: (result: GrantRes) => void,
     _reject: (reason: unknown) => void,
-    key: string,
+    name: string,
     points: number,
     grant: Grant,
   ): void {
-    resolve(this._getRateLimiterRes(key, points, grant));
+    resolve(this._getRateLimiterRes(name, points, grant));
   }
 
-  /**
-   * Keeps the refunds of the current session. After a reconnect, an earlier refund may already have run, and running it
-   * twice would admit too many requests.
-   */
-  #ofThisSession(key: string, refunds: readonly Refund[]): readonly Refund[] {
-    const current = this.#connection.sessionOf(key);
-    return refunds.filter(({ session }) => session === current);
+  /** Adds a call to those of this turn. A second call for a window comes after the first. */
+  #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved & Pick<Grant, 'session'>> {
+    return new Promise((resolve, reject) => {
+      if (this.#turn.has(name) || this.#turn.size === MAX_WINDOWS_PER_CALL) this.#sendTurn();
+      if (this.#turn.size === 0) this.#connection.client.atEndOfTurn(() => this.#sendTurn());
+      this.#turn.set(name, { request, op, resolve, reject });
+      if (this.#connection.isCluster) this.#sendTurn();
+    });
   }
+
+  #sendTurn(): void {
+    if (this.#turn.size === 0) return;
+    const calls = this.#turn;
+    this.#turn = new Map();
+    void this.#send(calls);
+  }
+
+  async #send(calls: ReadonlyMap<string, WindowCall>): Promise<void> {
+    const waiting = [...calls.values()];
+    let session = 0;
+    try {
+      const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
+      const results = await this.#connection.run(op, async () => {
+        const [name = ''] = calls.keys();
+        session = this.#connection.sessionOf(name);
+        const requests = waiting.map(({ request }) => ofSession(request, session));
+        const args = reserveArguments(requests, this.#shape, this.#newEpoch());
+        const { rlflxIncr, tollgateReserve } = this.#commands;
+        const reply = await (calls.size === 1
+          ? rlflxIncr.call(this.#commands, name, ...args)
+          : tollgateReserve.call(this.#commands, calls.size, ...calls.keys(), ...args));
+        const parsed = parseReserved(reply, requests, this.#shape);
+        // One damaged window is no failure of the call. What fails every window is.
+        if (parsed.every((result) => result instanceof Error)) throw parsed[0];
+        return parsed;
+      });
+      for (const [index, call] of waiting.entries()) this.#settle(call, results[index], session);
+    } catch (error) {
+      for (const call of waiting) this.#fail(call, error);
+    }
+  }
+
+  #settle(call: WindowCall, result: Reserved | Error | undefined, session: number): void {
+    if (result === undefined || result instanceof Error) {
+      this.#fail(call, new StoreUnavailableError(`Redis: ${describe(result)}`, { cause: result }));
+      return;
+    }
+    if (call.op === 'reserve') this.#faults?.reserved(result);
+    call.resolve({ ...result, session });
+  }
+
+  #fail(call: WindowCall, error: unknown): void {
+    if (call.op === 'reserve') this.#faults?.notReserved(call.request, error);
+    call.reject(error);
+  }
+}
+
+/**
+ * Keeps the refunds of this session. After a reconnect, an earlier refund may already have run, and running it twice
+ * would admit too many requests.
+ */
+function ofSession(request: ReserveRequest, current: number): ReserveRequest {
+  const { refunds } = request;
+  if (refunds.every(({ session }) => session === current)) return request;
+  return { ...request, refunds: refunds.filter(({ session }) => session === current) };
 }
 
 /** The library's result with the whole grant. */

@@ -40,22 +40,19 @@ export class ReservationFaults {
     return this.#refusals.refusing;
   }
 
-  async ofReservation({ customer, need }: ReserveRequest, reservation: Promise<Grant>): Promise<Grant> {
-    try {
-      const grant = await reservation;
-      // A reservation that grants nothing does not prove that Redis accepts writes.
-      if (grant.granted > 0) this.#refusals.written();
-      return grant;
-    } catch (error) {
-      const reply = replyOf(error);
-      if (reply === undefined) throw error;
-      if (DAMAGE.test(reply) || isUnexpected(error)) {
-        this.#observer.damagedWindow?.(customer, this.#reports.isDue(customer) ? reply : undefined);
-      } else if (need > 0) {
-        // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
-        this.#refusals.refused(reply);
-      }
-      throw error;
+  reserved({ granted }: Pick<Grant, 'granted'>): void {
+    // A reservation that grants nothing does not prove that Redis accepts writes.
+    if (granted > 0) this.#refusals.written();
+  }
+
+  notReserved({ customer, need }: ReserveRequest, error: unknown): void {
+    const reply = replyOf(error);
+    if (reply === undefined) return;
+    if (DAMAGE.test(reply) || isUnexpected(error)) {
+      this.#observer.damagedWindow?.(customer, this.#reports.isDue(customer) ? reply : undefined);
+    } else if (need > 0) {
+      // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
+      this.#refusals.refused(reply);
     }
   }
 

@@ -1,78 +1,85 @@
 
--- Reserve: one atomic check and count.
+-- Reserve: checks the limits of some windows and counts units, one window after the other.
 --
--- ARGV     window.lua's, then need, ahead, limit, hold ms, then for each refund: epoch, bucket, units
--- Returns  granted, free, used, wait ms (-1: never), bucket, epoch, store time ms, end of the last hold ms
+-- ARGV     window.lua's, then for each window: need, ahead, limit, hold ms, number of refunds, and for each of these:
+--          epoch, bucket, units
+-- Returns  the store time in ms, then for each window an error, or
+--          `<granted> <wait ms, -1: never> <refunded> <head>`
 local AHEAD_DIVISOR = 8
 -- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
 -- So a few buckets are read by name; for more, reading the whole hash costs less.
 local NEAR_CHUNK, NEAR_CHUNKS = 32, 2
 
-local need, ahead, limit, holdMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-
-for i = 8, #ARGV, 3 do
-  local bucket, units = ARGV[i + 1], tonumber(ARGV[i + 2])
-  local counted = ARGV[i] == epoch and units > 0 and tonumber(call('HGET', window, bucket))
-  if counted then
-    if units < counted then
-      call('HINCRBY', window, bucket, -units)
-    else
-      units = counted
-      call('HDEL', window, bucket)
-      if tonumber(bucket) == oldest then
-        oldest = 0
-      end
-    end
-    used = used - units
-    changed = true
-  end
-end
-dropExpired()
-
-local available = math.max(0, limit - used)
-local needed = math.min(need, available)
-local granted = needed + math.min(ahead, math.floor((available - needed) / AHEAD_DIVISOR))
-local bucket = math.floor((now + holdMs) / bucketMs)
-if granted > 0 then
-  add(bucket, granted)
-  holdEnd = math.max(holdEnd, now + holdMs)
-end
-save()
-
--- Returns the units of NEAR_CHUNK buckets from `first` on, in order; false for a missing bucket.
-local function nearUnits(first)
-  local indices = {}
-  for i = 1, NEAR_CHUNK do
-    indices[i] = first + i - 1
-  end
-  return call('HMGET', window, unpack(indices))
-end
-
-local function waitUntilMoreFree()
-  if used == 0 or limit == 0 then
-    return -1
-  end
-  local toDrop = used - limit + 1
-  if toDrop <= 1 or toDrop <= tonumber(call('HGET', window, oldest) or 0) then
-    return dropTime(oldest) - now
-  end
+-- Returns the bucket with which `toDrop` units will have expired; nil if there are not as many.
+local function bucketThatFrees(window, toDrop, oldest, newest)
   local far = oldest + NEAR_CHUNKS * NEAR_CHUNK
   for first = oldest, far - 1, NEAR_CHUNK do
-    for i, units in ipairs(nearUnits(first)) do
+    local indices = {}
+    for i = 1, NEAR_CHUNK do
+      indices[i] = first + i - 1
+    end
+    for i, units in ipairs(call('HMGET', window, unpack(indices))) do
       toDrop = toDrop - (tonumber(units) or 0)
       if toDrop <= 0 then
-        return dropTime(first + i - 1) - now
+        return first + i - 1
       end
     end
   end
-  local units = allUnits()
+  local fields, units = call('HGETALL', window), {}
+  for i = 1, #fields, 2 do
+    units[tonumber(fields[i]) or 0] = tonumber(fields[i + 1])
+  end
   for bucket = far, newest do
     toDrop = toDrop - (units[bucket] or 0)
     if toDrop <= 0 then
-      return dropTime(bucket) - now
+      return bucket
     end
   end
-  return -1
 end
 
-return { granted, available - granted, used, waitUntilMoreFree(), bucket, epoch, now, holdEnd }
+local function reserve(window, at, last)
+  local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, at + 5, last)
+  local limit, holdMs = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local available = math.max(0, limit - used)
+  local granted = math.min(tonumber(ARGV[at]), available)
+  granted = granted + math.min(tonumber(ARGV[at + 1]), math.floor((available - granted) / AHEAD_DIVISOR))
+  if granted > 0 then
+    local bucket = math.floor((now + holdMs) / bucketMs)
+    local isNew = call('HINCRBY', window, bucket, granted) == granted
+    used, newest, holdEnd = used + granted, math.max(newest, bucket), math.max(holdEnd, now + holdMs)
+    oldest = oldest == 0 and bucket or math.min(oldest, bucket)
+    changed = true
+    if isNew then
+      expireAfter(window, newest)
+    end
+  end
+  local head = string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd)
+  if changed then
+    call('HSET', window, 'head', head)
+  end
+  local wait = -1
+  if used > 0 and limit > 0 then
+    local toDrop, bucket = used - limit + 1, oldest
+    if toDrop > 1 and toDrop > tonumber(call('HGET', window, oldest) or 0) then
+      bucket = bucketThatFrees(window, toDrop, oldest, newest)
+    end
+    if bucket then
+      wait = (bucket + 1) * bucketMs + windowMs - now
+    end
+  end
+  return string.format('%d %d %d ', granted, wait, refunded) .. head
+end
+
+local replies, at = { now }, 4
+for i, window in ipairs(KEYS) do
+  local last = at + 4 + 3 * ARGV[at + 4]
+  local ok, reply = pcall(reserve, window, at, last)
+  if not ok then
+    -- The error of a command begins with its code, before Redis 7 after the line of the script; that of Lua with a line.
+    local text = string.gsub(reply, '^@user_script: ?%d+: %-?', '')
+    reply = { err = (string.find(text, '^%u+ ') and '' or 'ERR ') .. text .. ', on @user_script' }
+  end
+  replies[i + 1] = reply
+  at = last + 1
+end
+return replies
