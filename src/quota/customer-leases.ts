@@ -1,9 +1,7 @@
 import type { Scheduled, Scheduler } from '../base/clock.ts';
 import type { Grant, Refund } from '../store/store.ts';
-import type { Instant, Lease } from './lease.ts';
+import { type Instant, type Lease, REFUND_DELAY_MS } from './lease.ts';
 
-/** How long unused units wait for others, to be refunded in one call. */
-const REFUND_DELAY_MS = 250;
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
 
@@ -83,12 +81,12 @@ export class CustomerLeases {
   }
 
   /** Refunds units soon, together with others. */
-  refund({ epoch, bucket, session }: Grant, units: number): void {
+  refund({ epoch, bucket, session }: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
     if (units === 0) return;
     const at = this.#refunds.findIndex((r) => r.bucket === bucket && r.epoch === epoch && r.session === session);
     const [merged] = at < 0 ? [] : this.#refunds.splice(at, 1);
     this.#refunds.push({ epoch, bucket, session, units: units + (merged?.units ?? 0) });
-    this.#refundTimer ??= this.#scheduler.after(REFUND_DELAY_MS, this.#send);
+    this.#refundTimer ??= this.#scheduler.after(delayMs, this.#send);
   }
 
   /** Removes and returns the refunds that wait. They are sent once, even if sending fails. */
@@ -109,6 +107,6 @@ export class CustomerLeases {
     this.#remove(lease);
     const { units } = lease;
     lease.units = 0;
-    this.refund(lease.grant, units);
+    this.refund(lease.grant, units, lease.length.refundDelayMs);
   }
 }

@@ -1,7 +1,7 @@
 import type { Scheduled } from '../base/clock.ts';
 import type { CustomerLeases } from './customer-leases.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import type { Instant } from './lease.ts';
+import type { Instant, LeaseLength } from './lease.ts';
 import { RateMeter } from './rate-meter.ts';
 
 /** A request that waits for a store reply. */
@@ -18,6 +18,7 @@ export interface Waiter {
 export interface Call {
   /** Read before the reservation was sent. */
   readonly sentAt: Instant;
+  readonly length: LeaseLength;
   readonly need: number;
   readonly settings: QuotaSettings;
   /** Resolves once the reply or failure was handled. */
@@ -47,7 +48,10 @@ export interface RememberedRefusal {
 /** All quota state that one instance keeps in memory for a customer. */
 export class CustomerState {
   readonly customer: string;
-  readonly rate = new RateMeter();
+  /** Follows bursts; see `meanRate` for customers with few requests. */
+  readonly rate = new RateMeter(2000);
+  /** Sees rates well below one request a second. */
+  readonly meanRate = new RateMeter(10_000);
   settings: QuotaSettings;
   readonly leases: CustomerLeases;
   readonly waiters: Waiter[] = [];

@@ -27,18 +27,20 @@ import {
   type QuotaSettings,
   type Usage,
 } from './hourly-quota.ts';
-import { HOLD_MS, type Instant, Lease } from './lease.ts';
+import { type Instant, Lease, type LeaseLength, LONG_LEASE, SHORT_LEASE } from './lease.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
 const MAX_REFUSAL_MS = 30_000;
 /** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;
-/** A lease gets units for this long. Shorter than the lease itself, because refunding unused units costs a call. */
+/** A short lease gets units for this long. Less than the lease lasts, because refunding unused units costs a call. */
 const AHEAD_MS = 900;
-/** Customers with a lower rate get a lease only when a request needs it. */
-const REFILL_FROM_PER_SECOND = 10;
+/** Customers with a lower rate get long leases, and a lease only when a request needs it. */
+const BUSY_PER_MS = 10 / 1000;
 /** Ahead of need, the store grants at most this fraction (1/8) of the free units. */
 const AHEAD_DIVISOR = 8;
+/** A long lease has at most this fraction (1/64) of the free units: others may need them while it lasts. */
+const LONG_LEASE_DIVISOR = 64;
 const WINDOW_SECONDS = 3600;
 
 export interface LeasedQuotaOptions {
@@ -68,6 +70,7 @@ export class LeasedQuota implements HourlyQuota {
     const now = this.#now();
     const state = this.#stateOf(customer, settings, now);
     state.rate.note(now.monotonicMs);
+    state.meanRate.note(now.monotonicMs);
     const fromLease = this.#admitFromLease(state, now, 'lease');
     if (fromLease) return fromLease;
     if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
@@ -82,7 +85,7 @@ export class LeasedQuota implements HourlyQuota {
   async usage(customer: string, limit: number): Promise<Usage> {
     if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
-    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: HOLD_MS, refunds });
+    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: 0, refunds });
     const grant = await this.#withinTimeout(reading, () => {
       // The store counts as unavailable until the call settles.
       this.#overdueCalls++;
@@ -119,14 +122,18 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   async close(): Promise<void> {
-    const calls = [...this.#customers.values()].map(({ call }) => call?.answered);
-    await this.#withinTimeout(Promise.all(calls)).catch(() => undefined);
+    await this.#withinTimeout(this.#callsAnswered()).catch(() => undefined);
     const now = this.#now();
     const sent = [...this.#customers.values()].map((state) => {
       state.leases.end(now);
       return this.#sendRefunds(state);
     });
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
+  }
+
+  /** Resolves once no reservation is in flight, those included that follow another. */
+  async #callsAnswered(): Promise<void> {
+    for (const state of this.#customers.values()) while (state.call !== undefined) await state.call.answered;
   }
 
   /** Returns the customer's state, updated to these settings. */
@@ -168,19 +175,20 @@ export class LeasedQuota implements HourlyQuota {
     // Not while waiting requests are being admitted: the reservation would ask for their units again.
     const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
     if (mode === 'lease' && isDue) this.#refill(state);
-    return this.#admitted(state, lease, unitsLeft, mode);
+    return this.#admitted(state, lease, now, unitsLeft, mode);
   }
 
-  #admitted(state: CustomerState, lease: Lease, unitsLeft: number, mode: QuotaMode): Admission {
+  #admitted(state: CustomerState, lease: Lease, now: Instant, unitsLeft: number, mode: QuotaMode): Admission {
     const { clock } = this.#options;
+    const deadline = lease.beginDeadline(now);
     const { lastReply: reply } = state;
     state.admitted++;
     return {
       outcome: 'admitted',
       mode,
       remaining: (reply?.free ?? 0) + unitsLeft,
-      beginDeadlineMs: lease.beginDeadlineMs,
-      beginDeadlineWallMs: lease.beginDeadlineWallMs,
+      beginDeadlineMs: deadline.monotonicMs,
+      beginDeadlineWallMs: deadline.wallMs,
       refund: () => {
         state.admitted--;
         state.leases.return(lease, this.#now());
@@ -198,9 +206,10 @@ export class LeasedQuota implements HourlyQuota {
     if (state.call) return;
     const sentAt = this.#now();
     const need = state.waiters.length;
-    const expected = Math.floor((state.rate.perSecond(sentAt.monotonicMs) * AHEAD_MS) / 1000);
+    const { length, ahead } = leaseFor(state, need, sentAt.monotonicMs);
     const call: Call = {
       sentAt,
+      length,
       need,
       settings: state.settings,
       answered: undefined,
@@ -213,9 +222,9 @@ export class LeasedQuota implements HourlyQuota {
       .reserve({
         customer: state.customer,
         need,
-        ahead: Math.max(0, expected - need),
+        ahead,
         limit: state.settings.limit,
-        holdMs: HOLD_MS,
+        holdMs: length.holdMs,
         refunds: state.leases.takeRefunds(),
       })
       .then(
@@ -248,7 +257,7 @@ export class LeasedQuota implements HourlyQuota {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
     state.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
-    const lease = new Lease(grant, call.sentAt);
+    const lease = new Lease(grant, call.sentAt, call.length);
     if (!lease.runsAt(now)) {
       state.leases.refund(grant, grant.granted);
       return;
@@ -290,9 +299,9 @@ export class LeasedQuota implements HourlyQuota {
 
   /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
   #planRefill(state: CustomerState, lease: Lease, { monotonicMs }: Instant): void {
-    const perSecond = state.rate.perSecond(monotonicMs);
-    const neededWhileAsking = (perSecond * REFILL_MS) / 1000;
-    const worthIt = perSecond >= REFILL_FROM_PER_SECOND && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
+    const perMs = state.rate.perMs(monotonicMs);
+    const neededWhileAsking = perMs * REFILL_MS;
+    const worthIt = perMs >= BUSY_PER_MS && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
     state.refillAtUnits = worthIt ? neededWhileAsking : -1;
     state.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
   }
@@ -349,6 +358,24 @@ export class LeasedQuota implements HourlyQuota {
       call.then(resolve, reject).finally(() => timer.cancel());
     });
   }
+}
+
+/**
+ * Returns how long the next lease lasts, and how many units it should have beyond `need`. Long leases let a customer with
+ * few requests use one reservation for several, far from its limit. Near it, and for busy customers, leases are short.
+ */
+function leaseFor(
+  { rate, meanRate, lastReply }: CustomerState,
+  need: number,
+  nowMs: number,
+): { readonly length: LeaseLength; readonly ahead: number } {
+  const perMs = rate.perMs(nowMs);
+  if (perMs < BUSY_PER_MS) {
+    const expected = Math.floor(Math.min(BUSY_PER_MS, meanRate.perMs(nowMs)) * LONG_LEASE.usableLeaseMs);
+    const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_LEASE_DIVISOR) - need);
+    if (ahead > 0) return { length: LONG_LEASE, ahead };
+  }
+  return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
 }
 
 /** Returns whether a change of settings ends the leases granted before it. */

@@ -16,7 +16,7 @@ import type { WindowStore } from '../store/store.ts';
 import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
 import { type Admission, moreAt } from './hourly-quota.ts';
-import { HOLD_MS, USABLE_HOLD_MS } from './lease.ts';
+import { SHORT_LEASE } from './lease.ts';
 
 /** Delay before each attempt to report units, so reports begin about this soon after the store is available again. */
 const REPORT_INTERVAL_MS = 500;
@@ -61,7 +61,7 @@ export class LocalWindows {
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, state, nowMs);
     const limit = Math.max(1, Math.floor(state.settings.limit / this.#options.instances()));
-    const request = { need: 1, ahead: 0, limit, holdMs: HOLD_MS, refunds: [] };
+    const request = { need: 1, ahead: 0, limit, holdMs: SHORT_LEASE.holdMs, refunds: [] };
     const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
     return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
   }
@@ -75,8 +75,8 @@ export class LocalWindows {
       outcome: 'admitted',
       mode: 'local',
       remaining: free,
-      beginDeadlineMs: clock.monotonicMs() + USABLE_HOLD_MS,
-      beginDeadlineWallMs: clock.nowMs() + USABLE_HOLD_MS,
+      beginDeadlineMs: clock.monotonicMs() + SHORT_LEASE.usableHoldMs,
+      beginDeadlineWallMs: clock.nowMs() + SHORT_LEASE.usableHoldMs,
       refund: () => {
         // A unit that was already reported stays counted in the store.
         if ((window.unreported.get(bucket) ?? 0) === 0) return;

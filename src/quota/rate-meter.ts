@@ -1,10 +1,13 @@
-const SLOT_MS = 2000;
-
-/** Measures how often something happens: an average over about two seconds, from two counters. */
+/** Measures how often something happens: an average over about two slots, from two counters. */
 export class RateMeter {
+  readonly #slotMs: number;
   #slotStartMs = Number.NEGATIVE_INFINITY;
   #current = 0;
   #previous = 0;
+
+  constructor(slotMs: number) {
+    this.#slotMs = slotMs;
+  }
 
   /** Counts one event. `nowMs`: monotonic. */
   note(nowMs: number): void {
@@ -12,18 +15,18 @@ export class RateMeter {
     this.#current++;
   }
 
-  perSecond(nowMs: number): number {
+  perMs(nowMs: number): number {
     this.#turnTo(nowMs);
-    const shareOfPrevious = 1 - (nowMs - this.#slotStartMs) / SLOT_MS;
-    return ((this.#previous * shareOfPrevious + this.#current) * 1000) / SLOT_MS;
+    const shareOfPrevious = 1 - (nowMs - this.#slotStartMs) / this.#slotMs;
+    return (this.#previous * shareOfPrevious + this.#current) / this.#slotMs;
   }
 
   #turnTo(nowMs: number): void {
     const elapsedMs = nowMs - this.#slotStartMs;
-    if (elapsedMs < SLOT_MS) return;
-    const isNext = elapsedMs < 2 * SLOT_MS;
+    if (elapsedMs < this.#slotMs) return;
+    const isNext = elapsedMs < 2 * this.#slotMs;
     this.#previous = isNext ? this.#current : 0;
     this.#current = 0;
-    this.#slotStartMs = isNext ? this.#slotStartMs + SLOT_MS : nowMs;
+    this.#slotStartMs = isNext ? this.#slotStartMs + this.#slotMs : nowMs;
   }
 }

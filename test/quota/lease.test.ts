@@ -1,21 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { Lease } from '../../src/quota/lease.ts';
+import { Lease, LONG_LEASE, SHORT_LEASE } from '../../src/quota/lease.ts';
 
 const ASKED = { monotonicMs: 5000, wallMs: 1_000_000 };
-const lease = new Lease(
-  {
-    granted: 3,
-    free: 0,
-    used: 3,
-    waitMs: 1000,
-    bucket: 7,
-    epoch: 'e',
-    session: 1,
-    storeTimeMs: 70_000,
-    holdEndMs: 72_000,
-  },
-  ASKED,
-);
+const grant = {
+  granted: 3,
+  free: 0,
+  used: 3,
+  waitMs: 1000,
+  bucket: 7,
+  epoch: 'e',
+  session: 1,
+  storeTimeMs: 70_000,
+  holdEndMs: 72_000,
+};
+const lease = new Lease(grant, ASKED, SHORT_LEASE);
+const longLease = new Lease(grant, ASKED, LONG_LEASE);
 
 function later(monotonicMs: number, wallMs: number) {
   return { monotonicMs: ASKED.monotonicMs + monotonicMs, wallMs: ASKED.wallMs + wallMs };
@@ -35,7 +34,18 @@ describe('a lease runs', () => {
   });
 });
 
-test('its requests begin within 99 % of the hold, by either clock, counted from before it was asked for', () => {
-  expect(lease.beginDeadlineMs).toBe(ASKED.monotonicMs + 1980);
-  expect(lease.beginDeadlineWallMs).toBe(ASKED.wallMs + 1980);
+test('a long lease runs for 99 % of 9 s', () => {
+  expect(longLease.runsAt(later(8909, 8909))).toBe(true);
+  expect(longLease.runsAt(later(8910, 10))).toBe(false);
+  expect(longLease.runsAt(later(10, 8910))).toBe(false);
+  expect(longLease.endsAt).toBe(ASKED.monotonicMs + 8910);
+});
+
+test.each([
+  { what: 'a short lease', of: lease, admittedAfterMs: 900, deadlineMs: 1980 },
+  { what: 'a long lease, at its beginning', of: longLease, admittedAfterMs: 100, deadlineMs: 2080 },
+  { what: 'a long lease, at its end', of: longLease, admittedAfterMs: 8900, deadlineMs: 9900 },
+])('a request of $what begins within 99 % of the hold and 1.98 s, by either clock', (row) => {
+  const admittedAt = later(row.admittedAfterMs, row.admittedAfterMs);
+  expect(row.of.beginDeadline(admittedAt)).toEqual(later(row.deadlineMs, row.deadlineMs));
 });

@@ -432,6 +432,124 @@ test('what is held in memory is bounded: idle customers are forgotten, those wit
   await world.time.run(10);
 });
 
+describe('a customer with few requests', () => {
+  /** The calls a request of a customer whose requests come at random, once its rate is known. */
+  async function callsPerRequest(perSecond: number, limit = 20_000): Promise<number> {
+    const world = worldWith({ limit });
+    await flood(world, perSecond, 60_000);
+    const before = callsOf(world.gateways);
+    const requests = await flood(world, perSecond, 600_000);
+    return (callsOf(world.gateways) - before) / requests;
+  }
+
+  test.each([
+    { perSecond: 0.1, atMost: 1.05 },
+    { perSecond: 0.3, atMost: 0.5 },
+    { perSecond: 0.76, atMost: 0.21 },
+    { perSecond: 1, atMost: 0.16 },
+    { perSecond: 3, atMost: 0.05 },
+    { perSecond: 9, atMost: 0.03 },
+  ])('shares reservations: $perSecond requests a second cost at most $atMost calls each', async (row) => {
+    expect(await callsPerRequest(row.perSecond)).toBeLessThanOrEqual(row.atMost);
+  });
+
+  /** Rare requests until a long lease is open. */
+  async function openLongLease(world: VirtualWorld, gateway = world.gateway(0)): Promise<void> {
+    for (let second = 0; second < 30 || gateway.quota.leaseState(CUSTOMER).leases.length === 0; second++) {
+      gateway.request();
+      await world.time.run(1000);
+    }
+  }
+
+  test('has a lease of at most a 64th of the free units, for at most nine seconds', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLongLease(world);
+    const [lease] = world.gateway(0).quota.leaseState(CUSTOMER).leases;
+    expect(lease?.endsInMs).toBeLessThanOrEqual(9000);
+    expect(lease?.endsInMs).toBeGreaterThan(1000);
+    expect(lease?.units).toBeLessThanOrEqual((1000 - world.store.used(CUSTOMER)) / 64);
+  });
+
+  test('has short leases near its limit', async () => {
+    const world = worldWith({ limit: 100 });
+    for (let second = 0; second < 30; second++) {
+      ask(world);
+      await world.time.run(1000);
+      expect(world.gateway(0).quota.leaseState(CUSTOMER).leases).toEqual([]);
+    }
+    expect(world.store.used(CUSTOMER)).toBe(30);
+  });
+
+  test.each([
+    { what: 'a lower limit', settings: { limit: 900, usageResetAt: '' } },
+    { what: 'a usage reset', settings: { limit: 1000, usageResetAt: 'now' } },
+  ])('has its long lease ended by $what at the next request', async ({ settings }) => {
+    const world = worldWith({ limit: 1000 });
+    await openLongLease(world);
+    const gateway = world.gateway(0);
+    const { reserves } = gateway.link.counts;
+    gateway.settings = settings;
+    expect(gateway.quota.admit(CUSTOMER, settings)).toBeInstanceOf(Promise);
+    expect(gateway.link.counts.reserves).toBe(reserves + 1);
+  });
+
+  test('becomes busy in the middle of a long lease, and is not refused', async () => {
+    const world = worldWith({ limit: 100_000 });
+    await openLongLease(world);
+    const decisions = ask(world, 500);
+    await world.time.run(100);
+    expect(outcomes(decisions)).toEqual({ admitted: 500 });
+    const before = callsOf(world.gateways);
+    await flood(world, 500, 10_000);
+    expect(callsOf(world.gateways) - before).toBeLessThan(40);
+  });
+
+  test('has the units refunded that it did not use, about when their hold ends', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLongLease(world);
+    await world.time.run(10_300);
+    expect(world.store.used(CUSTOMER)).toBe(world.begins.length);
+  });
+
+  test('reads its usage right, but for what long leases of other gateways hold', async () => {
+    const world = worldWith({ limit: 1000, gateways: 3 });
+    for (const gateway of world.gateways) await openLongLease(world, gateway);
+    const held = world.gateways.map(({ quota }) =>
+      quota.leaseState(CUSTOMER).leases.reduce((sum, { units }) => sum + units, 0),
+    );
+    const [, ...others] = held;
+    const { used, remaining } = await usageOf(world);
+    expect(used).toBe(world.begins.length + others.reduce((sum, units) => sum + units, 0));
+    expect(remaining).toBe(1000 - used);
+    for (const units of held) expect(units).toBeLessThanOrEqual(1000 / 64);
+    // Without requests, nothing is held ten seconds later.
+    await world.time.run(10_300);
+    expect(await usageOf(world)).toMatchObject({ used: world.begins.length });
+  });
+
+  test.each([
+    { perSecond: 0.4, gateways: 1 },
+    { perSecond: 0.4, gateways: 3 },
+    { perSecond: 3, gateways: 3 },
+  ])('that sends more than its limit, $perSecond a second over $gateways gateways, gets 99.4 % of it', async (row) => {
+    const world = worldWith({ limit: 1000, gateways: row.gateways });
+    const hourMs = 3_600_000;
+    await flood(world, row.perSecond, 5 * hourMs);
+    const begun = world.begins.filter(({ atMs }) => atMs > hourMs);
+    expect(begun.length).toBeGreaterThanOrEqual(0.994 * 4 * 1000);
+  });
+
+  test('loses at most a 64th of its free units to a crash', async () => {
+    const world = worldWith({ limit: 1000 });
+    await openLongLease(world);
+    world.crash(0);
+    await world.time.run(60_000);
+    const stranded = world.store.used(CUSTOMER) - world.begins.length;
+    expect(stranded).toBeGreaterThan(0);
+    expect(stranded).toBeLessThanOrEqual(1000 / 64);
+  });
+});
+
 describe('closing', () => {
   test('gives back what leases hold and what waits to be refunded', async () => {
     const world = worldWith();

@@ -66,7 +66,7 @@ const LOST_REPLIES = 1e-5;
 const UNSENT_SHARE = 0.002;
 const HOUR_MS = 3_600_000;
 /** By then all leases have ended and what they had left has gone back. */
-const QUIET_MS = 10_000;
+const QUIET_MS = 12_000;
 
 export async function simulateScale(settings: ScaleSettings): Promise<ScaleResult> {
   const world = new World(settings);

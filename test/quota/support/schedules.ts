@@ -8,7 +8,7 @@ import type { Dispatch, VirtualWorld, WorldOptions } from './virtual-world.ts';
 export const WINDOW_MS = 3_600_000;
 export const HORIZON_MS = 2.4 * WINDOW_MS;
 /** A machine shows at most one false clock within the life of a lease. */
-const CLOCK_FAULT_GAP_MS = 5000;
+const CLOCK_FAULT_GAP_MS = 12_000;
 const ECHO_MS = 14_000;
 const ECHO_INTERVAL_MS = 250;
 
@@ -36,6 +36,14 @@ export type Fault =
   | { readonly kind: 'set wall clock'; readonly atMs: number; readonly gateway: number; readonly byMs: number }
   | { readonly kind: 'outage'; readonly atMs: number; readonly gateway: number; readonly durationMs: number };
 
+/** Requests at random instants, few enough for long leases. */
+export interface Trickle {
+  readonly fromMs: number;
+  readonly durationMs: number;
+  readonly gateway: number;
+  readonly perSecond: number;
+}
+
 export interface Network {
   /** Of all calls. */
   readonly slowShare: number;
@@ -48,6 +56,7 @@ export interface Schedule {
   readonly limit: number;
   readonly network: Network;
   readonly bursts: readonly Burst[];
+  readonly trickles: readonly Trickle[];
   readonly faults: readonly Fault[];
 }
 
@@ -126,6 +135,30 @@ export function schedules(
     limit: fc.integer({ min: 1, max: 60 }),
     network,
     bursts: fc.array(burst, { minLength: 2, maxLength: 12 }),
+    trickles: fc.constant([]),
+    faults,
+  });
+}
+
+const trickle: fc.Arbitrary<Trickle> = fc.record({
+  fromMs: instants,
+  durationMs: fc.integer({ min: 20_000, max: 120_000 }),
+  gateway: gatewayIndex,
+  perSecond: fc.constantFrom(0.1, 0.5, 1, 3, 9),
+});
+
+/** Schedules with long leases: of customers whose limit is higher, with few requests and a burst now and then. */
+export function schedulesOfRareRequests(
+  faults: fc.Arbitrary<readonly Fault[]>,
+  network: fc.Arbitrary<Network> = anyNetwork,
+): fc.Arbitrary<Schedule> {
+  return fc.record({
+    seed: fc.integer(),
+    gateways: fc.integer({ min: 1, max: 4 }),
+    limit: fc.integer({ min: 130, max: 500 }),
+    network,
+    bursts: fc.array(burst, { minLength: 1, maxLength: 5 }),
+    trickles: fc.array(trickle, { minLength: 1, maxLength: 5 }),
     faults,
   });
 }
@@ -143,7 +176,12 @@ export function worldOptions({ seed, gateways, limit, network }: Schedule): Worl
   };
 }
 
-export function plan(world: VirtualWorld, { bursts, faults, limit }: Schedule): void {
+export function plan(world: VirtualWorld, { bursts, trickles, faults, limit }: Schedule): void {
+  for (const { fromMs, durationMs, gateway, perSecond } of trickles) {
+    for (let left = Math.ceil((perSecond * durationMs) / 1000); left > 0; left--) {
+      world.time.at(fromMs + world.dice.between(0, durationMs), () => world.gateway(gateway).request());
+    }
+  }
   for (const burst of bursts) {
     const { atMs, gateway, size, spreadMs } = burst;
     if (burst.echo) echo(world, burst);

@@ -110,7 +110,7 @@ export class StoreLink implements WindowStore {
     refunded: 0,
     reported: 0,
   };
-  readonly reservations: { readonly atMs: number; readonly limit: number }[] = [];
+  readonly reservations: { readonly atMs: number; readonly limit: number; readonly holdMs: number }[] = [];
   readonly refunds: Refund[] = [];
   readonly #store: SimulatedStore;
   readonly #time: VirtualTime;
@@ -149,7 +149,7 @@ export class StoreLink implements WindowStore {
 
   async reserve(request: ReserveRequest): Promise<Grant> {
     this.counts.reserves++;
-    this.reservations.push({ atMs: this.#time.nowMs, limit: request.limit });
+    this.reservations.push({ atMs: this.#time.nowMs, limit: request.limit, holdMs: request.holdMs });
     const refunds = this.#take(request.refunds);
     const session = this.#session;
     const grant = await this.#call(
