@@ -41,6 +41,8 @@ const BUSY_PER_MS = 10 / 1000;
 const AHEAD_DIVISOR = 8;
 /** A long lease has at most this fraction (1/64) of the free units: others may need them while it lasts. */
 const LONG_LEASE_DIVISOR = 64;
+/** A lease for a single expected request costs about as many refunds as it saves reservations. */
+const MIN_LONG_LEASE_UNITS = 2;
 const WINDOW_SECONDS = 3600;
 
 export interface LeasedQuotaOptions {
@@ -373,7 +375,7 @@ function leaseFor(
   if (perMs < BUSY_PER_MS) {
     const expected = Math.floor(Math.min(BUSY_PER_MS, meanRate.perMs(nowMs)) * LONG_LEASE.usableLeaseMs);
     const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_LEASE_DIVISOR) - need);
-    if (ahead > 0) return { length: LONG_LEASE, ahead };
+    if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
   }
   return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
 }
