@@ -277,7 +277,9 @@ export const configSchema = types.mapping({
       cache_seconds: types
         .seconds()
         .default(30)
-        .describe('How long a key or customer is used from memory before it is read again.'),
+        .describe(
+          'How long a key or customer is used from memory before it is read again; up to ten minutes longer while Redis pushes changes.',
+        ),
       cache_entries: types.count().default(100_000).describe('Maximum number of keys, and of customers, in memory.'),
       stale_if_error_seconds: types
         .seconds()

@@ -36,7 +36,7 @@ export interface InvalidKey {
 
 interface AuthenticatorOptions extends CacheTimes {
   readonly records: Pick<RecordStore, 'findKey' | 'findCustomer'>;
-  readonly invalidations: Pick<Invalidations, 'subscribe'>;
+  readonly invalidations: Pick<Invalidations, 'subscribe' | 'provenAtMs'>;
   readonly clock: Clock;
   /** Maximum number of cached keys, and of cached customers. */
   readonly entries: number;
@@ -64,13 +64,16 @@ export class Authenticator {
   constructor(options: AuthenticatorOptions) {
     const { clock, invalidations, records } = options;
     this.#clock = clock;
+    const provenAtMs = () => invalidations.provenAtMs;
     this.#keys = new RecordCache({
       ...options,
+      provenAtMs,
       read: async (sha256) => cachedKeyOf(await records.findKey(sha256)),
       unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
     });
     this.#customers = new RecordCache({
       ...options,
+      provenAtMs,
       read: (id) => records.findCustomer(id),
       unchanged: isDeepStrictEqual,
     });

@@ -3,6 +3,8 @@
  *
  * - A record is fresh for `cacheMs`, counted from the sending of the read that confirmed it. In the last fifth of that
  *   time, the next request starts a background read and is served from memory.
+ * - While the push of changes is proven to work, its last proof confirms a record like a read, until ten minutes after
+ *   the last read. A push that is lost unnoticed proves nothing any more, so the record is read again `cacheMs` later.
  * - A missing record is remembered for at most 5 s. Missing records have a cache of their own, so that made-up ids
  *   evict no real records.
  * - A change to a record removes it. A read in flight may still return the old record. Requests that already wait for
@@ -19,6 +21,7 @@ import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;
 const MAX_MISSING_MS = 5000;
+const MAX_PROVEN_MS = 600_000;
 /** Share of `cacheMs` after which a record is refreshed by a background read. */
 const REFRESH_FROM = 0.8;
 const RETRY_MS = 250;
@@ -38,6 +41,8 @@ export interface RecordCacheOptions<Value extends object> extends CacheTimes {
   /** Returns whether a record equals the cached one, which then stays: users may compare records by identity. */
   readonly unchanged: (cached: Value, read: Value) => boolean;
   readonly clock: Clock;
+  /** Returns the time (monotonic ms) until which every change has been reported by {@link RecordCache.invalidate}. */
+  readonly provenAtMs: () => number;
   /** Maximum number of records; the least recently used is evicted. */
   readonly entries: number;
 }
@@ -45,7 +50,7 @@ export interface RecordCacheOptions<Value extends object> extends CacheTimes {
 interface Entry<Value> {
   value: Value;
   /** Monotonic time just before the read was sent: the record is at least as recent as this. */
-  confirmedAtMs: number;
+  readAtMs: number;
   /** The cache's generation at that read. If the cache has another one now, the record may have changed since. */
   generation: number;
   failure: { readonly atMs: number; readonly generation: number } | undefined;
@@ -80,7 +85,7 @@ export class RecordCache<Value extends object> {
       const missingMs = Math.min(MAX_MISSING_MS, cacheMs);
       return missedAtMs !== undefined && nowMs - missedAtMs < missingMs ? undefined : this.#read(id);
     }
-    const ageMs = nowMs - entry.confirmedAtMs;
+    const ageMs = nowMs - this.#confirmedAtMs(entry);
     const isFresh = entry.generation === this.#generation && ageMs < cacheMs;
     if (isFresh && ageMs < REFRESH_FROM * cacheMs) return entry.value;
 
@@ -129,26 +134,32 @@ export class RecordCache<Value extends object> {
     return reading;
   }
 
+  /** While nothing was reported about a record, the push confirms it as a read would. */
+  #confirmedAtMs({ readAtMs, generation }: Entry<Value>): number {
+    if (generation !== this.#generation) return readAtMs;
+    return Math.max(readAtMs, Math.min(this.#options.provenAtMs(), readAtMs + MAX_PROVEN_MS));
+  }
+
   /** Removes a read that has ended. Returns whether its result may be cached: not if the record was invalidated. */
   #endRead(id: string, reading: Promise<Value | undefined>): boolean {
     return this.#reads.get(id) === reading && this.#reads.delete(id);
   }
 
-  #keep(id: string, value: Value | undefined, confirmedAtMs: number): Value | undefined {
+  #keep(id: string, value: Value | undefined, readAtMs: number): Value | undefined {
     if (value === undefined) {
       this.#entries.delete(id);
-      this.#missing.set(id, confirmedAtMs);
+      this.#missing.set(id, readAtMs);
       return undefined;
     }
     this.#missing.delete(id);
     const entry = this.#entries.get(id);
     const generation = this.#generation;
     if (entry === undefined) {
-      this.#entries.set(id, { value, confirmedAtMs, generation, failure: undefined });
+      this.#entries.set(id, { value, readAtMs, generation, failure: undefined });
       return value;
     }
     if (!this.#options.unchanged(entry.value, value)) entry.value = value;
-    Object.assign(entry, { confirmedAtMs, generation, failure: undefined });
+    Object.assign(entry, { readAtMs, generation, failure: undefined });
     return entry.value;
   }
 
@@ -163,7 +174,7 @@ export class RecordCache<Value extends object> {
     }
     const nowMs = this.#options.clock.monotonicMs();
     if (mayKeep) entry.failure = { atMs: nowMs, generation: this.#generation };
-    if (nowMs - entry.confirmedAtMs >= this.#times.staleIfErrorMs) throw error;
+    if (nowMs - this.#confirmedAtMs(entry) >= this.#times.staleIfErrorMs) throw error;
     return entry.value;
   }
 }

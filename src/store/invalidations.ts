@@ -10,6 +10,11 @@ export interface Invalidations {
   /** While false, changes by other processes are noticed only by reading again. */
   readonly connected: boolean;
   /**
+   * Monotonic ms: the push is proven to have reported every change until then, since its last `all`. -Infinity while it
+   * proves nothing.
+   */
+  readonly provenAtMs: number;
+  /**
    * Calls `listener` in the event-loop turn in which the push arrives. Returns a function that ends the subscription.
    */
   subscribe(listener: (invalidation: Invalidation) => void): () => void;

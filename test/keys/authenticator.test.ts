@@ -25,6 +25,7 @@ function setUp() {
   const authenticator = new Authenticator({
     records: { findKey: keys.read, findCustomer: customers.read },
     invalidations: {
+      provenAtMs: Number.NEGATIVE_INFINITY,
       subscribe(listener) {
         listeners.add(listener);
         return () => void listeners.delete(listener);

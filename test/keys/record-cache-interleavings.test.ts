@@ -26,6 +26,7 @@ type Step =
   | { readonly kind: 'execute' | 'answer' | 'fail'; readonly read: number }
   | { readonly kind: 'push' }
   | { readonly kind: 'pushAll' }
+  | { readonly kind: 'prove' }
   | { readonly kind: 'wait'; readonly ms: number };
 
 const id = fc.constantFrom(...IDS);
@@ -38,6 +39,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('fail' as const), read: anyRead }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('push' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pushAll' as const) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('prove' as const) }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -105,10 +107,12 @@ class Run {
   readonly #reads: OpenRead[] = [];
   readonly #faults: string[] = [];
   #waiting = 0;
+  #provenAtMs = Number.NEGATIVE_INFINITY;
   readonly #cache = new RecordCache<Item>({
     read: (id) => this.#read(id as Id),
     unchanged: (held, read) => held.version === read.version,
     clock: this.#clock,
+    provenAtMs: () => this.#provenAtMs,
     cacheMs: CACHE_MS,
     entries: ENTRIES,
     staleIfErrorMs: 100_000,
@@ -164,6 +168,10 @@ class Run {
           truth.softFloor = truth.current.number;
           truth.epoch += 1;
         }
+        break;
+      case 'prove':
+        // The pushes of all changes have come.
+        if (this.#pushes.length === 0) this.#provenAtMs = this.#clock.monotonicMs();
         break;
       case 'wait':
         this.#clock.advance(step.ms);

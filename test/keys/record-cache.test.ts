@@ -21,6 +21,7 @@ function setUp(options: Partial<RecordCacheOptions<Item>> = {}) {
     read: source.read,
     unchanged: (held, read) => held.version === read.version,
     clock,
+    provenAtMs: () => Number.NEGATIVE_INFINITY,
     cacheMs: CACHE_MS,
     entries: 100,
     staleIfErrorMs: STALE_MS,
@@ -104,6 +105,38 @@ describe('a record', () => {
     clock.advance(CACHE_MS);
     expect(await load('a', { ...V1 })).toBe(V1);
     expect(cache.get('a')).toBe(V1);
+  });
+
+  test('is not read again while the push is proven to work, and again `cacheMs` after the last proof', async () => {
+    let provenAtMs = Number.NEGATIVE_INFINITY;
+    const { cache, clock, source, load } = setUp({ provenAtMs: () => provenAtMs });
+    await load('a', V1);
+    for (let proof = 0; proof < 20; proof++) {
+      clock.advance(5000);
+      provenAtMs = clock.monotonicMs();
+      expect(cache.get('a')).toBe(V1);
+    }
+    expect(source.asked).toEqual(['a']);
+    clock.advance(CACHE_MS - 1);
+    expect(cache.get('a')).toBe(V1);
+    clock.advance(1);
+    expect(cache.get('a')).toBeInstanceOf(Promise);
+  });
+
+  test('is read again after ten minutes and `cacheMs`, whatever is proven', async () => {
+    const { cache, clock, load } = setUp({ provenAtMs: () => Number.POSITIVE_INFINITY });
+    await load('a', V1);
+    clock.advance(600_000 + CACHE_MS - 1);
+    expect(cache.get('a')).toBe(V1);
+    clock.advance(1);
+    expect(cache.get('a')).toBeInstanceOf(Promise);
+  });
+
+  test('is read again when anything may have changed, whatever is proven', async () => {
+    const { cache, clock, load } = setUp({ provenAtMs: () => clock.monotonicMs() });
+    await load('a', V1);
+    cache.invalidateAll();
+    expect(cache.get('a')).toBeInstanceOf(Promise);
   });
 
   test('is gone when the store says so, whatever was remembered', async () => {

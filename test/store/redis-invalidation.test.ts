@@ -1,9 +1,13 @@
 /** What other programs change in Redis is pushed to the gateway, and a push that may be missing is no secret. */
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { RecordCache } from '../../src/keys/record-cache.ts';
+import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
+import { InvalidationPush } from '../../src/store/redis/connection/invalidation-push.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { RecordStore } from '../../src/store/store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
@@ -158,4 +162,115 @@ test('a Redis that refuses to push is used without it, says so once, and pushes 
   await pushed.atLeast(1);
   expect(store.invalidations.connected).toBe(true);
   expect(warnings.filter((warning) => warning.includes('refuses'))).toHaveLength(1);
+});
+
+describe('the push', () => {
+  const HEARTBEAT_MS = 50;
+
+  async function connect(url: string, { pushPort = Number(new URL(url).port), timeoutMs = 500 } = {}) {
+    const common = {
+      server: { host: '127.0.0.1', port: Number(new URL(url).port) },
+      socketTimeoutMs: 2 * timeoutMs,
+      commandTimeoutMs: timeoutMs,
+      heartbeatMs: HEARTBEAT_MS,
+      clock: systemClock,
+      observer: { called: () => undefined, up: () => undefined },
+      onChange: () => startTasks(),
+    };
+    let push: InvalidationPush | undefined;
+    const startTasks = () => {
+      for (const task of push?.tasks ?? []) task.startIfDue();
+    };
+    const records = new RedisConnection({ ...common, name: 'records' });
+    const server = { ...common.server, port: pushPort };
+    const subscriber = new RedisConnection({ ...common, server, name: 'subscriber' });
+    const pushes: string[] = [];
+    push = new InvalidationPush({
+      records,
+      subscriber,
+      keyPrefix: 'test',
+      clock: systemClock,
+      heartbeatMs: HEARTBEAT_MS,
+      onPush: ({ kind }) => void pushes.push(kind),
+      onFailure: () => undefined,
+    });
+    onTestFinished(async () => {
+      for (const task of push?.tasks ?? []) task.close();
+      await Promise.all([records.close(), subscriber.close()]);
+    });
+    await Promise.all([records.open(), subscriber.open()]);
+    startTasks();
+    await Promise.all(push.tasks.map((task) => task.whenIdle()));
+    return { push, records, pushes };
+  }
+
+  const provenAfter = ({ provenAtMs }: InvalidationPush, ms: number) => provenAtMs > ms;
+
+  test('is proven again and again', async () => {
+    const redis = await start();
+    const { push } = await connect(redis.url);
+    for (let proof = 0; proof < 3; proof++) {
+      const nowMs = systemClock.monotonicMs();
+      await expect.poll(() => provenAfter(push, nowMs), { interval: 5, timeout: 5000 }).toBe(true);
+    }
+  });
+
+  test('proves nothing once Redis has ceased to track, and is armed again', async () => {
+    const redis = await start();
+    const { push, records, pushes } = await connect(redis.url);
+    await expect.poll(() => push.provenAtMs, { interval: 5 }).toBeGreaterThan(0);
+    const { length } = pushes;
+    const offAtMs = systemClock.monotonicMs();
+    await records.client.client('TRACKING', 'OFF');
+    // What was changed meanwhile was not pushed, so anything may have changed.
+    await expect.poll(() => pushes.slice(length), { interval: 5, timeout: 5000 }).toContain('all');
+    await expect.poll(() => provenAfter(push, offAtMs), { interval: 5, timeout: 5000 }).toBe(true);
+    await redis.command('HSET', KEY, 'id', 'k1');
+    await expect.poll(() => pushes.at(-1), { interval: 5, timeout: 5000 }).toBe('key');
+  });
+
+  test('proves nothing while its connection is silent', async () => {
+    const redis = await start();
+    const { push } = await connect(redis.url);
+    await expect.poll(() => push.provenAtMs, { interval: 5 }).toBeGreaterThan(0);
+    redis.pause();
+    const pausedAtMs = systemClock.monotonicMs();
+    await expect.poll(() => push.connected, { interval: 5, timeout: 10_000 }).toBe(false);
+    expect(provenAfter(push, pausedAtMs)).toBe(false);
+    redis.resume();
+    await expect.poll(() => provenAfter(push, pausedAtMs), { interval: 5, timeout: 10_000 }).toBe(true);
+  });
+
+  test('that is lost in silence keeps no record in memory beyond the cache time and a heartbeat', async () => {
+    const redis = await start();
+    const proxy = await startFaultProxy(redis);
+    await redis.command('HSET', CUSTOMER, 'plan', 'starter');
+    // No deadline of the connection helps.
+    const { push, records } = await connect(redis.url, { pushPort: proxy.port, timeoutMs: 60_000 });
+    const cacheMs = 500;
+    const cache = new RecordCache<{ plan: string | null }>({
+      read: async () => ({ plan: await records.client.hget(CUSTOMER, 'plan') }),
+      unchanged: (cached, read) => cached.plan === read.plan,
+      clock: systemClock,
+      provenAtMs: () => push.provenAtMs,
+      cacheMs,
+      staleIfErrorMs: 60_000,
+      entries: 10,
+    });
+    const plan = async () => (await cache.get('acme'))?.plan;
+    await plan();
+    const readAtMs = systemClock.monotonicMs();
+    // Served long after the cache time, without being read again.
+    await expect.poll(() => provenAfter(push, readAtMs + 2 * cacheMs), { interval: 5, timeout: 5000 }).toBe(true);
+    expect(cache.get('acme')).toEqual({ plan: 'starter' });
+
+    proxy.stall();
+    const lostAtMs = awakeMs();
+    await redis.command('HSET', CUSTOMER, 'plan', 'business');
+    await expect.poll(plan, { interval: 5, timeout: 10_000 }).toBe('business');
+    expect(push.connected).toBe(true);
+    // The rest is for a busy machine.
+    expect(awakeMs() - lostAtMs).toBeLessThan(cacheMs + HEARTBEAT_MS + 1000);
+    proxy.resume();
+  });
 });

@@ -66,7 +66,7 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     audit: embeddedAudit(database, run),
     ...embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
     // No other process writes to the file, so this store knows every change.
-    invalidations: { connected: true, subscribe: listeners.subscribe },
+    invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.
     announce: () =>
       run('announce', () => {

@@ -252,7 +252,15 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     members: { ...withDeadline, anyRole: true },
   };
   const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
-    new InvalidationPush({ records, subscriber, keyPrefix, onPush, onFailure });
+    new InvalidationPush({
+      records,
+      subscriber,
+      keyPrefix,
+      clock,
+      ...(heartbeatMs !== undefined && { heartbeatMs }),
+      onPush,
+      onFailure,
+    });
 
   if (address.kind === 'cluster') {
     const connection = (role: Role, member: HostAndPort) =>

@@ -125,6 +125,9 @@ export class RedisCluster implements ClusterView {
       get connected() {
         return cluster.isComplete && pushes().every(({ connected }) => connected);
       },
+      get provenAtMs() {
+        return this.connected ? Math.min(...pushes().map(({ provenAtMs }) => provenAtMs)) : Number.NEGATIVE_INFINITY;
+      },
       subscribe: this.#listeners.subscribe,
       get tasks() {
         return pushes().flatMap(({ tasks }) => tasks);

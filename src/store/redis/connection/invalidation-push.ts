@@ -10,6 +10,8 @@
  * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
  * everything.
  */
+import { setTimeout } from 'node:timers/promises';
+import type { Clock } from '../../../base/clock.ts';
 import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
@@ -17,6 +19,7 @@ import { parseTrackedName, type TrackedName, trackedPrefixes } from '../protocol
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const CHANNEL = '__redis__:invalidate';
+const HEARTBEAT_MS = 5000;
 
 export interface InvalidationPushOptions {
   /** The connection that enables tracking. The pushes go to `subscriber`. */
@@ -24,6 +27,9 @@ export interface InvalidationPushOptions {
   /** Carries only the pushes. */
   readonly subscriber: RedisConnection;
   readonly keyPrefix: string;
+  readonly clock: Clock;
+  /** Interval of the proofs. Default 5 s. */
+  readonly heartbeatMs?: number;
   /** Called for each push that listeners receive, and when an installation mark may have changed. */
   readonly onPush: (pushed: TrackedName | { readonly kind: 'all' }) => void;
   /** Called when enabling the pushes fails. */
@@ -41,6 +47,8 @@ export class InvalidationPush implements PushedInvalidations {
   readonly #listeners = new InvalidationListeners();
   readonly #options: InvalidationPushOptions;
   #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
+  #provenAtMs = Number.NEGATIVE_INFINITY;
+  #proofs = 0;
 
   constructor(options: InvalidationPushOptions) {
     const { records, subscriber, onFailure } = options;
@@ -51,8 +59,14 @@ export class InvalidationPush implements PushedInvalidations {
         return sessions.includes(undefined) ? undefined : sessions.join();
       },
       work: () => this.#enable(),
-      onDone: () => this.#emit({ kind: 'all' }),
-      onSessionLost: () => this.#emit({ kind: 'all' }),
+      onDone: () => {
+        this.#emit({ kind: 'all' });
+        void this.#proveRegularly();
+      },
+      onSessionLost: () => {
+        this.#provenAtMs = Number.NEGATIVE_INFINITY;
+        this.#emit({ kind: 'all' });
+      },
       onFailure,
     });
     this.tasks = [enabling];
@@ -63,8 +77,49 @@ export class InvalidationPush implements PushedInvalidations {
     return this.tasks.every(({ done }) => done);
   }
 
+  get provenAtMs(): number {
+    return this.connected ? this.#provenAtMs : Number.NEGATIVE_INFINITY;
+  }
+
   get subscribe(): Invalidations['subscribe'] {
     return this.#listeners.subscribe;
+  }
+
+  /** Until the session is lost, or the pushes are enabled once more. */
+  async #proveRegularly(): Promise<void> {
+    const { heartbeatMs = HEARTBEAT_MS } = this.#options;
+    this.#proofs += 1;
+    const proofs = this.#proofs;
+    while (this.connected && proofs === this.#proofs) {
+      await this.#prove();
+      await setTimeout(heartbeatMs, undefined, { ref: false });
+    }
+  }
+
+  /**
+   * Proves that every change until now is pushed: Redis still tracks for the subscriber connection, and that connection
+   * delivers, as the reply to PING comes after the pushes. Without a proof, records are read again as if nothing were
+   * pushed. Where TRACKINGINFO is not permitted nothing is proven.
+   */
+  async #prove(): Promise<void> {
+    const { records, subscriber, clock } = this.#options;
+    const sentAtMs = clock.monotonicMs();
+    const sessions = [records.sessions, subscriber.sessions].join();
+    const [info] = await Promise.all([records.client.call('CLIENT', 'TRACKINGINFO'), subscriber.client.ping()]).catch(
+      () => [undefined],
+    );
+    const areSame = sessions === [records.sessions, subscriber.sessions].join();
+    if (info === undefined || !this.connected || !areSame) return;
+    if (this.#isTracking(info)) this.#provenAtMs = sentAtMs;
+    else for (const task of this.tasks) task.runAgain();
+  }
+
+  /** `info`: a list of names and values. */
+  #isTracking(info: unknown): boolean {
+    if (!Array.isArray(info)) return false;
+    const [flags, redirect] = ['flags', 'redirect'].map((name): unknown => info[info.indexOf(name) + 1]);
+    const isOn = Array.isArray(flags) && flags.includes('on') && !flags.includes('broken_redirect');
+    return isOn && redirect === this.#subscriberId?.clientId;
   }
 
   async #enable(): Promise<void> {
