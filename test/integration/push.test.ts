@@ -78,6 +78,32 @@ test.each(CHANGES)('$name by another program holds in every gateway at once', as
   expect(await untilEverywhere(system, isEffective)).toBeLessThan(AT_ONCE_MS);
 });
 
+test('a customer that is suspended in the middle of long leases is refused in every gateway at once', async () => {
+  const system = await startWarm();
+  const { redis, gateways, customer, key } = system;
+  const leasesOf = async (gateway: TestGateway): Promise<{ units: number; ends_in_seconds: number }[]> =>
+    (await callAdmin(gateway, `/admin/v1/customers/${customer}/explain`)).body.instance.leases;
+  for (const gateway of gateways) {
+    // A few requests, but too few for short leases: some seconds of a lease are left.
+    await expect
+      .poll(
+        async () => {
+          await (await read(gateway, key)).arrayBuffer();
+          return (await leasesOf(gateway)).some(({ ends_in_seconds }) => ends_in_seconds > 4);
+        },
+        { interval: 200, timeout: 10_000 },
+      )
+      .toBe(true);
+  }
+  const startedMs = awakeMs();
+  await writeCustomer(redis, customer, { suspended: 1 });
+  for (const gateway of gateways) {
+    expect((await leasesOf(gateway)).some(({ units }) => units > 0)).toBe(true);
+    expect((await read(gateway, key)).status).toBe(403);
+  }
+  expect(awakeMs() - startedMs).toBeLessThan(AT_ONCE_MS);
+});
+
 test.each(CHANGES)('$name while nothing is pushed holds when auth.cache_seconds are over', async (change) => {
   const system = await startWarm({
     config: { auth: { cache_seconds: CACHE_SECONDS } },
