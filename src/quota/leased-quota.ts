@@ -364,7 +364,8 @@ export class LeasedQuota implements HourlyQuota {
 
 /**
  * Returns how long the next lease lasts, and how many units it should have beyond `need`. Long leases let a customer with
- * few requests use one reservation for several, far from its limit. Near it, and for busy customers, leases are short.
+ * few requests use one reservation for several, far from its limit. Near it, for busy customers, and while nothing is
+ * known of a customer's rate, leases are short.
  */
 function leaseFor(
   { rate, meanRate, lastReply }: CustomerState,
@@ -372,7 +373,7 @@ function leaseFor(
   nowMs: number,
 ): { readonly length: LeaseLength; readonly ahead: number } {
   const perMs = rate.perMs(nowMs);
-  if (perMs < BUSY_PER_MS) {
+  if (perMs < BUSY_PER_MS && meanRate.hasHistory(nowMs)) {
     const expected = Math.floor(Math.min(BUSY_PER_MS, meanRate.perMs(nowMs)) * LONG_LEASE.usableLeaseMs);
     const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_LEASE_DIVISOR) - need);
     if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };

@@ -15,6 +15,12 @@ export class RateMeter {
     this.#current++;
   }
 
+  /** True if there were events in the slot before this one: the average then is of more than a moment. */
+  hasHistory(nowMs: number): boolean {
+    this.#turnTo(nowMs);
+    return this.#previous > 0;
+  }
+
   perMs(nowMs: number): number {
     this.#turnTo(nowMs);
     const shareOfPrevious = 1 - (nowMs - this.#slotStartMs) / this.#slotMs;

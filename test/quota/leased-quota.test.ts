@@ -444,7 +444,7 @@ describe('a customer with few requests', () => {
 
   test.each([
     { perSecond: 0.1, atMost: 1.05 },
-    { perSecond: 0.3, atMost: 0.5 },
+    { perSecond: 0.3, atMost: 0.6 },
     { perSecond: 0.76, atMost: 0.21 },
     { perSecond: 1, atMost: 0.16 },
     { perSecond: 3, atMost: 0.05 },
