@@ -1,9 +1,42 @@
-import type { Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { DueQueue } from '../base/due-queue.ts';
 import type { Grant, Refund } from '../store/store.ts';
-import { type Instant, type Lease, REFUND_DELAY_MS } from './lease.ts';
+import { type Instant, type Lease, LONG_LEASE, REFUND_DELAY_MS } from './lease.ts';
 
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
+
+interface OpenLease {
+  readonly leases: CustomerLeases;
+  readonly lease: Lease;
+}
+
+/** Ends the leases of all customers in time, and sends their refunds. */
+export class LeaseTimers {
+  readonly clock: Clock;
+  readonly #short: DueQueue<OpenLease>;
+  readonly #long: DueQueue<OpenLease>;
+  readonly #refunds: DueQueue<CustomerLeases>;
+  readonly #lateRefunds: DueQueue<CustomerLeases>;
+
+  constructor(parts: { readonly clock: Clock; readonly scheduler: Scheduler }) {
+    this.clock = parts.clock;
+    const end = ({ leases, lease }: OpenLease) => leases.leaseIsOver(lease);
+    const refund = (leases: CustomerLeases) => leases.refundsAreDue();
+    this.#short = new DueQueue(parts, end);
+    this.#long = new DueQueue(parts, end);
+    this.#refunds = new DueQueue(parts, refund);
+    this.#lateRefunds = new DueQueue(parts, refund);
+  }
+
+  endLater(leases: CustomerLeases, lease: Lease): void {
+    (lease.length === LONG_LEASE ? this.#long : this.#short).add({ leases, lease }, lease.endsAt);
+  }
+
+  refundLater(leases: CustomerLeases, delayMs: number, dueMs: number): void {
+    (delayMs > REFUND_DELAY_MS ? this.#lateRefunds : this.#refunds).add(leases, dueMs);
+  }
+}
 
 /**
  * The units of one customer that the store counts and no request uses: in open leases, or waiting to be refunded.
@@ -12,19 +45,20 @@ export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
  * if a request returns its unit later.
  */
 export class CustomerLeases {
-  readonly #scheduler: Scheduler;
+  readonly #timers: LeaseTimers;
   readonly #send: () => void;
   /** Those with units left, oldest first. */
   readonly #open: Lease[] = [];
   /** Merged by session, epoch and bucket. */
   #refunds: Refund[] = [];
-  #refundTimer: Scheduled | undefined;
+  /** Monotonic ms; undefined while no refund waits. */
+  #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
   #endedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `send`: called when refunds are due, to take and send them. */
-  constructor(scheduler: Scheduler, send: () => void) {
-    this.#scheduler = scheduler;
+  constructor(timers: LeaseTimers, send: () => void) {
+    this.#timers = timers;
     this.#send = send;
   }
 
@@ -45,10 +79,19 @@ export class CustomerLeases {
     return units;
   }
 
-  add(lease: Lease, now: Instant): void {
+  add(lease: Lease): void {
     if (lease.units === 0) return;
     this.#open.push(lease);
-    lease.timer = this.#scheduler.after(lease.endsAt - now.monotonicMs, () => this.#end(lease));
+    this.#timers.endLater(this, lease);
+  }
+
+  leaseIsOver(lease: Lease): void {
+    if (this.#open.includes(lease)) this.#end(lease);
+  }
+
+  /** Sends the refunds, unless they were sent meanwhile and others wait. */
+  refundsAreDue(): void {
+    if (this.#refundsDueMs !== undefined && this.#refundsDueMs <= this.#timers.clock.monotonicMs()) this.#send();
   }
 
   /** Takes a unit. Returns its lease; undefined when no lease admits requests now. */
@@ -71,7 +114,7 @@ export class CustomerLeases {
       return;
     }
     lease.units++;
-    if (lease.units === 1) this.add(lease, now);
+    if (lease.units === 1) this.#open.push(lease);
   }
 
   /** Ends all leases, those included that have no units left now and may get some back. */
@@ -86,20 +129,20 @@ export class CustomerLeases {
     const at = this.#refunds.findIndex((r) => r.bucket === bucket && r.epoch === epoch && r.session === session);
     const [merged] = at < 0 ? [] : this.#refunds.splice(at, 1);
     this.#refunds.push({ epoch, bucket, session, units: units + (merged?.units ?? 0) });
-    this.#refundTimer ??= this.#scheduler.after(delayMs, this.#send);
+    if (this.#refundsDueMs !== undefined) return;
+    this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
+    this.#timers.refundLater(this, delayMs, this.#refundsDueMs);
   }
 
   /** Removes and returns the refunds that wait. They are sent once, even if sending fails. */
   takeRefunds(): readonly Refund[] {
     const taken = this.#refunds;
     if (taken.length > 0) this.#refunds = [];
-    this.#refundTimer?.cancel();
-    this.#refundTimer = undefined;
+    this.#refundsDueMs = undefined;
     return taken;
   }
 
   #remove(lease: Lease): void {
-    lease.timer?.cancel();
     this.#open.splice(this.#open.indexOf(lease), 1);
   }
 

@@ -1,4 +1,3 @@
-import type { Scheduled } from '../base/clock.ts';
 import type { Grant } from '../store/store.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */
@@ -43,8 +42,6 @@ export class Lease {
   units: number;
   readonly grant: Grant;
   readonly length: LeaseLength;
-  /** Ends the lease. Set while units are left. */
-  timer: Scheduled | undefined;
   /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
   readonly sentAt: Instant;
 

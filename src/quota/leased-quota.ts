@@ -14,7 +14,7 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { CustomerLeases, REFUND_GRACE_MS } from './customer-leases.ts';
+import { CustomerLeases, LeaseTimers, REFUND_GRACE_MS } from './customer-leases.ts';
 import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
 import {
@@ -61,10 +61,12 @@ export interface LeasedQuotaOptions {
 export class LeasedQuota implements HourlyQuota {
   readonly #options: LeasedQuotaOptions;
   readonly #customers: LruMap<string, CustomerState>;
+  readonly #timers: LeaseTimers;
   #overdueCalls = 0;
 
   constructor(options: LeasedQuotaOptions) {
     this.#options = options;
+    this.#timers = new LeaseTimers(options);
     this.#customers = new LruMap(options.customers, (state) => state.isIdle);
   }
 
@@ -142,7 +144,7 @@ export class LeasedQuota implements HourlyQuota {
   #stateOf(customer: string, settings: QuotaSettings, now: Instant): CustomerState {
     const state = this.#customers.get(customer);
     if (state === undefined) {
-      const leases = new CustomerLeases(this.#options.scheduler, () => void this.#sendRefunds(added));
+      const leases = new CustomerLeases(this.#timers, () => void this.#sendRefunds(added));
       const added = new CustomerState(customer, settings, leases);
       this.#customers.set(customer, added);
       return added;
@@ -264,7 +266,7 @@ export class LeasedQuota implements HourlyQuota {
       state.leases.refund(grant, grant.granted);
       return;
     }
-    state.leases.add(lease, now);
+    state.leases.add(lease);
     this.#planRefill(state, lease, now);
     this.#serve(state, now);
     if (grant.granted >= call.need) return;
