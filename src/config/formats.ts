@@ -2,8 +2,10 @@
  * The formats of single values: predicates, and parsers that return the canonical text, or undefined for an invalid
  * value.
  */
+
 import { isIP } from 'node:net';
 import { isHostName } from '../base/host-name.ts';
+import { isSocketPath } from '../base/socket-path.ts';
 
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
@@ -75,9 +77,10 @@ export function parseOrigin(text: string): string | undefined {
 /**
  * Parses an origin with an optional base path, such as `http://host` or `https://host:8443/base`. Returns the origin as
  * the URL standard writes it and the base path, without a slash at the end, or undefined. Segments of the base path
- * must be literal, so that no URL parser changes them.
+ * must be literal, so that no URL parser changes them. Also accepts `unix:/path/of/socket`.
  */
 export function parseUpstreamUrl(text: string): string | undefined {
+  if (text.startsWith('unix:')) return isSocketPath(text.slice('unix:'.length)) ? text : undefined;
   const [, origin = '', base = ''] = /^([a-z]+:\/\/[^/]*)(.*)$/i.exec(text) ?? [];
   const canonical = parseOrigin(origin);
   const path = base.replace(/\/$/, '');

@@ -104,7 +104,7 @@ const upstream = types.mapping({
       types
         .upstreamUrl()
         .describe(
-          'Scheme, host, port, and the base path in front of every request path; sample starts the bundled backend.',
+          'Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket; sample starts the bundled backend.',
         ),
     )
     .min(1, 'must have at least one entry')

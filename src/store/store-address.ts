@@ -1,6 +1,7 @@
 /** Parses `store.url`. Faults complete the text "store.url: …" and never repeat the URL, which may hold a password. */
 import { isIP } from 'node:net';
 import { isHostName } from '../base/host-name.ts';
+import { isSocketPath } from '../base/socket-path.ts';
 
 export interface HostAndPort {
   /** IPv6 without brackets. */
@@ -17,6 +18,8 @@ export interface RedisAccess {
 
 export type RedisAddress =
   | (RedisAccess & HostAndPort & { readonly kind: 'redis'; readonly database: number })
+  /** A server on this machine, by the path of its unix socket. */
+  | (RedisAccess & { readonly kind: 'unix'; readonly path: string })
   | (RedisAccess & {
       readonly kind: 'sentinel';
       readonly sentinels: readonly HostAndPort[];
@@ -38,6 +41,7 @@ const SENTINEL_PORT = 26_379;
 
 const STORE_RULE =
   'must be redis://host[:port][/db], redis+sentinel://host[:port],…/master-name[/db], redis+cluster://host[:port],… (with TLS: rediss…) or sqlite:FILE';
+const UNIX_RULE = 'must name a unix socket by its absolute path: unix:/path, or unix://user:password@/path';
 const DATABASE_RULE = 'must end after the host and port, or with the number of a database: /0';
 const SENTINEL_RULE = "must name the sentinels' master after their addresses: /master-name or /master-name/0";
 
@@ -60,6 +64,7 @@ export function parseStoreUrl(text: string): StoreAddress {
 
 function addressOf(scheme: string, rest: string): StoreAddress {
   if (scheme === 'sqlite') return { kind: 'sqlite', file: sqliteFile(rest) };
+  if (scheme === 'unix') return unixSocket(rest);
   const [, secure, topology] = /^redis(s?)(?:\+(sentinel|cluster))?$/.exec(scheme) ?? [];
   if (secure === undefined) throw new Fault(STORE_RULE);
   const { credentials, hosts, path } = partsOf(rest);
@@ -77,6 +82,12 @@ function addressOf(scheme: string, rest: string): StoreAddress {
       }
       return { kind: 'redis', ...hostAndPort(hosts, REDIS_PORT), database: databaseOf(path), ...access };
   }
+}
+
+function unixSocket(rest: string): RedisAddress {
+  const { credentials, hosts, path } = partsOf(rest.startsWith('//') ? rest : `//${rest}`);
+  if (hosts !== '' || !isSocketPath(path)) throw new Fault(UNIX_RULE);
+  return { kind: 'unix', path, tls: false, ...credentials };
 }
 
 function partsOf(rest: string) {

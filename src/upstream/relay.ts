@@ -339,7 +339,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       wasSent: this.#wasSent,
       status: this.#status,
       upstreamMs: this.#upstreamMs ?? this.#sinceSentMs(),
-      upstream: this.#upstream && this.#upstream.authority + this.#upstream.basePath,
+      upstream: this.#upstream?.name,
       contentBytes: this.#contentBytes,
     };
   }

@@ -1,6 +1,6 @@
 import { systemScheduler } from '../base/clock.ts';
 import { connectionFault, type HealthCheckConfig, sendHealthCheck } from './health/health-check.ts';
-import { type ConnectOptions, createConnect } from './http1/connect.ts';
+import { authorityOf, type ConnectOptions, createConnect } from './http1/connect.ts';
 
 const MAX_CONNECT_MS = 5_000;
 
@@ -20,7 +20,13 @@ export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<stri
   const connect = createConnect(url, Math.min(connectTimeoutMs, MAX_CONNECT_MS), { tls });
   return new Promise((resolve) => {
     if (healthCheck) {
-      const check = { ...healthCheck, connect, authority: url.host, maxHeaderBytes, scheduler: systemScheduler };
+      const check = {
+        ...healthCheck,
+        connect,
+        authority: authorityOf(url),
+        maxHeaderBytes,
+        scheduler: systemScheduler,
+      };
       sendHealthCheck(check, resolve);
       return;
     }

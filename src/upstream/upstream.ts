@@ -5,7 +5,7 @@ import { Ejection, type EjectionReason } from './health/ejection.ts';
 import type { HealthCheckConfig } from './health/health-check.ts';
 import { HealthChecks } from './health/health-checks.ts';
 import { Addresses, type Lookup } from './http1/addresses.ts';
-import { type Connect, hostOf } from './http1/connect.ts';
+import { authorityOf, type Connect, hostOf, isUnix } from './http1/connect.ts';
 import { ConnectionPool } from './http1/connection-pool.ts';
 import type { CustomerSharesOptions } from './http1/customer-shares.ts';
 
@@ -49,6 +49,8 @@ interface UpstreamOptions extends CommonUpstreamOptions {
 export class Upstream implements Balanced {
   readonly url: string;
   /** Default value of the Host header. */
+  /** For the log: without a scheme, but for a unix socket. */
+  readonly name: string;
   readonly authority: string;
   /** Prefix of every request path, without a trailing "/"; often empty. */
   readonly basePath: string;
@@ -61,11 +63,12 @@ export class Upstream implements Balanced {
 
   constructor(options: UpstreamOptions) {
     const { url, healthCheck, lookup, maxHeaderBytes, scheduler } = options;
-    this.authority = url.host;
-    this.basePath = url.pathname === '/' ? '' : url.pathname;
-    this.url = url.origin + this.basePath;
+    this.authority = authorityOf(url);
+    this.basePath = isUnix(url) || url.pathname === '/' ? '' : url.pathname;
+    this.name = isUnix(url) ? url.href : this.authority + this.basePath;
+    this.url = isUnix(url) ? url.href : url.origin + this.basePath;
     const hostname = hostOf(url);
-    if (isIP(hostname) === 0) {
+    if (!isUnix(url) && isIP(hostname) === 0) {
       const vanished = (isKnown: (address: string) => boolean): void => this.pool.retire(isKnown);
       this.#addresses = new Addresses({ hostname, lookup, scheduler, vanished });
     }

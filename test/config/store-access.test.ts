@@ -50,6 +50,11 @@ it.each([
       tls: true,
     },
   ],
+  ['unix:/run/redis.sock', { kind: 'unix', path: '/run/redis.sock', tls: false }],
+  [
+    'unix://gateway:p%40ss@/run/redis/redis.sock',
+    { kind: 'unix', path: '/run/redis/redis.sock', tls: false, username: 'gateway', password: 'p@ss' },
+  ],
   ['sqlite:a/b.sqlite', { kind: 'sqlite', file: 'a/b.sqlite' }],
 ])('%s is understood', (url, address) => {
   expect(parseStoreUrl(url)).toEqual(address);

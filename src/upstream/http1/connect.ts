@@ -25,6 +25,15 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
 
+/** Returns the value of the Host header; a unix socket has no name. */
+export function authorityOf(url: URL): string {
+  return isUnix(url) ? 'localhost' : url.host;
+}
+
+export function isUnix(url: URL): boolean {
+  return url.protocol === 'unix:';
+}
+
 /** Starts a connection. If it fails, the socket emits `error` and `close`. */
 export type Connect = (events: ConnectionEvents) => Socket;
 
@@ -46,7 +55,9 @@ export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: Conn
   const isTls = url.protocol === 'https:';
   const host = hostOf(url);
   const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
-  const address = { host, port, noDelay: true, keepAlive: true, autoSelectFamily: true, ...(lookup && { lookup }) };
+  const address = isUnix(url)
+    ? { path: url.pathname }
+    : { host, port, noDelay: true, keepAlive: true, autoSelectFamily: true, ...(lookup && { lookup }) };
   let session: Buffer | undefined;
 
   function openTls({ onBytes }: ConnectionEvents): Socket {

@@ -28,6 +28,7 @@ export function serverOptions(
   security: RedisSecurity = {},
 ): ClientOptions {
   if (address.kind === 'redis') return { ...memberOptions(address, address, security), db: address.database };
+  if (address.kind === 'unix') return { path: address.path, ...accessOptions(address, security) };
   const { sentinels, master, database } = address;
   const { username, password } = security.sentinel ?? {};
   return {
