@@ -14,8 +14,11 @@ export interface Load {
   readonly url: string;
   readonly connections: number;
   readonly durationMs: number;
-  /** One API key for all requests, or a file with one a line of which each request takes any; left out: no key. */
-  readonly key?: string | { readonly file: string; readonly seed: number } | undefined;
+  /**
+   * One API key for all requests, or a file with one a line of which each request takes any; left out: no key. `delayMs`:
+   * how long each connection waits on average before a request, for a load that does not depend on the gateway.
+   */
+  readonly key?: string | { readonly file: string; readonly seed: number; readonly delayMs?: number } | undefined;
   /** For one connection: percentiles of the requests as they were, instead of wrk's corrected ones. */
   readonly timeEach?: boolean | undefined;
 }
@@ -51,7 +54,7 @@ export async function runLoad({ wrk, url, connections, durationMs, key, timeEach
     ...(typeof key === 'string' ? ['--header', `Authorization: Bearer ${key}`] : []),
     url,
     '--',
-    ...(typeof key === 'object' ? ['keys', key.file, String(key.seed)] : []),
+    ...(typeof key === 'object' ? ['keys', key.file, String(key.seed), String(key.delayMs ?? 0)] : []),
     ...(timeEach ? ['each'] : []),
   ];
   const child = spawn(program, [...args, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -16,6 +16,8 @@ export interface Job {
   /** A file of keys that the load takes at random. */
   readonly keyFile?: string;
   /** See Load. */
+  readonly delayMs?: number;
+  /** See Load. */
   readonly timeEach?: boolean;
   readonly expected: Expected;
 }
@@ -49,7 +51,7 @@ export interface SliceFault {
 const HEAD_VARIATION_BYTES = 32;
 
 export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
-  const { origin, path, connections, key, keyFile, timeEach, pid, expected } = job;
+  const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, pid, expected } = job;
   const url = `${origin}${path}`;
   const before = await probeRightly(url, key, expected);
   if ('fault' in before) return before;
@@ -60,7 +62,7 @@ export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice
     url,
     connections,
     durationMs: settings.durationMs,
-    key: keyFile === undefined ? key : { file: keyFile, seed: settings.seed },
+    key: keyFile === undefined ? key : { file: keyFile, seed: settings.seed, delayMs },
     timeEach,
   });
   const redisMicros = treeCpuMicros(settings.redisPid) - redisBefore;

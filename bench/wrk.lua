@@ -1,6 +1,7 @@
 -- What the benchmark tells wrk. Arguments, one of:
 --   (none)          all requests are the same
---   keys FILE SEED  every request carries an API key at random, of a file with one a line
+--   keys FILE SEED DELAY  every request carries an API key at random, of a file with one a line. Before each, its
+--                   connection waits for DELAY milliseconds on average
 --   each            every request is timed here, for one connection. wrk's own percentiles are corrected for coordinated
 --                   omission: after a pause they also count the requests that a caller who does not wait would have sent
 -- At the end one line of JSON says exactly what wrk prints rounded; times are microseconds.
@@ -12,17 +13,20 @@ function setup(thread)
 end
 
 function init(args)
-  if args[1] == 'keys' then takeKeys(args[2], tonumber(args[3])) end
+  if args[1] == 'keys' then takeKeys(args[2], tonumber(args[3]), tonumber(args[4])) end
   if args[1] == 'each' then timeEach() end
 end
 
-function takeKeys(file, seed)
+function takeKeys(file, seed, delayMs)
   local requests = {}
   for key in io.lines(file) do
     requests[#requests + 1] = wrk.format('GET', nil, { Host = wrk.headers.Host, Authorization = 'Bearer ' .. key })
   end
   math.randomseed(seed)
   request = function() return requests[math.random(#requests)] end
+  if delayMs > 0 then
+    delay = function() return math.random(0, 2 * delayMs) end
+  end
 end
 
 function timeEach()

@@ -1,4 +1,4 @@
-/** Many customers in random order: what caches and leases are worth when hardly anybody comes twice in a second. */
+/** Many customers in random order, and the cost of a request by how often its customer comes. */
 import { createCustomers, writeCustomers, writeKeyFile } from '../customers.ts';
 import { readCounter } from '../metrics.ts';
 import { type Peer, startPeers, startTollgate } from '../peers.ts';
@@ -9,42 +9,63 @@ import { expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
 const CUSTOMERS = 10_000;
-const HEAD = ['gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'store calls/request', 'requests/s'];
+/** Requests a second of one customer, on average over the slices of all gateways. */
+const RATES = [0.1, 0.3, 1, 3];
+/** Of each connection, before a request: the load of the rates is the same, whatever the gateway. */
+const DELAY_MS = 32;
+const REQUESTS_PER_SECOND = (1000 * BUSY_CONNECTIONS) / DELAY_MS;
+/** By then a gateway knows the customers and their rates. */
+const WARM_UP_MS = 20_000;
+const HEAD = ['gateway, load', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'store calls/request', 'requests/s'];
 
 export const spreadCustomers: Scenario = async (surroundings, settings) => {
   const { upstream, redis, workspace } = surroundings;
   const tollgate = await startTollgate(surroundings);
   const started = await startPeers(['nginx-lua'], surroundings);
+  const peers: readonly Peer[] = [tollgate, ...started.peers];
   const customers = createCustomers(CUSTOMERS);
   await writeCustomers(redis.client, customers);
   const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
-  const load = {
-    path: LIST_PATH,
-    connections: BUSY_CONNECTIONS,
-    key: customers[0]?.key,
-    keyFile: writeKeyFile(workspace.folder, customers),
-    expected: expectBody(body),
-  };
-  const peers: readonly Peer[] = [tollgate, ...started.peers];
-  const jobs = peers.map((peer) => jobFor(peer, load));
   const options = roundsSettings(surroundings, settings);
-  // So that what is counted below is not the first sight of every customer.
-  const warmUp = await runRounds(jobs, { ...options, rounds: 1 });
-  const [callsBefore, requestsBefore] = await readCalls(tollgate.opsOrigin);
-  const rounds = await runRounds(jobs, options);
-  const [callsAfter, requestsAfter] = await readCalls(tollgate.opsOrigin);
-  const callsPerRequest = (callsAfter - callsBefore) / (requestsAfter - requestsBefore);
+  const problems = [...started.problems];
+
+  const measure = async (label: string, count: number, delayMs: number): Promise<string[][]> => {
+    settings.say(label);
+    const load = {
+      path: LIST_PATH,
+      connections: BUSY_CONNECTIONS,
+      key: customers[0]?.key,
+      keyFile: writeKeyFile(workspace.folder, customers.slice(0, count)),
+      delayMs,
+      expected: expectBody(body),
+    };
+    const jobs = peers.map((peer) => jobFor(peer, { ...load, name: `${peer.name}, ${label}` }));
+    const warmUpRounds = Math.ceil(WARM_UP_MS / (peers.length * settings.sliceMs));
+    const warmUp = await runRounds(jobs, { ...options, rounds: warmUpRounds });
+    const [callsBefore, requestsBefore] = await readCalls(tollgate.opsOrigin);
+    const rounds = await runRounds(jobs, options);
+    const [callsAfter, requestsAfter] = await readCalls(tollgate.opsOrigin);
+    problems.push(...warmUp.problems, ...rounds.problems);
+    const callsPerRequest = (callsAfter - callsBefore) / (requestsAfter - requestsBefore);
+    const [base] = jobs;
+    return jobs.map(({ name }) =>
+      row(rounds, name, base?.name ?? name, name === base?.name ? callsPerRequest.toFixed(2) : '1'),
+    );
+  };
+
+  const rows = await measure('all that it takes', CUSTOMERS, 0);
+  for (const rate of RATES) {
+    const count = Math.round(REQUESTS_PER_SECOND / peers.length / rate);
+    rows.push(...(await measure(`${rate}/s`, count, DELAY_MS)));
+  }
   return {
-    table: {
-      head: HEAD,
-      rows: jobs.map(({ name }) => row(rounds, name, name === 'tollgate' ? callsPerRequest.toFixed(2) : '1')),
-    },
+    table: { head: HEAD, rows },
     remarks: [
-      `${describeRounds(settings)} Connections: ${BUSY_CONNECTIONS}. Customers: ${CUSTOMERS.toLocaleString('en')}.`,
+      `${describeRounds(settings)} Connections: ${BUSY_CONNECTIONS}. Customers: ${CUSTOMERS.toLocaleString('en')}; with a rate for each as many as make ${REQUESTS_PER_SECOND} requests a second within a slice.`,
       'Store calls of tollgate by its own count (`tollgate_store_calls_total`); nginx-lua makes one for every request.',
       ...started.leftOut,
     ],
-    problems: [...started.problems, ...warmUp.problems, ...rounds.problems],
+    problems,
   };
 };
 
@@ -56,9 +77,9 @@ function readCalls(opsOrigin: string): Promise<[number, number]> {
   ]);
 }
 
-function row(rounds: Rounds, name: string, callsPerRequest: string): string[] {
+function row(rounds: Rounds, name: string, base: string, callsPerRequest: string): string[] {
   return [
-    ...costCells(rounds, name, 'tollgate'),
+    ...costCells(rounds, name, base),
     callsPerRequest,
     medianOf(rounds, name, ({ requestsPerSecond }) => requestsPerSecond).toFixed(0),
   ];
