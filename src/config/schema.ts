@@ -76,7 +76,7 @@ const store = types.mapping({
     .secret('URL')
     .optional()
     .describe(
-      'Required, here or by url_file: redis://host:port/db, redis+sentinel://host:port,…/master-name/db, redis+cluster://host:port,…, each with user:password@ before the first host if required, rediss… for TLS; or sqlite:FILE for the embedded store.',
+      'Required, here or by url_file: redis://host:port/db, redis+sentinel://host:port,…/master-name/db, redis+cluster://host:port,…, each with user:password@ before the first host if required, rediss… for TLS; unix:/path of its socket; or sqlite:FILE for the embedded store.',
     ),
   url_file: types.fileName().optional().describe('File to read the URL from instead.'),
   tls: clientTls.describe('TLS settings for rediss://, rediss+sentinel:// and rediss+cluster://.'),

@@ -115,7 +115,7 @@ export const METRIC_DEFINITIONS = {
   storeCalls: {
     name: 'tollgate_store_calls_total',
     type: 'counter',
-    help: 'Calls to the store, including failed ones.',
+    help: 'Calls to the store, including failed ones. One call may reserve and refund for up to 32 customers.',
     labels: { op: STORE_OP },
   },
   storeCommandDuration: {

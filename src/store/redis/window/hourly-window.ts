@@ -151,10 +151,14 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   /** Adds a call to those of this turn. A second call for a window comes after the first. */
   #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved & Pick<Grant, 'session'>> {
     return new Promise((resolve, reject) => {
+      const call = { request, op, resolve, reject };
+      if (this.#connection.isCluster) {
+        void this.#send(new Map([[name, call]]));
+        return;
+      }
       if (this.#turn.has(name) || this.#turn.size === MAX_WINDOWS_PER_CALL) this.#sendTurn();
       if (this.#turn.size === 0) this.#connection.client.atEndOfTurn(() => this.#sendTurn());
-      this.#turn.set(name, { request, op, resolve, reject });
-      if (this.#connection.isCluster) this.#sendTurn();
+      this.#turn.set(name, call);
     });
   }
 
