@@ -40,7 +40,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   admin:
     'admin-api base config keys listener observability problems quota reload store type:upstream npm:express npm:jose npm:zod',
   ops: 'listener problems type:npm:express',
-  'sample-backend': '',
+  'sample-backend': 'npm:express',
   process:
     'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream',
   'process/workers': 'base config observability process npm:prom-client',
