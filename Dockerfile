@@ -8,13 +8,30 @@ FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
 # optionalDependencies are the bundled Node.js; the image has its own.
 RUN npm ci --omit=dev --omit=optional --no-audit --no-fund
+# Types, sources, source maps, tests and READMEs of packages are never read.
+RUN find node_modules -type f \( -name '*.ts' -o -name '*.?ts' -o -name '*.map' -o -name '*.md' \) \
+      ! -iname 'licen?e*' -delete \
+ && rm -r node_modules/.package-lock.json node_modules/*/test node_modules/@*/*/test
+# The list of packages (CycloneDX), without its time and random number: every build gives the same one.
+RUN npm pkg delete devDependencies optionalDependencies \
+ && npm sbom --sbom-format=cyclonedx >sbom.json \
+ && node -e "const s = require('./sbom.json'); delete s.serialNumber; delete s.metadata.timestamp; fs.writeFileSync('sbom.json', JSON.stringify(s))"
 
-FROM base
+# Node.js and the libraries that it is linked with: no shell, no npm, no package manager. CA certificates and time zones
+# are in Node.js.
+FROM base AS runtime
+RUN mkdir /runtime \
+ && cp --parents --dereference $(ldd /usr/local/bin/node | grep -o '/[^ )]*') /usr/local/bin/node /runtime
+
+FROM scratch
 LABEL org.opencontainers.image.title="tollgate" \
       org.opencontainers.image.description="API gateway: API keys, hourly quotas, one REST backend" \
       org.opencontainers.image.licenses="MIT"
-ENV NODE_ENV=production
+ENV PATH=/usr/local/bin NODE_ENV=production
+COPY --from=runtime /runtime /
+WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=dependencies /app/sbom.json ./
 COPY package.json LICENSE ./
 COPY config/gateway.yaml ./config/
 # Node.js runs the sources: docs/decisions/0001-node-runs-typescript-sources.md.

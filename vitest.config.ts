@@ -14,8 +14,8 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // What takes its time, or needs more than npm: npm run test:faults, npm run test:prometheus.
-    exclude: [...configDefaults.exclude, 'test/faults/**', 'test/prometheus/**'],
+    // What takes its time, or needs more than npm: npm run test:faults, test:prometheus and test:image.
+    exclude: [...configDefaults.exclude, 'test/faults/**', 'test/prometheus/**', 'test/image/**'],
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Tests wait more than they compute, so there may be twice as many as the two cores of a small machine.
     maxWorkers: 4,
