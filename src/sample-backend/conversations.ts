@@ -6,21 +6,7 @@
 export const CHANNELS = ['SMS', 'WHATSAPP', 'EMAIL', 'WEBCHAT'] as const;
 export const STATUSES = ['OPEN', 'PENDING', 'CLOSED'] as const;
 
-export interface Message {
-  readonly id: string;
-  readonly direction: 'INBOUND' | 'OUTBOUND';
-  readonly text: string;
-  readonly createdAt: string;
-}
-
-export interface Conversation {
-  readonly id: string;
-  readonly channel: (typeof CHANNELS)[number];
-  readonly status: (typeof STATUSES)[number];
-  readonly contact: { readonly id: string; readonly phone: string };
-  readonly messages: readonly Message[];
-  readonly createdAt: string;
-}
+export type Conversation = ReturnType<typeof createConversations>[number];
 
 const COUNT = 320;
 const SEED = 0x70116a7e;
@@ -57,7 +43,7 @@ function seededRandom(seed: number): () => number {
 }
 
 /** Returns the conversations, newest first. */
-export function createConversations(): readonly Conversation[] {
+export function createConversations() {
   const random = seededRandom(SEED);
   const below = (bound: number) => Math.floor(random() * bound);
   const pick = <Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] =>
@@ -75,7 +61,7 @@ export function createConversations(): readonly Conversation[] {
     return pick([`+1202555${line}`, `+1415555${line}`, `+44770090${line}`, `+44207946${line}`]);
   }
 
-  function messages(startedAtMs: number): Message[] {
+  function messages(startedAtMs: number) {
     let atMs = startedAtMs;
     return pick(DIALOGUES).map((text, turn) => {
       if (turn > 0) atMs += 1000 + below(MAX_REPLY_MS);
