@@ -3,7 +3,7 @@ import { printableJson } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { print, printList } from './output.ts';
-import { type Column, shortTime } from './table.ts';
+import { type Columns, shortTime } from './table.ts';
 
 export interface AuditOptions extends DocumentOptions {
   readonly limit?: number;
@@ -15,15 +15,15 @@ export interface AuditOptions extends DocumentOptions {
 
 const PATH = '/admin/v1/audit';
 
-const COLUMNS: readonly Column<AuditDocument>[] = [
-  { title: 'AT', cell: ({ at }) => shortTime(at) },
-  { title: 'WHO', cell: ({ actor }) => actor },
-  { title: 'FROM', cell: ({ from }) => from },
-  { title: 'ACTION', cell: ({ action }) => action },
-  { title: 'CUSTOMER', cell: ({ customer }) => customer },
-  { title: 'KEY', cell: ({ key_id }) => key_id },
-  { title: 'DETAILS', cell: ({ details }) => describeDetails(details) },
-];
+const COLUMNS: Columns<AuditDocument> = {
+  AT: ({ at }) => shortTime(at),
+  WHO: ({ actor }) => actor,
+  FROM: ({ from }) => from,
+  ACTION: ({ action }) => action,
+  CUSTOMER: ({ customer }) => customer,
+  KEY: ({ key_id }) => key_id,
+  DETAILS: ({ details }) => describeDetails(details),
+};
 
 export async function showAudit(options: AuditOptions): Promise<void> {
   const { limit, from, to, jsonl } = options;

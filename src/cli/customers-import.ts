@@ -47,12 +47,12 @@ export async function importCustomers(options: ImportOptions): Promise<void> {
       return customer === undefined ? { outcome: 'would be imported' } : compared(customer, line);
     },
     row: ({ id, plan, name = null }, { differs = [] }) => ({ customer: id, plan, differs, name }),
-    columns: [
-      { title: 'CUSTOMER', cell: ({ customer }) => customer },
-      { title: 'PLAN', cell: ({ plan }) => plan },
-      { title: 'DIFFERS IN', cell: ({ differs }) => differs.join(', ') },
-      { title: 'NAME', cell: ({ name }) => name },
-    ],
+    columns: {
+      CUSTOMER: ({ customer }) => customer,
+      PLAN: ({ plan }) => plan,
+      'DIFFERS IN': ({ differs }) => differs.join(', '),
+      NAME: ({ name }) => name,
+    },
   });
 }
 

@@ -12,18 +12,18 @@ import {
 import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printList, remark } from './output.ts';
-import type { Column } from './table.ts';
+import type { Columns } from './table.ts';
 
 const CUSTOMERS = '/admin/v1/customers';
 
-const COLUMNS: readonly Column<CustomerDocument>[] = [
-  { title: 'CUSTOMER', cell: ({ id }) => id },
-  { title: 'PLAN', cell: ({ plan }) => plan },
-  { title: 'PER HOUR', cell: ({ limit }) => limit },
-  { title: 'SET BY', cell: ({ limit_source }) => limit_source },
-  { title: 'SUSPENDED', cell: ({ suspended }) => suspended },
-  { title: 'NAME', cell: ({ name }) => name },
-];
+const COLUMNS: Columns<CustomerDocument> = {
+  CUSTOMER: ({ id }) => id,
+  PLAN: ({ plan }) => plan,
+  'PER HOUR': ({ limit }) => limit,
+  'SET BY': ({ limit_source }) => limit_source,
+  SUSPENDED: ({ suspended }) => suspended,
+  NAME: ({ name }) => name,
+};
 
 export interface CustomerListOptions extends DocumentOptions {
   readonly plan?: string;

@@ -9,7 +9,7 @@ import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
 import { type ImportFile, inOrder, type Line, type LineFault, type RawLine } from './import-file.ts';
 import { printList, remark } from './output.ts';
-import type { Column } from './table.ts';
+import type { Columns } from './table.ts';
 
 export interface ImportOptions extends DocumentOptions {
   /** `-` is standard input. */
@@ -47,7 +47,7 @@ interface Importer<Item, Row extends object> {
   /** Returns what importing the item would do. */
   tryOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
   row(item: Line<Item>, result: ImportResult): Row;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: Columns<Row>;
 }
 
 interface Report {
@@ -74,11 +74,11 @@ export async function importFile<Item, Row extends object>(
     const result = report.results[index] ?? { outcome: 'not tried' };
     return { line: item.line, outcome: result.outcome, ...importer.row(item, result) };
   });
-  const columns: Column<(typeof rows)[number]>[] = [
-    { title: 'LINE', cell: ({ line }) => line },
-    { title: 'OUTCOME', cell: ({ outcome }) => outcome },
+  const columns: Columns<(typeof rows)[number]> = {
+    LINE: ({ line }) => line,
+    OUTCOME: ({ outcome }) => outcome,
     ...importer.columns,
-  ];
+  };
   await printList(`${importer.items} in the file`, columns, rows, options);
   if (report.results.some(({ outcome }) => outcome === 'differs')) {
     remark('Customers that differ were not changed. "tollgate customers update" changes them.');

@@ -24,11 +24,11 @@ export async function importKeys(options: ImportOptions): Promise<void> {
     importOne,
     tryOne,
     row: ({ customer, name = null }, { keyId = null }) => ({ customer, key_id: keyId, name }),
-    columns: [
-      { title: 'CUSTOMER', cell: ({ customer }) => customer },
-      { title: 'KEY', cell: ({ key_id }) => key_id },
-      { title: 'NAME', cell: ({ name }) => name },
-    ],
+    columns: {
+      CUSTOMER: ({ customer }) => customer,
+      KEY: ({ key_id }) => key_id,
+      NAME: ({ name }) => name,
+    },
   });
 }
 

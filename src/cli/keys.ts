@@ -22,21 +22,21 @@ import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printDocument, printJson, printList, remark } from './output.ts';
-import { type Column, shortTime } from './table.ts';
+import { type Columns, shortTime } from './table.ts';
 
 const KEYS = '/admin/v1/keys';
 
-function keyColumns(nowMs: number): readonly Column<KeyDocument>[] {
-  return [
-    { title: 'KEY', cell: ({ id }) => id },
-    { title: 'CUSTOMER', cell: ({ customer }) => customer },
-    { title: 'STATE', cell: (key) => keyState(key, nowMs) },
-    { title: 'PREFIX', cell: ({ prefix }) => prefix },
-    { title: 'CREATED', cell: ({ created_at }) => shortTime(created_at) },
-    { title: 'EXPIRES', cell: ({ expires_at }) => shortTime(expires_at) },
-    { title: 'LAST USED', cell: ({ last_used_at }) => shortTime(last_used_at) },
-    { title: 'NAME', cell: ({ name }) => name },
-  ];
+function keyColumns(nowMs: number): Columns<KeyDocument> {
+  return {
+    KEY: ({ id }) => id,
+    CUSTOMER: ({ customer }) => customer,
+    STATE: (key) => keyState(key, nowMs),
+    PREFIX: ({ prefix }) => prefix,
+    CREATED: ({ created_at }) => shortTime(created_at),
+    EXPIRES: ({ expires_at }) => shortTime(expires_at),
+    'LAST USED': ({ last_used_at }) => shortTime(last_used_at),
+    NAME: ({ name }) => name,
+  };
 }
 
 /** Returns the state of the record; its customer may also be suspended. A key in its grace period is `rotated`. */

@@ -2,7 +2,7 @@
 import { printableJson } from '../admin-client/printable.ts';
 import type { JsonOption } from './admin-options.ts';
 import { BrokenPipeError } from './exit-status.ts';
-import { type Column, formatDocument, formatTable } from './table.ts';
+import { type Columns, formatDocument, formatTable } from './table.ts';
 
 /** Resolves once written. Rejects with BrokenPipeError if the reader closed the pipe, with Error if the write fails. */
 export function print(text: string): Promise<void> {
@@ -40,11 +40,11 @@ export function printDocument(document: Readonly<Record<string, unknown>>, { jso
 /** Prints a whole list as JSON like one page of the admin API, or as a table. `what`: a plural noun for the rows. */
 export async function printList<Row>(
   what: string,
-  columns: readonly Column<Row>[],
+  columns: Columns<Row>,
   rows: readonly Row[],
   { json }: JsonOption,
 ): Promise<void> {
   if (json) return printJson({ items: rows, next_cursor: null });
   if (rows.length === 0) return remark(`There are no ${what}.`);
-  await print(formatTable(columns, rows));
+  await print(formatTable(rows, columns));
 }

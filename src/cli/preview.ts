@@ -7,7 +7,7 @@ import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
 import { print, printDocument } from './output.ts';
-import { type Cell, formatDocument, formatTable } from './table.ts';
+import { formatDocument, tableUnlessEmpty } from './table.ts';
 
 const REFUSALS: ReadonlySet<PreviewDocument['reload']> = new Set(['restart_required', 'plan_in_use']);
 
@@ -60,14 +60,14 @@ function sections(document: PreviewDocument): string[] {
   });
   return [
     summary,
-    ...table(changes, { 'changes by': (change) => change.takes_effect, key: (change) => change.text }),
-    ...table(dropped, { customers: (plan) => plan.customers, 'dropped plan': (plan) => plan.plan }),
-    ...table(limits, {
+    ...tableUnlessEmpty(changes, { 'changes by': (change) => change.takes_effect, key: (change) => change.text }),
+    ...tableUnlessEmpty(dropped, { customers: (plan) => plan.customers, 'dropped plan': (plan) => plan.plan }),
+    ...tableUnlessEmpty(limits, {
       customers: (limit) => limit.customers,
       refused: (limit) => limit.refused,
       limit: (limit) => limit.change,
     }),
-    ...table(closest, {
+    ...tableUnlessEmpty(closest, {
       state: (each) => each.state,
       used: (each) => each.used,
       before: (each) => each.limit_before,
@@ -77,9 +77,4 @@ function sections(document: PreviewDocument): string[] {
       customer: (each) => each.customer,
     }),
   ];
-}
-
-function table<Row>(rows: readonly Row[], cells: Readonly<Record<string, (row: Row) => Cell>>): string[] {
-  const columns = Object.entries(cells).map(([title, cell]) => ({ title, cell }));
-  return rows.length > 0 ? [formatTable(columns, rows)] : [];
 }

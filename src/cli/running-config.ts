@@ -31,7 +31,7 @@ export async function reloadConfig(options: DocumentOptions): Promise<void> {
   const listed = total > changes.length ? `, of which the first ${changes.length} are listed` : '';
   await print(formatDocument({ reload: result, hash, changes: `${total}${listed}` }));
   for (const warning of warnings) remark(printable(warning));
-  if (changes.length > 0) await print(`\n${formatTable([{ title: 'CHANGE', cell: ({ text }) => text }], changes)}`);
+  if (changes.length > 0) await print(`\n${formatTable(changes, { CHANGE: ({ text }) => text })}`);
 }
 
 function isAboutTheFile({ problem }: AdminRefusal): boolean {

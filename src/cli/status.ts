@@ -3,7 +3,7 @@ import { printable } from '../admin-client/printable.ts';
 import type { DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
-import { formatDocument, formatTable, shortTime } from './table.ts';
+import { formatDocument, formatTable, shortTime, tableUnlessEmpty } from './table.ts';
 
 /** Prints the gateway's status, then rejects if the gateway is degraded. */
 export async function showStatus(options: DocumentOptions): Promise<void> {
@@ -49,32 +49,23 @@ function sections(status: StatusDocument): string[] {
     instances: status.instances,
   });
   const changes = reload?.result === 'applied' ? reload.changes : [];
-  const changeTable = formatTable([{ title: 'APPLIED BY THE LAST RELOAD', cell: (change) => change }], changes);
-  const upstreamTable = formatTable(
-    [
-      { title: 'UPSTREAM', cell: ({ url }) => url },
-      { title: 'IN SERVICE', cell: ({ up }) => up },
-      { title: 'REASON', cell: ({ reason }) => reason },
-      { title: 'LAST FAULT', cell: ({ fault }) => fault },
-    ],
-    upstreams,
-  );
-  const workerTable = formatTable(
-    [
-      { title: 'WORKER', cell: ({ id }) => id },
-      { title: 'PID', cell: ({ pid }) => pid },
-      { title: 'READY', cell: ({ ready }) => ready },
-      { title: 'STARTED', cell: ({ started_at: at }) => shortTime(at) },
-      { title: 'RESTARTS', cell: ({ restarts }) => restarts },
-      { title: 'CONFIG', cell: ({ config_hash: hash }) => hash },
-    ],
-    workers,
-  );
   return [
     summary,
-    ...(changes.length > 0 ? [changeTable] : []),
-    upstreamTable,
-    ...(workers.length > 0 ? [workerTable] : []),
+    ...tableUnlessEmpty(changes, { 'APPLIED BY THE LAST RELOAD': (change) => change }),
+    formatTable(upstreams, {
+      UPSTREAM: ({ url }) => url,
+      'IN SERVICE': ({ up }) => up,
+      REASON: ({ reason }) => reason,
+      'LAST FAULT': ({ fault }) => fault,
+    }),
+    ...tableUnlessEmpty(workers, {
+      WORKER: ({ id }) => id,
+      PID: ({ pid }) => pid,
+      READY: ({ ready }) => ready,
+      STARTED: ({ started_at: at }) => shortTime(at),
+      RESTARTS: ({ restarts }) => restarts,
+      CONFIG: ({ config_hash: hash }) => hash,
+    }),
   ];
 }
 

@@ -2,25 +2,29 @@
 import { printable } from '../admin-client/printable.ts';
 
 /** A value that is not set is shown as `-`. */
-export type Cell = string | number | boolean | null | undefined;
+type Cell = string | number | boolean | null | undefined;
 
-export interface Column<Row> {
-  readonly title: string;
-  readonly cell: (row: Row) => Cell;
-}
+/** The cell of each column, by the column's title. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
 const GAP = '  ';
 
 /** Formats a title line and a line per row; numbers are right-aligned. Put free text in the last column. */
-export function formatTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
-  const cells = rows.map((row) => columns.map(({ cell }) => cell(row)));
-  const lines = [columns.map(({ title }) => title), ...cells.map((line) => line.map(cellText))];
-  const widths = columns.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? ''))));
-  const numeric = columns.map((_, index) => cells.some((line) => typeof line[index] === 'number'));
+export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): string {
+  const titles = Object.keys(columns);
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cell(row)));
+  const lines = [titles, ...cells.map((line) => line.map(cellText))];
+  const widths = titles.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? ''))));
+  const numeric = titles.map((_, index) => cells.some((line) => typeof line[index] === 'number'));
   return lines
     .map((line) => line.map((text, index) => pad(text, widths[index] ?? 0, numeric[index] ?? false)).join(GAP))
     .map((line) => `${line.trimEnd()}\n`)
     .join('');
+}
+
+/** Returns the table, or nothing if it has no rows. */
+export function tableUnlessEmpty<Row>(rows: readonly Row[], columns: Columns<Row>): string[] {
+  return rows.length > 0 ? [formatTable(rows, columns)] : [];
 }
 
 /** Formats one member per line, name first. */

@@ -4,15 +4,15 @@ import type { DestructiveOptions, DocumentOptions } from './admin-options.ts';
 import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printList } from './output.ts';
-import { type Column, formatTable, shortTime } from './table.ts';
+import { type Columns, formatTable, shortTime } from './table.ts';
 
-const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
-  { title: 'CUSTOMER', cell: ({ customer }) => customer },
-  { title: 'PLAN', cell: ({ plan }) => plan },
-  { title: 'USED', cell: ({ used }) => used },
-  { title: 'PER HOUR', cell: ({ limit }) => limit },
-  { title: 'PERCENT', cell: ({ percent }) => percent },
-];
+const COLUMNS: Columns<CustomerUsageDocument> = {
+  CUSTOMER: ({ customer }) => customer,
+  PLAN: ({ plan }) => plan,
+  USED: ({ used }) => used,
+  'PER HOUR': ({ limit }) => limit,
+  PERCENT: ({ percent }) => percent,
+};
 
 export async function listUsage(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
@@ -55,15 +55,12 @@ export async function explain(customer: string, options: DocumentOptions): Promi
     options,
   );
   if (refusals.length === 0) return;
-  const table = formatTable(
-    [
-      { title: 'refused with', cell: ({ code }) => code },
-      { title: 'times', cell: ({ count }) => count },
-      { title: 'first', cell: ({ first_at: at }) => shortTime(at) },
-      { title: 'last', cell: ({ last_at: at }) => shortTime(at) },
-      { title: 'last key', cell: ({ key_id: id }) => id },
-    ],
-    refusals,
-  );
+  const table = formatTable(refusals, {
+    'refused with': ({ code }) => code,
+    times: ({ count }) => count,
+    first: ({ first_at: at }) => shortTime(at),
+    last: ({ last_at: at }) => shortTime(at),
+    'last key': ({ key_id: id }) => id,
+  });
   await print(`\n${table}`);
 }

@@ -7,13 +7,13 @@ it('aligns columns, numbers to the right, and shows what is not set as -', () =>
     { id: 'acme', limit: 1000, suspended: false, name: 'Acme' },
     { id: 'a-longer-id', limit: null, suspended: true, name: null },
   ];
-  const columns = [
-    { title: 'ID', cell: (row: (typeof rows)[number]) => row.id },
-    { title: 'LIMIT', cell: (row: (typeof rows)[number]) => row.limit },
-    { title: 'SUSPENDED', cell: (row: (typeof rows)[number]) => row.suspended },
-    { title: 'NAME', cell: (row: (typeof rows)[number]) => row.name },
-  ];
-  expect(formatTable(columns, rows)).toBe(
+  const columns = {
+    ID: (row: (typeof rows)[number]) => row.id,
+    LIMIT: (row: (typeof rows)[number]) => row.limit,
+    SUSPENDED: (row: (typeof rows)[number]) => row.suspended,
+    NAME: (row: (typeof rows)[number]) => row.name,
+  };
+  expect(formatTable(rows, columns)).toBe(
     [
       'ID           LIMIT  SUSPENDED  NAME',
       'acme          1000  no         Acme',
@@ -36,15 +36,11 @@ it.each([
   ['what turns the direction of text', 'a\u202eb'],
   ['a line separator', 'a\u2028b'],
 ])('lets %s in a name do nothing to a terminal', (_what, name) => {
-  const outputs = [
-    formatTable([{ title: 'NAME', cell: () => name }], [{}]),
-    formatDocument({ name }),
-    printableJson({ name }),
-  ];
+  const outputs = [formatTable([{}], { NAME: () => name }), formatDocument({ name }), printableJson({ name })];
   for (const output of outputs) {
     expect(output.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\u202e]/u);
   }
-  expect(formatTable([{ title: 'NAME', cell: () => name }], [{}]).split('\n')).toHaveLength(3);
+  expect(formatTable([{}], { NAME: () => name }).split('\n')).toHaveLength(3);
   expect(JSON.parse(printableJson({ name }))).toEqual({ name });
 });
 
