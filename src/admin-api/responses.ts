@@ -81,6 +81,48 @@ export const CUSTOMER_USAGE = z.object({
 });
 export type CustomerUsageDocument = z.output<typeof CUSTOMER_USAGE>;
 
+const POINT = {
+  start: TIME.describe('Start of the hour or day, in UTC.'),
+  open: z.literal(true).optional().describe('Present while the hour or day is not over.'),
+};
+const STEP = z.enum(['hour', 'day']);
+
+export const USAGE_HISTORY = z.object({
+  customer: CUSTOMER_ID,
+  step: STEP,
+  points: z
+    .array(
+      z.object({
+        ...POINT,
+        requests: COUNT.describe('Requests that counted against the quota. Exact.'),
+        refused: COUNT.describe('Refused requests. Approximate: see docs/usage.md.'),
+        refused_by_code: z.record(z.string(), COUNT).optional().describe('Absent if none was refused.'),
+      }),
+    )
+    .describe('One for each hour or day of the range, oldest first.'),
+});
+
+const PLAN_TOTALS = z.object({ requests: COUNT, refused: COUNT, upstream_errors: COUNT });
+
+export const USAGE_TOTALS = z.object({
+  step: STEP,
+  points: z
+    .array(z.object({ ...POINT, plans: z.record(z.string(), PLAN_TOTALS) }))
+    .describe('One for each hour or day of the range, oldest first. Approximate: see docs/usage.md.'),
+});
+
+export const NEAR_CUSTOMERS = z.array(
+  z.object({
+    customer: CUSTOMER_ID,
+    plan: RECORD_PLAN,
+    limit: z.int().min(1),
+    used: USED,
+    percent: COUNT.describe('Used share of the limit, rounded down.'),
+    reset_seconds: COUNT.describe('Time until more requests are available.'),
+  }),
+);
+export type NearCustomerDocument = z.output<typeof NEAR_CUSTOMERS>[number];
+
 export const EXPLANATION = z.object({
   customer: CUSTOMER_ID,
   plan: RECORD_PLAN,

@@ -48,6 +48,12 @@ export class AdminClient {
     return this.#call(schema, 'GET', path);
   }
 
+  /** Resolves to a response that is not JSON, and to the path of the page that its Link header names. */
+  async getText(path: string): Promise<{ text: string; next: string | undefined }> {
+    const { text, link } = await this.#send('GET', path);
+    return { text, next: /^<(\/[^>]*)>; rel="next"$/.exec(link ?? '')?.[1] };
+  }
+
   post<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
     return this.#call(schema, 'POST', path, jsonContent(body));
   }
@@ -139,7 +145,11 @@ export class AdminClient {
     }
   }
 
-  async #send(method: string, path: string, content?: Content): Promise<{ status: number; text: string }> {
+  async #send(
+    method: string,
+    path: string,
+    content?: Content,
+  ): Promise<{ status: number; text: string; link: string | null }> {
     const { url, token } = this.#settings;
     let response: Response;
     let text: string;
@@ -161,7 +171,7 @@ export class AdminClient {
       throw unreachable(url, error, this.#timeoutMs);
     }
     if (!response.ok) throw await this.#refusal(response.status, text);
-    return { status: response.status, text };
+    return { status: response.status, text, link: response.headers.get('link') };
   }
 
   async #refusal(status: number, text: string): Promise<Error> {

@@ -2,6 +2,7 @@
  * Builds the app of the admin listener. Order of the handlers: no caching, request log, Host check, authentication,
  * body parsing, routes. Neither query nor body is parsed before the request is authenticated.
  */
+
 import type { Express } from 'express';
 import { createStrictApp } from '../listener/strict-app.ts';
 import { auditRoutes, createChangeRecorder } from './audit.ts';
@@ -20,6 +21,7 @@ import { createRouter } from './routes.ts';
 import { previewRoutes, runningConfigRoutes } from './running-config.ts';
 import { statusRoutes } from './status.ts';
 import { usageRoutes } from './usage.ts';
+import { usageHistoryRoutes } from './usage-history.ts';
 
 export function createAdminApp(dependencies: AdminDependencies): Express {
   const app = createStrictApp();
@@ -30,6 +32,7 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
     ...runningConfigRoutes(context),
     ...customerRoutes(context),
     ...usageRoutes(context),
+    ...usageHistoryRoutes(context),
     ...keyRoutes(context),
     ...rotationRoutes(context),
     ...auditRoutes(context),

@@ -9,15 +9,11 @@ import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { definedMembers, pageDocument } from './documents.ts';
-import { PAGE_PARAMETERS, parseQuery } from './parse-request.ts';
+import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { actorOf, peerAddressOf } from './request-context.ts';
 import type { Routes } from './routes.ts';
 
-const TIME = z.iso
-  .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' })
-  .transform((time) => Date.parse(time))
-  .optional();
-const AUDIT_QUERY = z.strictObject({ ...PAGE_PARAMETERS, from: TIME, to: TIME });
+const AUDIT_QUERY = z.strictObject({ ...PAGE_PARAMETERS, ...TIME_RANGE });
 
 export function auditRoutes({ audit }: AdminDependencies): Routes {
   return {

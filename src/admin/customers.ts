@@ -23,7 +23,7 @@ const CUSTOMERS_QUERY = z.strictObject({
 
 /** Routes that list, create, read, change and delete customers. */
 export function customerRoutes(context: AdminContext): Routes {
-  const { records, currentPlan, effectiveLimit, planNames, recordChange } = context;
+  const { records, currentPlan, effectiveLimit, history, planNames, recordChange } = context;
   const creationSchema = newCustomer(planNames);
   const changeSchema = customerChange(planNames);
 
@@ -69,6 +69,7 @@ export function customerRoutes(context: AdminContext): Routes {
       async delete(req, res) {
         const id = possibleCustomerId(req.params.id);
         const keys = (await records.deleteCustomer(id)) ?? noSuchCustomer();
+        await history?.forget(id);
         await recordChange(res, { action: 'customer.delete', customer: id, details: { keys } });
         res.status(204).end();
       },

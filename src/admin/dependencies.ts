@@ -9,6 +9,7 @@ import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
+import type { UsageHistory } from '../store/usage-history.ts';
 import type { RecordChange } from './audit.ts';
 import type { JwtVerifier } from './jwt.ts';
 import type { GatewayStatus } from './status.ts';
@@ -54,6 +55,8 @@ export interface AdminDependencies {
   refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
   /** Reads the usage of many customers. */
   readonly usages: UsageReader;
+  /** Undefined when the configuration turns it off. */
+  readonly history: UsageHistory | undefined;
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

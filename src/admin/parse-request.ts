@@ -39,6 +39,14 @@ export const PAGE_PARAMETERS = {
   cursor: z.string().min(1, 'must be the next_cursor of an earlier response').optional(),
 };
 
+const TIME = z.iso
+  .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' })
+  .transform((time) => Date.parse(time))
+  .optional();
+
+/** The query parameters of everything that has a range of time. Parsed to wall times in ms. */
+export const TIME_RANGE = { from: TIME, to: TIME };
+
 export const PAGE_QUERY = z.strictObject(PAGE_PARAMETERS);
 
 /** Parses the query with a schema of texts. @throws Refusal naming every invalid parameter. */

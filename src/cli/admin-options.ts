@@ -38,12 +38,11 @@ export function destructiveCommand(parent: Command, name: string, description: s
   return adminCommand(parent, name, description, new Option('--yes', 'do not ask for confirmation'));
 }
 
-/** The help lists the group of the first option first. */
-function adminCommand(parent: Command, name: string, description: string, first: Option): Command {
-  return parent
-    .command(name)
-    .description(description)
-    .addOption(first)
+/** Adds a command that calls the admin API. The help lists the group of the first option first. */
+export function adminCommand(parent: Command, name: string, description: string, first?: Option): Command {
+  const command = parent.command(name).description(description);
+  if (first !== undefined) command.addOption(first);
+  return command
     .addOption(
       new Option('--admin-url <url>', 'URL of the admin API')
         .argParser(parseAdminUrl)

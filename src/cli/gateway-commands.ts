@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import {
+  adminCommand,
   customerArgument,
   type DestructiveOptions,
   type DocumentOptions,
@@ -9,12 +10,30 @@ import {
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
 import { timeParser } from './times.ts';
+import type { ExportOptions, NearOptions, RangeOptions } from './usage-history.ts';
 
 const usageModule = () => import('./usage.ts');
+const historyModule = () => import('./usage-history.ts');
+
+const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'];
+
+function rangeOptions(command: Command): Command {
+  return command
+    .option(
+      '--from <time>',
+      'start of the range: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
+      timeParser('past'),
+    )
+    .option('--to <time>', 'end of the range', timeParser('past'));
+}
+
+function stepOption(): Option {
+  return new Option('--step <step>', 'length of a line').choices(['hour', 'day']).default('hour');
+}
 
 /** Adds the commands for usage and limits, the audit log, and the state of a gateway. */
 export function addGatewayCommands(program: Command): void {
-  const usage = program.command('usage').description('show and reset the usage of the last hour');
+  const usage = program.command('usage').description('show usage, now and in the past, and reset it');
   documentCommand(usage, 'list', 'list what each customer used of its limit, in the order of the store').action(
     async (options: DocumentOptions) => (await usageModule()).listUsage(options),
   );
@@ -27,6 +46,21 @@ export function addGatewayCommands(program: Command): void {
       (await usageModule()).resetUsage(customer, options),
     );
 
+  rangeOptions(documentCommand(usage, 'history', 'show what a customer used, by hour or day'))
+    .addArgument(customerArgument())
+    .addOption(stepOption())
+    .action(async (customer: string, options: RangeOptions) => (await historyModule()).showHistory(customer, options));
+  rangeOptions(documentCommand(usage, 'totals', 'show requests, refusals and upstream errors of each plan'))
+    .addOption(stepOption())
+    .action(async (options: RangeOptions) => (await historyModule()).showTotals(options));
+  documentCommand(usage, 'near', 'list the customers nearest to their limits, highest percentage first')
+    .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
+    .action(async (options: NearOptions) => (await historyModule()).listNear(options));
+  rangeOptions(adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour'))
+    .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv'))
+    .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
+    .action(async (options: ExportOptions) => (await historyModule()).exportUsage(options));
+
   documentCommand(program, 'explain', "show a customer's effective limit, and the config line or record that sets it")
     .addArgument(customerArgument())
     .action(async (customer: string, options: DocumentOptions) => (await usageModule()).explain(customer, options));
@@ -35,14 +69,8 @@ export function addGatewayCommands(program: Command): void {
     .argument('<file>', 'the YAML configuration file')
     .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
 
-  documentCommand(program, 'audit', 'list who changed what, when and from where, newest first')
+  rangeOptions(documentCommand(program, 'audit', 'list who changed what, when and from where, newest first'))
     .option('--limit <number>', 'maximum number of entries', integerParser(1))
-    .option(
-      '--from <time>',
-      'entries since this time: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
-      timeParser('past'),
-    )
-    .option('--to <time>', 'entries before this time', timeParser('past'))
     .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
 

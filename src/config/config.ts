@@ -3,6 +3,7 @@
  * milliseconds where a name ends in `Ms`, sizes in bytes where it ends in `Bytes`.
  */
 
+import type { UsageRetention } from '../store/usage-history.ts';
 import type { ConfigSource } from './config-files.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
@@ -43,6 +44,8 @@ export interface Config {
   readonly aliases: Readonly<Record<string, string>>;
   /** Canonical path where a client reads its own quota; absent: not offered. */
   readonly usagePath?: string;
+  /** How long the usage history is kept; absent: there is none. */
+  readonly usage?: UsageRetention;
   /** Page that explains a problem to people; `{code}` is replaced by its code. Absent: problems link to no page. */
   readonly documentationUrl?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;

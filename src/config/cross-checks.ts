@@ -163,7 +163,8 @@ function checkAliases(context: CheckContext): void {
 function checkUsagePath(context: CheckContext): void {
   const { given, valid, report } = context;
   const usagePath = valid(['usage_path']);
-  const route = routePaths(context).find(([, path]) => path === usagePath);
+  const ownPaths = [usagePath, `${usagePath}/history`];
+  const route = routePaths(context).find(([, path]) => ownPaths.includes(path));
   if (route && given(['usage_path']) !== undefined) {
     report(['usage_path'], `is the path of routes[${route[0]}] too; choose another`);
   }

@@ -27,6 +27,11 @@ export const SETTINGS = z.toJSONSchema(configSchema, {
   io: 'input',
   override({ jsonSchema }) {
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    // A section that null turns off has its keys at once, not in an alternative.
+    const { anyOf: [section, off] = [] } = jsonSchema;
+    if (section?.properties === undefined || off?.type !== 'null') return;
+    delete jsonSchema.anyOf;
+    Object.assign(jsonSchema, { ...section, ...jsonSchema, type: ['object', 'null'] });
   },
 }) as SettingSchema;
 
@@ -53,7 +58,7 @@ const SUBSTITUTION = { type: 'string', pattern: '\\$\\{[A-Za-z_]' };
 function asWritten({ description, default: fallback, ...rules }: SettingSchema): SettingSchema {
   const { type, properties, additionalProperties, items } = rules;
   const about = { ...(description && { description }), ...(fallback !== undefined && { default: fallback }) };
-  if (type === 'object') {
+  if (properties || additionalProperties) {
     const entries = Object.entries(properties ?? {}).map(([key, value]) => [key, asWritten(value)]);
     return {
       ...about,

@@ -158,6 +158,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     })),
     aliases: aliasesOf(values),
     ...(usagePath !== undefined && { usagePath }),
+    ...(values.usage && { usage: { hoursDays: values.usage.hours_days, days: values.usage.days } }),
     ...(documentationUrl !== undefined && { documentationUrl }),
     plans: plansOf(values),
     formerPlans: formerPlansOf(values),

@@ -257,6 +257,15 @@ export const configSchema = types.mapping({
     .usagePath()
     .default('/api/v1/usage')
     .describe('Path where a client reads its own quota, free of charge; null turns it off. Aliases apply.'),
+  usage: types
+    .mapping({
+      hours_days: types.count().default(35).describe('Days for which hours are kept.'),
+      days: types.count().default(400).describe('Days for which daily sums are kept.'),
+    })
+    .nullable()
+    .meta({ typeInWords: 'mapping | null' })
+    .prefault({})
+    .describe('The usage history; null turns it off.'),
   documentation_url: types
     .documentationUrl()
     .optional()

@@ -3,6 +3,7 @@
  * suspension, quota. Then forwards it to the upstream. Only the quota check uses up quota, and a request that fails a
  * check never reaches the backend.
  */
+
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
 import type { Authenticator, InvalidKey, KnownKey } from '../keys/authenticator.ts';
@@ -16,6 +17,7 @@ import { StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
+import type { RecentHistory } from '../usage/recent-history.ts';
 import { identifyClient } from './client-address.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
 import { type Exchange, sendJson, sendProblem } from './exchange.ts';
@@ -36,6 +38,8 @@ export interface PublicAppParts {
   readonly forwarder: Forwarder;
   readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
   readonly recorder: Recorder;
+  /** Undefined: no route has the purpose `usage_history`. */
+  readonly history?: Pick<RecentHistory, 'of'> | undefined;
   readonly clock: Clock;
 }
 
@@ -101,6 +105,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       }
       if (customer.suspended) return refuse(exchange, refusals.CUSTOMER_SUSPENDED);
       if (match.route.purpose === 'usage') return await sendUsage(exchange, customer);
+      if (match.route.purpose === 'usage_history') return await sendHistory(exchange, customer);
 
       // Before the quota check: an admission expires within seconds, and a request that fails here must not be counted.
       const asserting = settings.assertions?.of(key.customer, exchange.plan, key.id);
@@ -169,6 +174,15 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
     const usage = await quota.recentUsage(customer, limit.requestsPerHour);
     sendJson(exchange, { customer: customer.id, plan: exchange.plan, ...usageDocument(usage) });
+    recorder.responded(exchange);
+  }
+
+  /** Like {@link sendUsage}: not counted, and available with no quota left. */
+  async function sendHistory(exchange: Exchange, customer: CustomerRecord): Promise<void> {
+    if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
+    const limit = quota.limitOf(customer);
+    if (!limit.found) return refuseWithoutQuota(exchange, limit.reason);
+    sendJson(exchange, await parts.history.of(customer.id));
     recorder.responded(exchange);
   }
 

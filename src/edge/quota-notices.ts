@@ -9,14 +9,19 @@ import type { Logger } from '../observability/logger.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { Exchange } from './exchange.ts';
 
-type Admitted = Extract<QuotaDecision, { outcome: 'admitted' }>;
+export type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
 
 const HOUR_MS = 3_600_000;
 const CUSTOMERS = 10_000;
 
 /** Returns whether 80 % of the limit is used, this request included. False without the store: usage is unknown then. */
-export function isNear({ admission, limit }: Admitted): boolean {
+export function isNear({ admission, limit }: AdmittedDecision): boolean {
   return 5 * admission.remaining <= limit && admission.mode !== 'local';
+}
+
+/** Returns whether half of the limit is used, this request included. False without the store. */
+export function isHalfUsed({ admission, limit }: AdmittedDecision): boolean {
+  return 2 * admission.remaining <= limit && admission.mode !== 'local';
 }
 
 export function createQuotaNotices(logger: Logger, clock: Clock) {
@@ -24,13 +29,13 @@ export function createQuotaNotices(logger: Logger, clock: Clock) {
   const at95 = new Throttle(clock, HOUR_MS, CUSTOMERS);
   const shadows = new Throttle(clock, HOUR_MS, CUSTOMERS);
 
-  function logMembers({ customer, plan }: Exchange, { admission, limit }: Admitted) {
+  function logMembers({ customer, plan }: Exchange, { admission, limit }: AdmittedDecision) {
     return { customer, plan, limit, used: limit - admission.remaining };
   }
 
   return {
     /** Logs that 80 % or 95 % is used. Call it only for requests that pass {@link isNear}. */
-    near(exchange: Exchange, decision: Admitted): void {
+    near(exchange: Exchange, decision: AdmittedDecision): void {
       const { customer = '' } = exchange;
       if (20 * decision.admission.remaining <= decision.limit) {
         if (!at95.isDue(customer)) return;
@@ -42,7 +47,7 @@ export function createQuotaNotices(logger: Logger, clock: Clock) {
       }
     },
     /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
-    shadowDenied(exchange: Exchange, decision: Admitted): void {
+    shadowDenied(exchange: Exchange, decision: AdmittedDecision): void {
       const { customer = '' } = exchange;
       if (!shadows.isDue(customer)) return;
       const facts = { ...logMembers(exchange, decision), shadow_limit: decision.shadowLimit };

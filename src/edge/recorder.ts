@@ -8,8 +8,9 @@ import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
+import type { UsageCollector } from '../usage/usage-collector.ts';
 import type { Exchange } from './exchange.ts';
-import { createQuotaNotices, isNear } from './quota-notices.ts';
+import { type AdmittedDecision, createQuotaNotices, isHalfUsed, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 import { traceId } from './request-ids.ts';
 
@@ -26,6 +27,8 @@ interface RecorderParts {
   readonly accessLog: Pick<AccessLog, 'write'>;
   /** `note` is called for each refusal of a known customer, so it must be cheap. */
   readonly refusals: Pick<RecentRefusals, 'note'>;
+  /** Collects the approximate part of the usage history. Undefined: there is none. */
+  readonly usage?: UsageCollector | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -42,7 +45,7 @@ interface Finish {
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
-export function createRecorder({ metrics, accessLog, refusals, logger, clock }: RecorderParts) {
+export function createRecorder({ metrics, accessLog, refusals, usage, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
   function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
@@ -102,6 +105,10 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
+  function noteUsedShare({ customer = '' }: Exchange, { admission, limit }: AdmittedDecision): void {
+    usage?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
+  }
+
   const notices = createQuotaNotices(logger, clock);
   /** Rate-limit log lines that a flood of requests would repeat. The metrics count each occurrence. */
   const storeWarnings = new Throttle(clock, REPEAT_AFTER_MS, 1);
@@ -143,7 +150,9 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
           const near = isNear(decision);
           exchange.quota = mode;
           metrics.quotaDecision(plan, HOURLY_POLICY, near ? 'near' : 'allowed', mode);
+          usage?.admitted(plan);
           if (near) notices.near(exchange, decision);
+          if (isHalfUsed(decision)) noteUsedShare(exchange, decision);
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') {
             exchange.shadow = 'denied';
@@ -154,6 +163,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
         }
         case 'quota_exceeded':
           exchange.quota = decision.mode;
+          usage?.near(exchange.customer ?? '', 100);
           metrics.quotaDecision(plan, HOURLY_POLICY, 'denied', decision.mode);
           return;
         case 'burst_exceeded':
@@ -185,6 +195,8 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId } = exchange;
       if (customer !== undefined) refusals.note(customer, code, keyId);
+      if (outcome === undefined) usage?.refused(customer, exchange.plan, code);
+      else usage?.upstreamFailed(exchange.plan);
       finish(exchange, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(exchange, outcome);
     },
@@ -192,6 +204,7 @@ export function createRecorder({ metrics, accessLog, refusals, logger, clock }: 
     /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
     forwarded(exchange: Exchange, outcome: ForwardOutcome): void {
       const { status } = outcome;
+      if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) usage?.upstreamFailed(exchange.plan);
       finish(exchange, {
         status: status ?? CLIENT_CLOSED_REQUEST,
         source: status === undefined ? 'gateway' : 'upstream',

@@ -3,8 +3,8 @@
  * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
  */
 
-/** `forward`: the backend responds. `usage`: the gateway responds with the customer's quota usage. */
-type RoutePurpose = 'forward' | 'usage';
+/** `forward`: the backend responds. The gateway itself responds with the customer's quota usage, or its usage history. */
+type RoutePurpose = 'forward' | 'usage' | 'usage_history';
 
 export interface RouteDefinition {
   /** Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. */

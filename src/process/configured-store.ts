@@ -18,12 +18,15 @@ export async function withConfiguredStore<Result>(
   { warn = (message) => process.stderr.write(`${message}\n`), readOnly = false }: Options = {},
 ): Promise<Result> {
   const config = await loadConfig(file, processEnvironment());
-  const store = await openStore(config.store, {
-    clock: systemClock,
-    observer: { called() {}, up() {} },
-    warn,
-    readOnly,
-  });
+  const store = await openStore(
+    { ...config.store, usage: config.usage },
+    {
+      clock: systemClock,
+      observer: { called() {}, up() {} },
+      warn,
+      readOnly,
+    },
+  );
   try {
     return await work(store, config);
   } finally {

@@ -158,6 +158,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       reload: () => reloader.reload('admin'),
       preview,
       usages: store.usages,
+      history: store.usageHistory,
       usage: (customer, requestsPerHour) => quota.hourly.usage(customer, requestsPerHour),
       leaseState: (customer) => dataPlane.leaseState(customer),
       refusals: (customer) => dataPlane.refusals(customer),

@@ -2,6 +2,7 @@
  * The part of a gateway that serves clients: the public listener, and all that its requests pass through. A
  * single-process gateway has one data plane, a gateway with workers has one in each worker.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -42,6 +43,8 @@ import { type CertificateFiles, type UsableCertificate, watchCertificate } from 
 import { createForwarder } from '../upstream/forwarder.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { UpstreamObserver } from '../upstream/upstreams.ts';
+import { RecentHistory } from '../usage/recent-history.ts';
+import { UsageCollector } from '../usage/usage-collector.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
 
 /** The status of a data plane. Plain data, so that a worker can send it to the primary. */
@@ -100,7 +103,19 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
   const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
   opened.defer(() => accessLog.close());
   const refusals = new RecentRefusals(clock);
-  const recorder = createRecorder({ metrics, accessLog, refusals, logger, clock });
+  const { usageHistory } = store;
+  const usage =
+    usageHistory &&
+    new UsageCollector({
+      history: usageHistory,
+      storeIsUp: () => store.isUp(),
+      dropped: (count) =>
+        logger.warn({ count }, 'too many customers were refused: these refusals are not in the usage history'),
+      clock,
+      scheduler: systemScheduler,
+    });
+  opened.defer(() => usage?.close());
+  const recorder = createRecorder({ metrics, accessLog, refusals, usage, logger, clock });
 
   const upstreamUrls = await openUpstreams(config, opened);
   const forwarder = createForwarder({
@@ -151,6 +166,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     forwarder,
     connections,
     recorder,
+    history: usageHistory && new RecentHistory(usageHistory, clock),
     clock,
   });
   const certificate =
@@ -300,9 +316,13 @@ function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys'
   });
 }
 
-function servedRoutes({ routes, usagePath }: Config): RouteDefinition[] {
+function servedRoutes({ routes, usagePath, usage }: Config): RouteDefinition[] {
   const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
-  if (usagePath !== undefined) served.push({ path: usagePath, methods: ['GET', 'HEAD'], purpose: 'usage' });
+  const methods = ['GET', 'HEAD'];
+  if (usagePath !== undefined) served.push({ path: usagePath, methods, purpose: 'usage' });
+  if (usagePath !== undefined && usage !== undefined) {
+    served.push({ path: `${usagePath}/history`, methods, purpose: 'usage_history' });
+  }
   return served;
 }
 

@@ -58,11 +58,14 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
     droppedLogLines: log.droppedLines,
     defaultMetrics: true,
   });
-  const store: Store = await openStore(config.store, {
-    clock,
-    observer: observeStore(metrics, logger),
-    warn: (message) => logger.warn(message),
-  });
+  const store: Store = await openStore(
+    { ...config.store, usage: config.usage },
+    {
+      clock,
+      observer: observeStore(metrics, logger),
+      warn: (message) => logger.warn(message),
+    },
+  );
   opened.defer(() => store.close());
   return { store, metrics };
 }

@@ -124,11 +124,15 @@ export class CustomerLeases {
   }
 
   /** Refunds units soon, together with others. */
-  refund({ epoch, bucket, session }: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
+  refund(grant: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
     if (units === 0) return;
-    const at = this.#refunds.findIndex((r) => r.bucket === bucket && r.epoch === epoch && r.session === session);
+    const { epoch, bucket, session } = grant;
+    const hour = Math.floor(grant.storeTimeMs / 3_600_000);
+    const at = this.#refunds.findIndex(
+      (r) => r.bucket === bucket && r.epoch === epoch && r.session === session && r.hour === hour,
+    );
     const [merged] = at < 0 ? [] : this.#refunds.splice(at, 1);
-    this.#refunds.push({ epoch, bucket, session, units: units + (merged?.units ?? 0) });
+    this.#refunds.push({ epoch, bucket, session, hour, units: units + (merged?.units ?? 0) });
     if (this.#refundsDueMs !== undefined) return;
     this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
     this.#timers.refundLater(this, delayMs, this.#refundsDueMs);

@@ -181,9 +181,11 @@ export class LocalWindows {
 
   #forgetEmpty(): void {
     const nowMs = this.#nowMs();
-    for (const [customer, { hash }] of this.#windows) {
+    for (const [customer, window] of this.#windows) {
       const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] };
-      if (reserve(hash, HOURLY, nowMs, nothing, EPOCH).used === 0) this.#windows.delete(customer);
+      const { used } = reserve(window.hash, HOURLY, nowMs, nothing, EPOCH);
+      // Units that expired here still belong to the usage history.
+      if (used === 0 && !hasUnreported(window)) this.#windows.delete(customer);
     }
   }
 }

@@ -16,6 +16,7 @@ import type {
   KeyChange,
   KeyRecord,
 } from './record-fields.ts';
+import type { UsageHistory } from './usage-history.ts';
 
 /** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
@@ -182,6 +183,8 @@ export interface AuditStore {
 /** A refund: units of one lease that return to the bucket they were counted in. */
 export interface Refund {
   readonly epoch: string;
+  /** The hour of the grant in the store's time, as the number of hours since 1970: the history refunds it there. */
+  readonly hour: number;
   readonly bucket: number;
   readonly units: number;
   /** The store session of the grant. A refund is sent only on that session, so that none can run twice. */
@@ -275,6 +278,8 @@ export interface Store {
   readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly usages: UsageReader;
+  /** Undefined when the configuration turns the history off. */
+  readonly usageHistory?: UsageHistory | undefined;
   readonly invalidations: Invalidations;
   /**
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
@@ -315,6 +320,8 @@ export type StoreOp =
   | 'note_uses'
   | 'read_uses'
   | 'read_usages'
+  | 'read_history'
+  | 'add_usage'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

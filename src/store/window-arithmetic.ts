@@ -66,7 +66,7 @@ export interface WindowHash {
 }
 
 export type WindowRequest = Omit<ReserveRequest, 'customer' | 'refunds'> & {
-  readonly refunds: readonly Omit<Refund, 'session'>[];
+  readonly refunds: readonly Omit<Refund, 'session' | 'hour'>[];
 };
 export type WindowGrant = Omit<Grant, 'session'>;
 

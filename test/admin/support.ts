@@ -94,12 +94,16 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
   let nowMs = Date.parse(NOW);
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
   const observer = { called() {}, up() {} };
-  const store = await openStore({ url, keyPrefix, timeoutMs: 5000 }, { clock: systemClock, observer, warn() {} });
+  const store = await openStore(
+    { url, keyPrefix, timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } },
+    { clock: systemClock, observer, warn() {} },
+  );
   const logs: string[] = [];
   const app = createAdminApp({
     token: TOKEN,
     records: store.records,
     keyUses: store.keyUses,
+    history: store.usageHistory,
     audit: store.audit,
     metrics: { adminRequest() {} },
     names: { host: '127.0.0.1', allowedHosts: [] },

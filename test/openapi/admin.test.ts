@@ -64,7 +64,8 @@ class Session {
     this.received.add(`${method} ${path} ${status}`);
     const code = codeOf(answer);
     if (code !== undefined) this.received.add(code);
-    return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };
+    const isLines = path.endsWith('/export') && answer.status === 200;
+    return { status: answer.status, body: isLines || answer.text === '' ? undefined : JSON.parse(answer.text) };
   }
 
   send(method: string, target: string, body?: unknown, type = 'application/json'): Promise<Received> {
@@ -138,6 +139,12 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: { name: null, suspended: false } });
   await session.call('GET', `${at}/customers/{id}/usage`, acme);
   await session.call('DELETE', `${at}/customers/{id}/usage`, acme);
+  await session.call('GET', `${at}/customers/{id}/usage/history`, { ...acme, query: '?step=day' });
+  await session.call('GET', `${at}/usage/history`);
+  await session.call('GET', `${at}/usage/near`, { query: '?above=50' });
+  for (const format of ['csv', 'jsonl']) {
+    await session.call('GET', `${at}/usage/export`, { query: `?format=${format}&limit=1` });
+  }
   await session.call('GET', `${at}/customers/{id}/explain`, acme);
 
   const keys = `${at}/customers/{id}/keys`;
@@ -272,7 +279,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   };
   const failing = (error: Error) => new Proxy({}, { get: () => fail(error) }) as never;
   const lost = failing(new StoreUnavailableError('connection lost'));
-  await withParts({ records: lost, audit: lost, reload: reloadTo('unverified') }, async ({ origin }) => {
+  await withParts({ records: lost, audit: lost, history: lost, reload: reloadTo('unverified') }, async ({ origin }) => {
     const session = new Session(origin, TOKEN, received);
     for (const operation of operationsWith(503)) {
       const { status } = await session.call(operation.method, operation.path, suitable(operation));
@@ -284,6 +291,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   const buggy = {
     records: failing(bug),
     audit: failing(bug),
+    history: failing(bug),
     status: fail(bug),
     runningConfig: fail(bug),
     reload: reloadTo('failed'),

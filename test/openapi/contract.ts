@@ -120,7 +120,7 @@ export function readContract(name: string, isOwnHeader: (header: string) => bool
   function contentFaults(response: string, declared: Part, type: string | null, text: string): string[] {
     if (declared === undefined) return text === '' ? [] : ['content where none is declared'];
     const bare = type?.split(';')[0] ?? '';
-    if (bare in declared) return validate(join(response, 'content', bare, 'schema'), JSON.parse(text), true);
+    if (bare in declared) return validate(join(response, 'content', bare, 'schema'), parsed(bare, text), true);
     return '*/*' in declared ? [] : [`content of type ${type}`];
   }
 
@@ -214,4 +214,9 @@ export function codeOf({ headers, text }: Received): string | undefined {
 export async function receive(answering: Promise<Response>): Promise<Received> {
   const answer = await answering;
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+
+/** Lines of text, JSON or not, are checked as text. */
+function parsed(mediaType: string, text: string): unknown {
+  return mediaType.endsWith('json') && mediaType !== 'application/x-ndjson' ? JSON.parse(text) : text;
 }

@@ -18,7 +18,7 @@ const GATEWAY_FIELDS = new Set([...OWN_HEADER_NAMES, 'allow', 'retry-after', 'ww
 const CONTRACT = readContract('public.yaml', (header) => GATEWAY_FIELDS.has(header));
 const PREFIXES = CONTRACT.servers.map((url) => url.replace('{gateway}', ''));
 const READ = CONTRACT.operations.filter(({ method }) => method === 'GET');
-const FORWARDED = READ.filter(({ path }) => path !== '/usage');
+const FORWARDED = READ.filter(({ path }) => !path.startsWith('/usage'));
 const RATE_LIMIT = ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
 interface Ask {
@@ -169,10 +169,12 @@ async function askSample(received: Set<string>): Promise<void> {
   ] as const) {
     expect((await session.ask(operation, { key, id, fields: ['Host: a', `If-None-Match: ${tag}`] })).status).toBe(304);
   }
-  expect((await session.ask(usage, { key })).headers.get('content-type')).toBe('application/json');
+  for (const operation of [usage, CONTRACT.operation('GET', '/usage/history')]) {
+    expect((await session.ask(operation, { key })).headers.get('content-type')).toBe('application/json');
+  }
   for (const { path } of READ) {
     await session.head(path, key, { id });
-    if (path !== '/usage') await session.head(path, key, { id, tag: '*' });
+    if (!path.startsWith('/usage')) await session.head(path, key, { id, tag: '*' });
     await session.head(path, 'unknown-key');
   }
 
@@ -313,7 +315,9 @@ it('the file has the paths that the default configuration serves, under the same
   const served = config.routes.flatMap(({ path, methods }: { path: string; methods: string[] }) =>
     methods.map((method) => `${method} ${path}`),
   );
-  const own = ['GET', 'HEAD'].map((method) => `${method} ${config.usage_path}`);
+  const own = ['', '/history'].flatMap((path) =>
+    ['GET', 'HEAD'].map((method) => `${method} ${config.usage_path}${path}`),
+  );
   const declared = CONTRACT.operations.map(({ method, path }) => `${method} /api/v1${path}`);
   expect(declared.sort()).toEqual([...served, ...own].sort());
   expect(PREFIXES.filter((prefix) => prefix !== '/api/v1').map((alias) => [alias, '/api/v1'])).toEqual(

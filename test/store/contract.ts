@@ -11,6 +11,7 @@ import type {
 } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
+import { historyContract } from './contract-history.ts';
 import { listsContract } from './contract-lists.ts';
 import { notesContract } from './contract-notes.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
@@ -46,8 +47,8 @@ export function request(overrides: Partial<ReserveRequest> = {}): ReserveRequest
   return { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: HOLD_MS, refunds: [], ...overrides };
 }
 
-export function refundOf({ epoch, bucket, session }: Grant, units: number): Refund {
-  return { epoch, bucket, session, units };
+export function refundOf({ epoch, bucket, session, storeTimeMs }: Grant, units: number): Refund {
+  return { epoch, bucket, session, units, hour: Math.floor(storeTimeMs / 3_600_000) };
 }
 
 /** What is counted; undefined while it cannot be read. */
@@ -70,6 +71,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   changesContract(name, open);
   listsContract(name, open);
   notesContract(name, open);
+  historyContract(name, open);
 
   describe(`${name}: windows`, () => {
     test('grant exactly the limit, whatever the number of simultaneous calls', async () => {

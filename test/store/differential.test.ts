@@ -93,7 +93,7 @@ function steps(shape: WindowShape, goesBack: boolean): fc.Arbitrary<Step[]> {
 function resolve(past: readonly PastRefund[], grants: readonly WindowGrant[]) {
   return past.flatMap(({ stepsAgo, units, wrongEpoch }) => {
     const grant = grants.at(-1 - stepsAgo);
-    return grant ? [{ epoch: wrongEpoch ? 'another' : grant.epoch, bucket: grant.bucket, units }] : [];
+    return grant ? [{ epoch: wrongEpoch ? 'another' : grant.epoch, bucket: grant.bucket, units, hour: 0 }] : [];
   });
 }
 

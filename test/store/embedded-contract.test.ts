@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { storeContract } from './contract.ts';
+import { RETENTION } from './contract-history.ts';
 
 let folder: string;
 let storeNumber = 0;
@@ -15,6 +16,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 storeContract('the embedded store', (observer) => {
   storeNumber += 1;
-  const settings = { url: `sqlite:${join(folder, `${storeNumber}.db`)}`, keyPrefix: 'test', timeoutMs: 2000 };
+  const settings = {
+    url: `sqlite:${join(folder, `${storeNumber}.db`)}`,
+    keyPrefix: 'test',
+    timeoutMs: 2000,
+    usage: RETENTION,
+  };
   return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
 });

@@ -4,6 +4,7 @@ import { openStore } from '../../src/store/open/open-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { storeContract } from './contract.ts';
+import { RETENTION } from './contract-history.ts';
 
 let redis: RedisServer;
 let storeNumber = 0;
@@ -14,7 +15,7 @@ afterAll(() => redis.stop());
 
 storeContract('the Redis store', async (observer) => {
   storeNumber += 1;
-  const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
+  const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
   await acceptAsEmpty(redis, settings.keyPrefix);
   return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
 });

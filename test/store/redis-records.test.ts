@@ -241,7 +241,7 @@ test('a window whose head is damaged is a failure, and is left as it is', async 
   const { store, prefix } = await open();
   await redis.command('HSET', `${prefix}:window:{acme}`, 'head', 'garbage');
   const { session } = await store.windows.reserve(request({ customer: 'globex' }));
-  const refunds = [{ epoch: 'garbage', bucket: 1, units: 1, session }];
+  const refunds = [{ epoch: 'garbage', bucket: 1, units: 1, session, hour: 0 }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', refunds)).rejects.toThrow('the head of this window');
   await expect(store.windows.report('acme', [])).rejects.toThrow('the head of this window');

@@ -1,4 +1,5 @@
 /** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
@@ -9,6 +10,7 @@ import { type SentinelSystem, startSentinelSystem } from '../support/redis-senti
 import type { RedisServer } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { storeContract } from './contract.ts';
+import { RETENTION } from './contract-history.ts';
 
 let cluster: RedisClusterServers;
 let sentinel: SentinelSystem;
@@ -20,7 +22,7 @@ afterAll(() => Promise.all([cluster.stop(), sentinel.stop()]));
 
 async function open(url: string, servers: RedisClusterServers | RedisServer, observer: StoreObserver) {
   storeNumber += 1;
-  const settings = { url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000 };
+  const settings = { url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
   await acceptAsEmpty(servers, settings.keyPrefix);
   return openStore(settings, { clock: systemClock, warn: () => undefined, observer });
 }

@@ -7,9 +7,11 @@ import {
   RESERVE_LUA,
   type Reserved,
   reserveArguments,
+  type ScriptRequest,
 } from '../../src/store/redis/window/window-scripts.ts';
 import type { AdmittedUnits } from '../../src/store/store.ts';
-import type { WindowRequest, WindowShape } from '../../src/store/window-arithmetic.ts';
+import type { UsageRetention } from '../../src/store/usage-history.ts';
+import type { WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
 const CLOCK_LINE = "local time = call('TIME')";
@@ -19,14 +21,14 @@ export interface ScriptedWindows {
   reserve(
     keys: readonly string[],
     nowMs: number,
-    requests: readonly WindowRequest[],
+    requests: readonly ScriptRequest[],
     freshEpoch: string,
   ): Promise<readonly (Reserved | Error)[]>;
   report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
   fields(key: string): Promise<Record<string, string>>;
 }
 
-export function scriptedWindows(redis: RedisServer, shape: WindowShape): ScriptedWindows {
+export function scriptedWindows(redis: RedisServer, shape: WindowShape, retention?: UsageRetention): ScriptedWindows {
   const reserveLua = withTestClock(RESERVE_LUA);
   const chargeLua = withTestClock(CHARGE_LUA);
   const setClock = async (nowMs: number) => {
@@ -36,13 +38,13 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape): Scripte
   return {
     async reserve(keys, nowMs, requests, freshEpoch) {
       await setClock(nowMs);
-      const args = reserveArguments(requests, shape, freshEpoch);
+      const args = reserveArguments(requests, shape, freshEpoch, retention);
       const reply = await redis.command('EVAL', reserveLua, keys.length, ...keys, ...args);
       return parseReserved(reply, requests, shape);
     },
     async report(key, nowMs, admitted, freshEpoch) {
       await setClock(nowMs);
-      const args = chargeArguments(admitted, shape, freshEpoch);
+      const args = chargeArguments(admitted, shape, freshEpoch, retention);
       return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));
     },
     async fields(key) {

@@ -63,6 +63,35 @@ const MIGRATIONS = [
   DROP INDEX api_key_by_customer;
   CREATE INDEX api_key_by_customer ON api_key (customer, id);
 `,
+  `
+  CREATE TABLE usage_hour (
+    customer TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    code TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (customer, hour, code)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_hour_by_hour ON usage_hour (hour);
+  CREATE TABLE usage_day (
+    customer TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    PRIMARY KEY (customer, day)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_day_by_day ON usage_day (day);
+  CREATE TABLE usage_total (
+    hour INTEGER NOT NULL,
+    plan TEXT NOT NULL,
+    what TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (hour, plan, what)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE near_limit (
+    customer TEXT PRIMARY KEY,
+    percent INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX near_limit_by_percent ON near_limit (percent);
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

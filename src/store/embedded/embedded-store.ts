@@ -5,15 +5,18 @@
  * and every SQLite error (a full disk, a broken file) becomes a StoreUnavailableError. A store that can be read but not
  * written, because the disk is full, counts as up but refusing quota writes.
  */
+
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidationListeners } from '../invalidations.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
+import type { UsageRetention } from '../usage-history.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';
 import { isWriteRefusal, openDatabase, type RunOperation, rewriteHeader, totalChanges } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
 import { embeddedRecords } from './records.ts';
+import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
 
 const EPOCH_BYTES = 6;
@@ -24,10 +27,12 @@ interface EmbeddedStoreOptions {
   /** Its wall time is the store's time. */
   readonly clock: Clock;
   readonly observer: StoreObserver;
+  /** How long the usage history is kept. Undefined: none is written. */
+  readonly usage?: UsageRetention | undefined;
 }
 
 /** Opens the embedded store. @throws StoreUnavailableError as {@link openDatabase}; the message contains the remedy. */
-export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStoreOptions): Promise<Store> {
+export async function openEmbeddedStore({ file, clock, observer, usage }: EmbeddedStoreOptions): Promise<Store> {
   const database = openDatabase(file);
   const listeners = new InvalidationListeners();
   let up = true;
@@ -64,7 +69,14 @@ export async function openEmbeddedStore({ file, clock, observer }: EmbeddedStore
     records: embeddedRecords(database, run, (change) => listeners.emit(change)),
     keyUses: embeddedKeyUses(database, run),
     audit: embeddedAudit(database, run),
-    ...embeddedWindows({ database, run, clock, newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url') }),
+    ...embeddedWindows({
+      database,
+      run,
+      clock,
+      newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
+      addToHistory: usage && historyWriter(database),
+    }),
+    usageHistory: usage && embeddedUsageHistory({ database, run, clock, retention: usage }),
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
 import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
+import { HOUR_MS } from '../usage-history.ts';
 import {
   charge,
   checkAdmitted,
@@ -31,10 +32,12 @@ interface EmbeddedWindowsOptions {
   readonly clock: Clock;
   /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
+  /** Adds units, which may be negative, to the usage history. `hour`: as in {@link Refund}. */
+  readonly addToHistory?: ((customer: string, hour: number, units: number) => void) | undefined;
 }
 
 export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'windows' | 'usages'> {
-  const { database, run, clock, newEpoch } = options;
+  const { database, run, clock, newEpoch, addToHistory = () => undefined } = options;
   const hashOf = sqliteHashes(database);
   const removeIdle = idleRemoval(database);
 
@@ -49,6 +52,8 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
           const refunds = ofThisSession(request.refunds);
           const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
           if (isNew && grant.granted > 0) removeIdle(nowMs);
+          for (const { hour, units } of refunds) addToHistory(request.customer, hour, -units);
+          addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
           return { ...grant, session: SESSION };
         }),
       );
@@ -57,13 +62,25 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
     async refund(customer, refunds) {
       const ours = ofThisSession(refunds);
       if (ours.length === 0) return 0;
-      return run('refund', () => inTransaction(database, () => refund(hashOf(customer), ours)));
+      return run('refund', () =>
+        inTransaction(database, () => {
+          for (const { hour, units } of ours) addToHistory(customer, hour, -units);
+          return refund(hashOf(customer), ours);
+        }),
+      );
     },
 
     async report(customer, admitted) {
       checkAdmitted(admitted);
       return run('report', () =>
-        inTransaction(database, () => charge(hashOf(customer), HOURLY, clock.nowMs(), admitted, newEpoch())),
+        inTransaction(database, () => {
+          const nowMs = clock.nowMs();
+          for (const { ageMs, units } of admitted) {
+            const admittedMs = Math.min(nowMs, nowMs - ageMs - HOURLY.bucketMs);
+            addToHistory(customer, Math.floor(admittedMs / HOUR_MS), units);
+          }
+          return charge(hashOf(customer), HOURLY, nowMs, admitted, newEpoch());
+        }),
       );
     },
   };

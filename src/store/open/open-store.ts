@@ -4,7 +4,7 @@ import { openRedisStore, type RedisStoreOptions } from '../redis/redis-store.ts'
 import type { Store } from '../store.ts';
 import { parseStoreUrl } from '../store-address.ts';
 
-export type StoreSettings = Pick<RedisStoreOptions, 'url' | 'keyPrefix' | 'timeoutMs' | 'tls' | 'sentinel'>;
+export type StoreSettings = Pick<RedisStoreOptions, 'url' | 'keyPrefix' | 'timeoutMs' | 'tls' | 'sentinel' | 'usage'>;
 type StoreSurroundings = Pick<RedisStoreOptions, 'clock' | 'observer' | 'warn' | 'readOnly'>;
 
 /**
@@ -16,7 +16,7 @@ export async function openStore(settings: StoreSettings, surroundings: StoreSurr
   const address = parseStoreUrl(settings.url);
   switch (address.kind) {
     case 'sqlite':
-      return openEmbeddedStore({ file: address.file, ...surroundings });
+      return openEmbeddedStore({ file: address.file, usage: settings.usage, ...surroundings });
     case 'invalid':
       throw new Error(`store.url ${address.fault}`);
     default:

@@ -12,12 +12,14 @@
  * With Sentinel, each connection goes to the server that is the master at the time of connecting. In a cluster there
  * are four connections to each master: see cluster.ts.
  */
+
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
 import type { Store, StoreObserver } from '../store.ts';
 import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
+import type { UsageRetention } from '../usage-history.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { RedisConnection, type RedisConnectionOptions } from './connection/connection.ts';
@@ -36,6 +38,7 @@ import { redisAudit } from './records/audit.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
 import { redisKeyUses } from './records/key-uses.ts';
 import { redisRecords } from './records/records.ts';
+import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
 import { redisInstances } from './window/instances.ts';
 import { ReservationFaults } from './window/reservation-faults.ts';
@@ -67,6 +70,8 @@ export interface RedisStoreOptions extends RedisSecurity {
   readonly observer: StoreObserver;
   /** Receives warnings about the server and its data, as sentences. */
   readonly warn: (message: string) => void;
+  /** How long the usage history is kept. Undefined: none is written. */
+  readonly usage?: UsageRetention | undefined;
   /** Opening writes nothing, not even the installation mark. Default: false. */
   readonly readOnly?: boolean;
 }
@@ -166,8 +171,10 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
       keyPrefix,
       newEpoch: uniqueEpochs(),
       faults,
+      retention: options.usage,
     }),
     usages: redisUsages(background, keyPrefix),
+    usageHistory: options.usage && redisUsageHistory(background, keyPrefix, options.usage),
     invalidations: push,
     withdraw: instances.withdraw,
 

@@ -12,6 +12,7 @@ import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const START_MS = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
 
 /** The windows as Redis keeps them, and the only clock that counts. */
 export class SimulatedStore {
@@ -19,6 +20,8 @@ export class SimulatedStore {
   readonly #windows = new Map<string, MemoryHash>();
   #clockMs = START_MS;
   #epochs = 0;
+  /** Units granted and not refunded, by customer and hour of the grant: what the usage history has. */
+  readonly #history = new Map<string, number>();
 
   constructor(time: VirtualTime) {
     this.#time = time;
@@ -37,10 +40,13 @@ export class SimulatedStore {
   }
 
   reserve({ customer, ...request }: ReserveRequest): WindowGrant {
-    return reserve(this.#windowOf(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
+    const grant = reserve(this.#windowOf(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
+    this.#addToHistory(customer, Math.floor(grant.storeTimeMs / HOUR_MS), grant.granted);
+    return grant;
   }
 
   refund(customer: string, refunds: readonly Refund[]): number {
+    for (const { hour, units } of refunds) this.#addToHistory(customer, hour, -units);
     return refund(this.#windowOf(customer), refunds);
   }
 
@@ -51,6 +57,14 @@ export class SimulatedStore {
 
   used(customer: string): number {
     return this.reserve({ customer, need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] }).used;
+  }
+
+  /** @throws Error when more units are refunded in an hour than were granted in it. */
+  #addToHistory(customer: string, hour: number, units: number): void {
+    const name = `${customer} ${hour}`;
+    const sum = (this.#history.get(name) ?? 0) + units;
+    if (sum < 0) throw new Error(`the history of ${customer} has ${sum} units in one hour`);
+    this.#history.set(name, sum);
   }
 
   #windowOf(customer: string): MemoryHash {

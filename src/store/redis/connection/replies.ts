@@ -9,7 +9,7 @@ import {
   type KeyRecord,
   keyRecordFrom,
 } from '../../record-fields.ts';
-import type { StoreOp } from '../../store.ts';
+import { type StoreOp, StoreUnavailableError } from '../../store.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';
@@ -23,6 +23,16 @@ const PIPELINE_COMMANDS = 1000;
  */
 export function sendAll(channel: RedisChannel, op: StoreOp, commands: readonly Command[]): Promise<unknown[]> {
   return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)));
+}
+
+/** Resolves to the store's time, wall time in ms. In a cluster it is the time of one of the servers. */
+export async function storeTimeMs(channel: RedisChannel, op: StoreOp): Promise<number> {
+  const [server] = channel.servers;
+  if (server === undefined) throw new StoreUnavailableError('no Redis server is known');
+  const [seconds, microseconds] = await server.run(op, (redis) => redis.time());
+  const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  if (!Number.isSafeInteger(nowMs)) throw new UnexpectedReplyError('TIME');
+  return nowMs;
 }
 
 /** Reads these fields of Redis keys, in the order of `names`; undefined for a Redis key that is not a hash. */

@@ -29,6 +29,20 @@ export const customerKeysName = (prefix: string, customer: string): string => `$
 /** Hash: the customer's hourly window. */
 export const windowName = (prefix: string, customer: string): string => `${prefix}:window:{${customer}}`;
 
+/** Hash: the customer's requests and refusals by UTC hour of one day (`yyyymmdd`). */
+export const usageDayName = (prefix: string, customer: string, day: string): string =>
+  `${prefix}:usage:{${customer}}:${day}`;
+
+/** Hash: the customer's requests by UTC day of one year (`yyyy`). */
+export const usageYearName = (prefix: string, customer: string, year: string): string =>
+  `${prefix}:usage-days:{${customer}}:${year}`;
+
+/** Hash: totals by hour and plan of one UTC day (`yyyymmdd`). */
+export const usageTotalName = (prefix: string, day: string): string => `${prefix}:usage-total:${day}`;
+
+/** Sorted set: customers near their limits, by the percentage last seen. */
+export const nearName = (prefix: string): string => `${prefix}:near`;
+
 /** Sorted set: the instances, by the store time of their last announcement in milliseconds. */
 export const instancesName = (prefix: string): string => `${prefix}:instances`;
 

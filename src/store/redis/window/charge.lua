@@ -5,9 +5,11 @@
 -- ARGV     window.lua's, then for each entry: age ms, units
 -- Returns  the units counted afterwards
 local window = KEYS[1]
-local epoch, used, oldest, newest, holdEnd, changed = open(window, 4, 3)
-for i = 4, #ARGV, 2 do
+local epoch, used, oldest, newest, holdEnd, changed = open(window, 11, 10)
+for i = 11, #ARGV, 2 do
   local bucket, units = math.min(math.floor((now - ARGV[i]) / bucketMs), latest), tonumber(ARGV[i + 1])
+  -- The bucket ends when the last of its units may have reached the upstream. Units of any age belong to the history.
+  addToHistory(window, math.floor(math.min(now, now - ARGV[i] - bucketMs) / HOUR_MS), units)
   if units > 0 and bucket > expired then
     local isNew = call('HINCRBY', window, bucket, units) == units
     used, newest = used + units, math.max(newest, bucket)

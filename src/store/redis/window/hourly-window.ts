@@ -21,6 +21,7 @@ import {
   StoreUnavailableError,
   type WindowStore,
 } from '../../store.ts';
+import type { UsageRetention } from '../../usage-history.ts';
 import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';
@@ -67,6 +68,8 @@ export interface HourlyWindowOptions {
   /** Returns a new unique epoch for a window, without white space. */
   readonly newEpoch: () => string;
   readonly faults?: ReservationFaults;
+  /** Of the usage history. Undefined: none is written. */
+  readonly retention?: UsageRetention | undefined;
   /** Default: one hour. Other shapes are for tests that cannot wait that long. */
   readonly shape?: WindowShape;
 }
@@ -78,10 +81,11 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #newEpoch: () => string;
   readonly #faults: ReservationFaults | undefined;
   readonly #shape: WindowShape;
+  readonly #retention: UsageRetention | undefined;
   /** The calls of this turn, by the name of their window. */
   #turn = new Map<string, WindowCall>();
 
-  constructor({ connection, keyPrefix, newEpoch, faults, shape = HOURLY }: HourlyWindowOptions) {
+  constructor({ connection, keyPrefix, newEpoch, faults, retention, shape = HOURLY }: HourlyWindowOptions) {
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
@@ -98,6 +102,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     this.#newEpoch = newEpoch;
     this.#faults = faults;
     this.#shape = shape;
+    this.#retention = retention;
   }
 
   async reserve(request: ReserveRequest): Promise<Grant> {
@@ -118,7 +123,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ used: number }> {
     checkAdmitted(admitted);
     const name = windowName(this.#prefix, customer);
-    const args = chargeArguments(admitted, this.#shape, this.#newEpoch());
+    const args = chargeArguments(admitted, this.#shape, this.#newEpoch(), this.#retention);
     return this.#connection.run('report', async () => ({
       used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
     }));
@@ -178,7 +183,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
         const [name = ''] = calls.keys();
         session = this.#connection.sessionOf(name);
         const requests = waiting.map(({ request }) => ofSession(request, session));
-        const args = reserveArguments(requests, this.#shape, this.#newEpoch());
+        const args = reserveArguments(requests, this.#shape, this.#newEpoch(), this.#retention);
         const { rlflxIncr, tollgateReserve } = this.#commands;
         const reply = await (calls.size === 1
           ? rlflxIncr.call(this.#commands, name, ...args)

@@ -2,7 +2,7 @@
 -- Reserve: checks the limits of some windows and counts units, one window after the other.
 --
 -- ARGV     window.lua's, then for each window: need, ahead, limit, hold ms, number of refunds, and for each of these:
---          epoch, bucket, units
+--          epoch, bucket, units, and the hour of the grant
 -- Returns  the store time in ms, then for each window an error, or
 --          `<granted> <wait ms, -1: never> <refunded> <head>`
 local AHEAD_DIVISOR = 8
@@ -37,6 +37,8 @@ local function bucketThatFrees(window, toDrop, oldest, newest)
   end
 end
 
+local thisHour = math.floor(now / HOUR_MS)
+
 local function reserve(window, at, last)
   local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, at + 5, last)
   local limit, holdMs = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
@@ -52,6 +54,7 @@ local function reserve(window, at, last)
     if isNew then
       expireAfter(window, newest)
     end
+    addToHistory(window, thisHour, granted)
   end
   local head = string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd)
   if changed then
@@ -70,9 +73,9 @@ local function reserve(window, at, last)
   return string.format('%d %d %d ', granted, wait, refunded) .. head
 end
 
-local replies, at = { now }, 4
+local replies, at = { now }, 11
 for i, window in ipairs(KEYS) do
-  local last = at + 4 + 3 * ARGV[at + 4]
+  local last = at + 4 + 4 * ARGV[at + 4]
   local ok, reply = pcall(reserve, window, at, last)
   if not ok then
     -- The error of a command begins with its code, before Redis 7 after the line of the script; that of Lua with a line.

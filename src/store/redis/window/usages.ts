@@ -2,12 +2,11 @@
  * Reads the usage of many windows. Most usages come from a window's head alone: its sum is exact until the oldest
  * bucket expires, and an upper bound after that. The whole window is read only if that bound is not below `from`.
  */
-import { type StoreOp, StoreUnavailableError, type UsageReader } from '../../store.ts';
+import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { pipelined } from '../connection/replies.ts';
+import { pipelined, storeTimeMs } from '../connection/replies.ts';
 import { windowName } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const OP: StoreOp = 'read_usages';
 /** Heads that are read at once, in about a millisecond of Redis' time. */
@@ -19,15 +18,6 @@ const HEAD = /^\S+ (\d+) (\d+) (\d+) \d+$/;
 type Asked = Parameters<UsageReader['usedOf']>[0][number];
 
 export function redisUsages(connection: RedisChannel, keyPrefix: string): UsageReader {
-  async function storeTimeMs(): Promise<number> {
-    const [server] = connection.servers;
-    if (server === undefined) throw new StoreUnavailableError('no Redis server is known');
-    const [seconds, microseconds] = await server.run(OP, (redis) => redis.time());
-    const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-    if (!Number.isSafeInteger(nowMs)) throw new UnexpectedReplyError('TIME');
-    return nowMs;
-  }
-
   const readAll = (asked: readonly Asked[], size: number, command: readonly [string, ...string[]]) =>
     inPieces(asked, size, (piece) => {
       const [name, ...args] = command;
@@ -38,7 +28,7 @@ export function redisUsages(connection: RedisChannel, keyPrefix: string): UsageR
   return {
     async usedOf(asked) {
       if (asked.length === 0) return [];
-      const nowMs = await storeTimeMs();
+      const nowMs = await storeTimeMs(connection, OP);
       const heads = await readAll(asked, HEADS, ['hget', 'head']);
       const used = heads.map((head) => usedByHead(head, nowMs));
       const unclear = asked.flatMap((each, index) => {

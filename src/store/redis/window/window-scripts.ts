@@ -1,7 +1,8 @@
 /** The arguments and replies of reserve.lua and charge.lua. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
-import type { AdmittedUnits } from '../../store.ts';
+import type { AdmittedUnits, Refund } from '../../store.ts';
+import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
 import type { WindowGrant, WindowRequest, WindowShape } from '../../window-arithmetic.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
@@ -11,6 +12,8 @@ export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
 
 type ScriptArgument = string | number;
 
+export type ScriptRequest = Omit<WindowRequest, 'refunds'> & { readonly refunds: readonly Omit<Refund, 'session'>[] };
+
 /** What reserve.lua did to one window. */
 export interface Reserved extends WindowGrant {
   readonly refunded: number;
@@ -18,24 +21,48 @@ export interface Reserved extends WindowGrant {
 
 /** One request for each window, in the order of the script's names. */
 export function reserveArguments(
-  requests: readonly WindowRequest[],
-  { windowMs, bucketMs }: WindowShape,
+  requests: readonly ScriptRequest[],
+  shape: WindowShape,
   freshEpoch: string,
+  retention?: UsageRetention,
 ): ScriptArgument[] {
-  const args: ScriptArgument[] = [windowMs, bucketMs, freshEpoch];
+  const args = windowArguments(shape, freshEpoch, retention);
   for (const { need, ahead, limit, holdMs, refunds } of requests) {
     args.push(need, ahead, limit, holdMs, refunds.length);
-    for (const { epoch, bucket, units } of refunds) args.push(epoch, bucket, units);
+    for (const { epoch, bucket, units, hour } of refunds) args.push(epoch, bucket, units, hour);
   }
   return args;
 }
 
 export function chargeArguments(
   admitted: readonly AdmittedUnits[],
+  shape: WindowShape,
+  freshEpoch: string,
+  retention?: UsageRetention,
+): ScriptArgument[] {
+  return [...windowArguments(shape, freshEpoch, retention), ...admitted.flatMap(({ ageMs, units }) => [ageMs, units])];
+}
+
+/** Without a retention, no usage history is written. */
+function windowArguments(
   { windowMs, bucketMs }: WindowShape,
   freshEpoch: string,
+  retention: UsageRetention | undefined,
 ): ScriptArgument[] {
-  return [windowMs, bucketMs, freshEpoch, ...admitted.flatMap(({ ageMs, units }) => [ageMs, units])];
+  if (retention === undefined) return [windowMs, bucketMs, freshEpoch, 0, 0, 0, '', '', '', ''];
+  return [windowMs, bucketMs, freshEpoch, retention.hoursDays, retention.days, ...hourArguments(Date.now())];
+}
+
+let named: { readonly hour: number; readonly args: readonly ScriptArgument[] } | undefined;
+
+/** The scripts take these names if the hour is right by the store's clock, and compute them otherwise. */
+function hourArguments(nowMs: number): readonly ScriptArgument[] {
+  const hour = Math.floor(nowMs / HOUR_MS);
+  if (named?.hour !== hour) {
+    const day = dayName(nowMs);
+    named = { hour, args: [hour, `:${day}`, hourName(nowMs), `:${day.slice(0, 4)}`, day.slice(4)] };
+  }
+  return named.args;
 }
 
 /**

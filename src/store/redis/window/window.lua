@@ -3,7 +3,8 @@
 --
 -- KEYS     windows: each a hash with one field per bucket (index -> units) and the field `head`
 --          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`)
--- ARGV     window ms, bucket ms, fresh epoch, then the script's own
+-- ARGV     window ms, bucket ms, fresh epoch, days for which the history keeps hours (0: no history) and days; the hour by
+--          the gateway's clock (since 1970) with its `:yyyymmdd`, `hh`, `:yyyy` and `mmdd`; then the script's own
 --
 -- Functions are few, and take and return what they change: to create one costs about as much as to look up a bucket.
 local MAX_HOLD_MS = 10000
@@ -13,6 +14,7 @@ local HEAD_FORMAT = '%s %.0f %.0f %.0f %.0f'
 
 local call = redis.call
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local hoursDays, daysDays = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -20,6 +22,61 @@ local latest = math.floor((now + MAX_HOLD_MS) / bucketMs)
 local farthest = latest + math.ceil(CLOCK_STEP_TOLERANCE_MS / bucketMs)
 -- A bucket has expired if its index is at most this.
 local expired = math.floor((now - windowMs) / bucketMs) - 1
+
+local HOUR_MS, DAY_MS = 3600000, 86400000
+local tryCall = redis.pcall
+-- All windows have the same prefix.
+local prefixEnd = string.find(KEYS[1], ':window:{', 1, true)
+local prefix = prefixEnd and string.sub(KEYS[1], 1, prefixEnd)
+local usagePrefix, usageDaysPrefix = prefix and prefix .. 'usage:', prefix and prefix .. 'usage-days:'
+
+-- Returns the year, month and day of a day, given as the number of days since 1970-01-01. It counts years from March, so
+-- that a leap day is the last one, in cycles of 400 years.
+local function dateOf(day)
+  local fromMarch = day + 719468
+  local cycle = math.floor(fromMarch / 146097)
+  local dayOfCycle = fromMarch - cycle * 146097
+  local leapDays = math.floor(dayOfCycle / 1460) - math.floor(dayOfCycle / 36524) + math.floor(dayOfCycle / 146096)
+  local yearOfCycle = math.floor((dayOfCycle - leapDays) / 365)
+  local dayOfYear = dayOfCycle - 365 * yearOfCycle - math.floor(yearOfCycle / 4) + math.floor(yearOfCycle / 100)
+  local month = math.floor((5 * dayOfYear + 2) / 153)
+  local dayOfMonth = dayOfYear - math.floor((153 * month + 2) / 5) + 1
+  local year = cycle * 400 + yearOfCycle + (month >= 10 and 1 or 0)
+  return year, month < 10 and month + 3 or month - 9, dayOfMonth
+end
+
+-- Adds units, which may be negative, to a sum of the history. A sum that falls to 0, or below because its key was deleted
+-- or has expired, is removed. An error, such as that of a key of another type, must not keep the quota from working.
+local function addTo(name, field, units, expiryDay)
+  local sum = tryCall('HINCRBY', name, field, units)
+  if sum == units and units > 0 then
+    tryCall('PEXPIREAT', name, string.format('%.0f', expiryDay * DAY_MS))
+  elseif type(sum) == 'number' and sum <= 0 then
+    tryCall('HDEL', name, field)
+  end
+end
+
+-- Names of the hour of the last call. The gateway's clock is usually right, so they need not be computed.
+local namedHour, dayName, hourField, yearName, dayField = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+
+-- Adds units to the customer's usage history. `hour`: of the grant, as the number of hours since 1970.
+local function addToHistory(window, hour, units)
+  if hoursDays == 0 or units == 0 then
+    return
+  end
+  local day = math.floor(hour / 24)
+  if hour ~= namedHour then
+    local year, month, dayOfMonth = dateOf(day)
+    dayName, hourField = string.format(':%04d%02d%02d', year, month, dayOfMonth), string.format('%02d', hour - 24 * day)
+    yearName, dayField = string.format(':%04d', year), string.format('%02d%02d', month, dayOfMonth)
+    namedHour = hour
+  end
+  if prefixEnd then
+    local customer = string.sub(window, prefixEnd + 8)
+    addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hoursDays)
+    addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + daysDays)
+  end
+end
 
 -- Called when the oldest bucket is unknown, after a pause of more than MAX_STEPS buckets, or when the clock went back.
 local function recount(window, epoch, holdEnd)
@@ -46,7 +103,7 @@ local function recount(window, epoch, holdEnd)
   return epoch, used, oldest, newest, holdEnd
 end
 
--- Applies the refunds in ARGV from `first` to `last` (of each: epoch, bucket, units), and drops expired buckets.
+-- Applies the refunds in ARGV from `first` to `last` (of each: epoch, bucket, units, hour), and drops expired buckets.
 -- Returns the fields of the head, whether they have changed, and the number of refunded units.
 local function open(window, first, last)
   local epoch, used, oldest, newest, holdEnd = freshEpoch, 0, 0, 0, 0
@@ -59,8 +116,10 @@ local function open(window, first, last)
     used, oldest, newest, holdEnd = tonumber(used), tonumber(oldest), tonumber(newest), tonumber(holdEnd)
   end
   local changed, refunded = false, 0
-  for i = first, last, 3 do
+  for i = first, last, 4 do
     local bucket, units = ARGV[i + 1], tonumber(ARGV[i + 2])
+    -- A usage reset replaces the window, but not the history.
+    addToHistory(window, tonumber(ARGV[i + 3]), -units)
     local counted = ARGV[i] == epoch and units > 0 and tonumber(call('HGET', window, bucket))
     if counted then
       if units < counted then

@@ -1,0 +1,165 @@
+/** Routes of the usage history: by customer, by plan, the customers near their limits, and the export for billing. */
+import { once } from 'node:events';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import type { NearCustomerDocument } from '../admin-api/responses.ts';
+import { DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
+import { ENCODINGS, EXPORT_FORMATS, lastClosedMs } from '../usage/usage-export.ts';
+import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
+import type { AdminContext } from './dependencies.ts';
+import { customerUsageDocument } from './documents.ts';
+import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
+import { Refusal, requireCustomer } from './refusal.ts';
+import type { Routes } from './routes.ts';
+
+const HISTORY_QUERY = z.strictObject({
+  ...TIME_RANGE,
+  step: z.enum(['hour', 'day'], 'must be hour or day').default('hour'),
+});
+const NEAR_QUERY = z.strictObject({
+  limit: PAGE_PARAMETERS.limit,
+  above: z
+    .string()
+    .regex(/^(?:[5-9]\d|\d{3})$/, 'must be a percentage from 50 to 999')
+    .transform(Number)
+    .default(80),
+});
+const EXPORT_QUERY = z.strictObject({
+  ...TIME_RANGE,
+  cursor: PAGE_PARAMETERS.cursor,
+  limit: PAGE_PARAMETERS.limit.default(1000),
+  format: z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`).default('jsonl'),
+});
+
+/** Customers whose last seen usage is checked against the store. Others are left out. */
+const MAX_CANDIDATES = 2000;
+/** Customers in the index whose usage was seen below this percentage are removed from it. */
+const NEAR_PERCENT = 50;
+/** Stored days that are read at once for an export. */
+const EXPORT_DAYS_AT_ONCE = 400;
+
+export function usageHistoryRoutes(context: AdminContext): Routes {
+  const { records, history } = context;
+  return {
+    '/admin/v1/customers/:id/usage/history': {
+      async get(req, res) {
+        const { step, range, nowMs, stored } = await readHistoryQuery(req, history);
+        const { id } = await requireCustomer(records, req.params.id);
+        res.json({ customer: id, step, points: await usageSeries(stored, id, step, range, nowMs) });
+      },
+    },
+    '/admin/v1/usage/history': {
+      async get(req, res) {
+        const { step, range, nowMs, stored } = await readHistoryQuery(req, history);
+        res.json({ step, points: await totalsSeries(stored, step, range, nowMs) });
+      },
+    },
+    '/admin/v1/usage/near': {
+      async get(req, res) {
+        const { above, limit } = parseQuery(NEAR_QUERY, req);
+        res.json(await nearCustomers(context, required(history), above, limit));
+      },
+    },
+    '/admin/v1/usage/export': { get: (req, res) => exportUsage(context, req, res) },
+  };
+}
+
+function required(history: UsageHistory | undefined): UsageHistory {
+  if (history === undefined) throw new Refusal('unprocessable', 'The usage history is turned off (usage: null).');
+  return history;
+}
+
+async function readHistoryQuery(req: Pick<Request, 'originalUrl'>, history: UsageHistory | undefined) {
+  const { step, from, to } = parseQuery(HISTORY_QUERY, req);
+  const stored = required(history);
+  const nowMs = await stored.nowMs();
+  try {
+    return {
+      stored,
+      step,
+      nowMs,
+      range: seriesRange(step, nowMs, { ...(from && { fromMs: from }), ...(to && { toMs: to }) }),
+    };
+  } catch (error) {
+    if (error instanceof HistoryRangeError) throw new Refusal('unprocessable', error.message);
+    throw error;
+  }
+}
+
+/** Candidates come from the index that all instances maintain; their usage is read from the store. */
+async function nearCustomers(
+  { records, effectiveLimit, usages, usage }: AdminContext,
+  history: UsageHistory,
+  above: number,
+  limit: number,
+): Promise<NearCustomerDocument[]> {
+  const candidates = await history.near(MAX_CANDIDATES);
+  const found = await Promise.all(candidates.map(({ customer }) => records.findCustomerRecord(customer)));
+  const customers = found.filter((record) => record !== undefined);
+  const used = await usages.usedOf(customers.map(({ id }) => ({ customer: id, from: 0 })));
+  const documents = customers.map((record, at) => customerUsageDocument(record, effectiveLimit(record), used[at] ?? 0));
+  const left = new Set(candidates.map(({ customer }) => customer));
+  for (const { customer, percent } of documents) if ((percent ?? 0) >= NEAR_PERCENT) left.delete(customer);
+  await history.noLongerNear([...left]);
+  const near = documents
+    .flatMap(({ customer, plan, limit, used, percent }) =>
+      limit !== null && percent !== null && percent >= above ? [{ customer, plan, limit, used, percent }] : [],
+    )
+    .toSorted((a, b) => b.percent - a.percent)
+    .slice(0, limit);
+  return Promise.all(
+    near.map(async (each) => ({ ...each, reset_seconds: (await usage(each.customer, each.limit)).resetSeconds })),
+  );
+}
+
+/**
+ * Streams the closed hours of one page of customers. The cursor of the next page is known before the first line, so it
+ * is in the Link header (RFC 8288): an export that was cut off continues with the page that was cut off.
+ */
+async function exportUsage(
+  { records, history }: AdminContext,
+  req: Pick<Request, 'originalUrl'>,
+  res: Response,
+): Promise<void> {
+  const { from, to, cursor, limit, format } = parseQuery(EXPORT_QUERY, req);
+  const stored = required(history);
+  const closedMs = lastClosedMs(await stored.nowMs());
+  const toMs = Math.min(to ?? closedMs, closedMs);
+  const range = { fromMs: from ?? toMs - DAY_MS, toMs };
+  const page = await records.listCustomers(cursor, limit);
+  const { contentType, header, line } = ENCODINGS[format];
+  res.setHeader('Content-Type', contentType);
+  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, page.next)}>; rel="next"`);
+  if (header !== undefined && cursor === undefined) res.write(header);
+  const ids = page.items.map(({ id }) => id);
+  for await (const [customer, hours] of storedHours(stored, ids, range)) {
+    if (res.destroyed) return;
+    if (!res.write(hours.map((hour) => line(customer, hour)).join(''))) await drained(res);
+  }
+  res.end();
+}
+
+async function* storedHours(history: UsageHistory, customers: readonly string[], range: HistoryRange) {
+  const days = Math.max(1, Math.ceil((range.toMs - range.fromMs) / DAY_MS) + 1);
+  const size = Math.max(1, Math.floor(EXPORT_DAYS_AT_ONCE / days));
+  for (let start = 0; start < customers.length; start += size) {
+    const piece = customers.slice(start, start + size);
+    const hours = await history.hours(piece, range);
+    for (const [at, customer] of piece.entries()) yield [customer, hours[at] ?? []] as const;
+  }
+}
+
+/** Resolves when the client has read what was written, or is gone. */
+async function drained(res: Response): Promise<void> {
+  const stop = new AbortController();
+  const gone = () => stop.abort();
+  res.once('close', gone);
+  await once(res, 'drain', { signal: stop.signal }).catch(() => undefined);
+  res.off('close', gone);
+}
+
+function nextPath(req: Pick<Request, 'originalUrl'>, cursor: string): string {
+  const url = new URL(req.originalUrl, 'http://admin.invalid');
+  url.searchParams.set('cursor', cursor);
+  return url.pathname + url.search;
+}

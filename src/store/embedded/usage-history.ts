@@ -1,0 +1,173 @@
+/** The usage history in SQLite. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../base/clock.ts';
+import {
+  type CustomerDay,
+  type CustomerHour,
+  DAY_MS,
+  HOUR_MS,
+  NEAR_CUSTOMERS,
+  type NearCustomer,
+  type PlanHour,
+  type Total,
+  type UsageHistory,
+  type UsageRetention,
+} from '../usage-history.ts';
+import { inTransaction, type RunOperation } from './database.ts';
+
+/** The value of `code` in rows that count requests; others count refusals. */
+const REQUESTS = '';
+
+/**
+ * Returns a function that adds units, which may be negative, to a customer's hour and day. Call it only inside a
+ * transaction. `hour`: the number of hours since 1970.
+ */
+export function historyWriter(database: DatabaseSync): (customer: string, hour: number, units: number) => void {
+  const addHour = database.prepare(
+    `INSERT INTO usage_hour (customer, hour, code, count) VALUES (:customer, :hour, '${REQUESTS}', :units)
+     ON CONFLICT (customer, hour, code) DO UPDATE SET count = max(0, count + excluded.count)`,
+  );
+  const addDay = database.prepare(
+    `INSERT INTO usage_day (customer, day, requests) VALUES (:customer, :day, :units)
+     ON CONFLICT (customer, day) DO UPDATE SET requests = max(0, requests + excluded.requests)`,
+  );
+  // A refund of a customer that was deleted meanwhile must not leave a negative sum.
+  const deleteHour = database.prepare('DELETE FROM usage_hour WHERE customer = ? AND hour = ? AND count <= 0');
+  const deleteDay = database.prepare('DELETE FROM usage_day WHERE customer = ? AND day = ? AND requests <= 0');
+  return (customer, hour, units) => {
+    if (units === 0) return;
+    const day = Math.floor(hour / 24);
+    addHour.run({ customer, hour, units });
+    addDay.run({ customer, day, units });
+    if (units > 0) return;
+    deleteHour.run(customer, hour);
+    deleteDay.run(customer, day);
+  };
+}
+
+export interface EmbeddedUsageHistoryOptions {
+  readonly database: DatabaseSync;
+  readonly run: RunOperation;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly retention: UsageRetention;
+}
+
+export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): UsageHistory {
+  const { database, run, clock, retention } = options;
+  const selectHours = database.prepare(
+    'SELECT hour, code, count FROM usage_hour WHERE customer = ? AND hour >= ? AND hour < ? ORDER BY hour',
+  );
+  const selectDays = database.prepare(
+    'SELECT day, requests FROM usage_day WHERE customer = ? AND day >= ? AND day < ? AND requests > 0 ORDER BY day',
+  );
+  const selectTotals = database.prepare(
+    'SELECT hour, plan, what, count FROM usage_total WHERE hour >= ? AND hour < ? ORDER BY hour, plan',
+  );
+  const addHour = database.prepare(
+    `INSERT INTO usage_hour (customer, hour, code, count) VALUES (?, ?, ?, ?)
+     ON CONFLICT (customer, hour, code) DO UPDATE SET count = count + excluded.count`,
+  );
+  const addTotal = database.prepare(
+    `INSERT INTO usage_total (hour, plan, what, count) VALUES (?, ?, ?, ?)
+     ON CONFLICT (hour, plan, what) DO UPDATE SET count = count + excluded.count`,
+  );
+  const setNear = database.prepare('INSERT OR REPLACE INTO near_limit (customer, percent) VALUES (?, ?)');
+  const trimNear = database.prepare(
+    'DELETE FROM near_limit WHERE customer IN (SELECT customer FROM near_limit ORDER BY percent DESC LIMIT -1 OFFSET ?)',
+  );
+  const selectNear = database.prepare('SELECT customer, percent FROM near_limit ORDER BY percent DESC LIMIT ?');
+  const deleteNear = database.prepare('DELETE FROM near_limit WHERE customer = ?');
+  const expired = [
+    database.prepare('DELETE FROM usage_hour WHERE hour < ?'),
+    database.prepare('DELETE FROM usage_total WHERE hour < ?'),
+  ];
+  const expiredDays = database.prepare('DELETE FROM usage_day WHERE day < ?');
+  const forgetHours = database.prepare('DELETE FROM usage_hour WHERE customer = ?');
+  const forgetDays = database.prepare('DELETE FROM usage_day WHERE customer = ?');
+  let sweptHour = 0;
+
+  /** Deletes what is older than the retention, once an hour. */
+  function sweep(): void {
+    const nowMs = clock.nowMs();
+    const hour = Math.floor(nowMs / HOUR_MS);
+    if (hour === sweptHour) return;
+    sweptHour = hour;
+    for (const each of expired) each.run(hour - retention.hoursDays * 24);
+    expiredDays.run(Math.floor(nowMs / DAY_MS) - retention.days);
+  }
+
+  return {
+    hours: (customers, { fromMs, toMs }) =>
+      run('read_history', () =>
+        customers.map((customer) => {
+          const hours = new Map<number, CustomerHour & { requests: number; refused: Record<string, number> }>();
+          const rows = selectHours.all(customer, Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
+          for (const { hour, code, count } of rows as { hour: number; code: string; count: number }[]) {
+            const point = hours.get(hour) ?? { startMs: hour * HOUR_MS, requests: 0, refused: {} };
+            if (code === REQUESTS) point.requests = count;
+            else point.refused[code] = count;
+            if (count > 0) hours.set(hour, point);
+          }
+          return [...hours.values()];
+        }),
+      ),
+
+    days: (customer, { fromMs, toMs }) =>
+      run('read_history', () =>
+        selectDays
+          .all(customer, Math.floor(fromMs / DAY_MS), Math.ceil(toMs / DAY_MS))
+          .map(({ day, requests }): CustomerDay => ({ startMs: Number(day) * DAY_MS, requests: Number(requests) })),
+      ),
+
+    totals: ({ fromMs, toMs }) =>
+      run('read_history', () => {
+        const hours = new Map<string, PlanHour & { counts: Record<Total, number> }>();
+        const rows = selectTotals.all(Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
+        for (const { hour, plan, what, count } of rows as {
+          hour: number;
+          plan: string;
+          what: Total;
+          count: number;
+        }[]) {
+          const point = hours.get(`${hour} ${plan}`) ?? {
+            startMs: hour * HOUR_MS,
+            plan,
+            counts: { requests: 0, refused: 0, upstream_errors: 0 },
+          };
+          point.counts[what] = count;
+          hours.set(`${hour} ${plan}`, point);
+        }
+        return [...hours.values()];
+      }),
+
+    add: ({ refusals, totals, near }) =>
+      run('add_usage', () =>
+        inTransaction(database, () => {
+          sweep();
+          for (const { customer, hourMs, code, count } of refusals)
+            addHour.run(customer, hourMs / HOUR_MS, code, count);
+          for (const { plan, hourMs, what, count } of totals) addTotal.run(hourMs / HOUR_MS, plan, what, count);
+          for (const { customer, percent } of near) setNear.run(customer, percent);
+          if (near.length > 0) trimNear.run(NEAR_CUSTOMERS);
+        }),
+      ),
+
+    near: (limit) => run('read_history', () => selectNear.all(limit) as unknown as NearCustomer[]),
+
+    noLongerNear: (customers) =>
+      run('add_usage', () =>
+        inTransaction(database, () => {
+          for (const customer of customers) deleteNear.run(customer);
+        }),
+      ),
+
+    forget: (customer) =>
+      run('add_usage', () =>
+        inTransaction(database, () => {
+          for (const each of [forgetHours, forgetDays, deleteNear]) each.run(customer);
+        }),
+      ),
+
+    nowMs: async () => clock.nowMs(),
+  };
+}

@@ -1,0 +1,180 @@
+/**
+ * The usage history in Redis, in a format that other programs may read. Exact requests are counted by the scripts of
+ * the quota; this file reads the history and adds what instances collected.
+ */
+import type { StoreOp } from '../../store.ts';
+import {
+  type CustomerHour,
+  DAY_MS,
+  dayName,
+  daysIn,
+  HOUR_MS,
+  hourName,
+  isWithin,
+  NEAR_CUSTOMERS,
+  type PlanHour,
+  TOTALS,
+  type Total,
+  type UsageHistory,
+  type UsageRetention,
+} from '../../usage-history.ts';
+import type { RedisChannel } from '../connection/channel.ts';
+import type { Command } from '../connection/client.ts';
+import { inPieces, sendAll, storeTimeMs } from '../connection/replies.ts';
+import { nearName, usageDayName, usageTotalName, usageYearName } from '../protocol/key-names.ts';
+
+const READ: StoreOp = 'read_history';
+/** Hashes that are read at once; each has at most some hundred fields. */
+const HASHES = 100;
+const HOUR_FIELD = /^([01]\d|2[0-3])(?::(.+))?$/;
+const DAY_FIELD = /^\d{4}$/;
+
+export function redisUsageHistory(channel: RedisChannel, prefix: string, retention: UsageRetention): UsageHistory {
+  const readHashes = (names: readonly string[]) =>
+    inPieces(
+      names,
+      async (piece) =>
+        (
+          await sendAll(
+            channel,
+            READ,
+            piece.map((name) => ['hgetall', name]),
+          )
+        ).map(fieldsOf),
+      HASHES,
+    );
+
+  return {
+    async hours(customers, range) {
+      const days = daysIn(range);
+      const names = customers.flatMap((customer) =>
+        days.map((dayMs) => usageDayName(prefix, customer, dayName(dayMs))),
+      );
+      const hashes = await readHashes(names);
+      return customers.map((_, at) =>
+        days.flatMap((dayMs, day) =>
+          hoursFrom(hashes[at * days.length + day] ?? new Map(), dayMs).filter(({ startMs }) =>
+            isWithin(startMs, range),
+          ),
+        ),
+      );
+    },
+
+    async days(customer, range) {
+      const days = daysIn(range);
+      const years = [...new Set(days.map((dayMs) => dayName(dayMs).slice(0, 4)))];
+      const hashes = await readHashes(years.map((year) => usageYearName(prefix, customer, year)));
+      return days.flatMap((startMs) => {
+        const name = dayName(startMs);
+        const requests = countFrom(hashes[years.indexOf(name.slice(0, 4))]?.get(name.slice(4)));
+        return requests > 0 && DAY_FIELD.test(name.slice(4)) ? [{ startMs, requests }] : [];
+      });
+    },
+
+    async totals(range) {
+      const days = daysIn(range);
+      const hashes = await readHashes(days.map((dayMs) => usageTotalName(prefix, dayName(dayMs))));
+      return days
+        .flatMap((dayMs, at) => planHoursFrom(hashes[at] ?? new Map(), dayMs))
+        .filter(({ startMs }) => isWithin(startMs, range));
+    },
+
+    async add({ refusals, totals, near }) {
+      const commands: Command[] = [];
+      const expiries = new Map<string, number>();
+      const increment = (name: string, field: string, count: number, hourMs: number) => {
+        commands.push(['hincrby', name, field, count]);
+        expiries.set(name, Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + retention.hoursDays) * DAY_MS);
+      };
+      for (const { customer, hourMs, code, count } of refusals) {
+        increment(usageDayName(prefix, customer, dayName(hourMs)), `${hourName(hourMs)}:${code}`, count, hourMs);
+      }
+      for (const { plan, hourMs, what, count } of totals) {
+        increment(usageTotalName(prefix, dayName(hourMs)), `${hourName(hourMs)}:${plan}:${what}`, count, hourMs);
+      }
+      for (const [name, atMs] of expiries) commands.push(['pexpireat', name, atMs]);
+      if (near.length > 0) {
+        const name = nearName(prefix);
+        commands.push(['zadd', name, ...near.flatMap(({ customer, percent }) => [percent, customer])]);
+        commands.push(['zremrangebyrank', name, 0, -NEAR_CUSTOMERS - 1]);
+      }
+      await sendAll(channel, 'add_usage', commands);
+    },
+
+    async near(limit) {
+      const reply = await channel.run(READ, (redis) => redis.zrevrange(nearName(prefix), 0, limit - 1, 'WITHSCORES'));
+      return reply.flatMap((customer, at) => (at % 2 === 0 ? [{ customer, percent: Number(reply[at + 1]) }] : []));
+    },
+
+    async noLongerNear(customers) {
+      await sendAll(
+        channel,
+        'add_usage',
+        customers.map((customer) => ['zrem', nearName(prefix), customer]),
+      );
+    },
+
+    async forget(customer) {
+      const toMs = (await storeTimeMs(channel, 'add_usage')) + DAY_MS;
+      const days = daysIn({ fromMs: toMs - (retention.hoursDays + 3) * DAY_MS, toMs });
+      const years = new Set(daysIn({ fromMs: toMs - (retention.days + 366) * DAY_MS, toMs }).map(yearName));
+      await sendAll(channel, 'add_usage', [
+        ...days.map((dayMs) => ['del', usageDayName(prefix, customer, dayName(dayMs))] as const),
+        ...[...years].map((year) => ['del', usageYearName(prefix, customer, year)] as const),
+        ['zrem', nearName(prefix), customer],
+      ]);
+    },
+
+    nowMs: () => storeTimeMs(channel, READ),
+  };
+}
+
+function yearName(ms: number): string {
+  return dayName(ms).slice(0, 4);
+}
+
+/** Returns the fields of a hash from the reply to HGETALL in a pipeline. A key of another type has none. */
+function fieldsOf(reply: unknown): ReadonlyMap<string, string> {
+  if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, string>));
+  return new Map(reply.flatMap((field, at) => (at % 2 === 0 ? [[String(field), String(reply[at + 1])]] : [])));
+}
+
+/** Fields that do not fit the format are ignored: other programs may have written them. */
+function hoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): CustomerHour[] {
+  const hours = new Map<number, { requests: number; refused: Record<string, number> }>();
+  for (const [field, value] of fields) {
+    const [, hour, code] = HOUR_FIELD.exec(field) ?? [];
+    const count = countFrom(value);
+    if (hour === undefined || count === 0) continue;
+    const startMs = dayMs + Number(hour) * HOUR_MS;
+    const counts = hours.get(startMs) ?? { requests: 0, refused: {} };
+    if (code === undefined) counts.requests = count;
+    else counts.refused[code] = count;
+    hours.set(startMs, counts);
+  }
+  return [...hours].map(([startMs, counts]) => ({ startMs, ...counts })).toSorted((a, b) => a.startMs - b.startMs);
+}
+
+function planHoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): PlanHour[] {
+  const hours = new Map<string, { startMs: number; plan: string; counts: Record<Total, number> }>();
+  for (const [field, value] of fields) {
+    const [, hour, rest = ''] = HOUR_FIELD.exec(field) ?? [];
+    const end = rest.lastIndexOf(':');
+    const [plan, what] = [rest.slice(0, end), TOTALS.find((total) => total === rest.slice(end + 1))];
+    if (hour === undefined || end < 1 || what === undefined) continue;
+    const key = `${hour}:${plan}`;
+    const planHour = hours.get(key) ?? {
+      startMs: dayMs + Number(hour) * HOUR_MS,
+      plan,
+      counts: { requests: 0, refused: 0, upstream_errors: 0 },
+    };
+    planHour.counts[what] = countFrom(value);
+    hours.set(key, planHour);
+  }
+  return [...hours.values()].toSorted((a, b) => a.startMs - b.startMs || (a.plan < b.plan ? -1 : 1));
+}
+
+function countFrom(value: string | undefined): number {
+  const count = Number(value);
+  return Number.isSafeInteger(count) && count > 0 ? count : 0;
+}

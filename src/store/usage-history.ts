@@ -1,0 +1,115 @@
+/**
+ * The usage history: requests and refusals per customer, and totals per plan, by UTC hour of the store's time.
+ *
+ * Requests per customer are exact: the quota's own scripts count them (see window-arithmetic.ts). Everything else is
+ * approximate: each instance collects it in memory and writes it every few seconds.
+ */
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** How long the history is kept. */
+export interface UsageRetention {
+  /** Days for which hours are kept. */
+  readonly hoursDays: number;
+  /** Days for which daily sums are kept. */
+  readonly days: number;
+}
+
+/** Wall times in ms: `fromMs` inclusive, `toMs` exclusive. */
+export interface HistoryRange {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export interface CustomerHour {
+  /** Start of the hour, wall time in ms. */
+  readonly startMs: number;
+  /** Units counted against the quota. */
+  readonly requests: number;
+  /** Number of refused requests by problem code. */
+  readonly refused: Readonly<Record<string, number>>;
+}
+
+export interface CustomerDay {
+  /** Start of the UTC day, wall time in ms. */
+  readonly startMs: number;
+  readonly requests: number;
+}
+
+/** What is counted per plan. */
+export const TOTALS = ['requests', 'refused', 'upstream_errors'] as const;
+export type Total = (typeof TOTALS)[number];
+
+export interface PlanHour {
+  readonly startMs: number;
+  readonly plan: string;
+  readonly counts: Readonly<Record<Total, number>>;
+}
+
+/** Counts that an instance collected. Each is added to what is stored. */
+export interface CollectedUsage {
+  readonly refusals: readonly {
+    readonly customer: string;
+    readonly hourMs: number;
+    readonly code: string;
+    readonly count: number;
+  }[];
+  readonly totals: readonly {
+    readonly plan: string;
+    readonly hourMs: number;
+    readonly what: Total;
+    readonly count: number;
+  }[];
+  /** The last seen usage of customers near their limits, in percent of the limit. */
+  readonly near: readonly NearCustomer[];
+}
+
+export interface NearCustomer {
+  readonly customer: string;
+  readonly percent: number;
+}
+
+/** The number of customers that the index of customers near their limits holds: those with the highest usage. */
+export const NEAR_CUSTOMERS = 10_000;
+
+/** All methods reject with StoreUnavailableError. */
+export interface UsageHistory {
+  /** Resolves to the stored hours of each customer, oldest first, in the order given. Hours without data are left out. */
+  hours(customers: readonly string[], range: HistoryRange): Promise<readonly (readonly CustomerHour[])[]>;
+  /** Resolves to the stored days, oldest first. Days without data are left out. */
+  days(customer: string, range: HistoryRange): Promise<readonly CustomerDay[]>;
+  /** Resolves to the stored totals, oldest first. */
+  totals(range: HistoryRange): Promise<readonly PlanHour[]>;
+  /** Adds the counts. They may be added only in part when the outcome is unknown: do not repeat. */
+  add(collected: CollectedUsage): Promise<void>;
+  /** Resolves to the customers with the highest last seen usage, highest first. */
+  near(limit: number): Promise<readonly NearCustomer[]>;
+  /** Removes customers from the index of those near their limits. */
+  noLongerNear(customers: readonly string[]): Promise<void>;
+  /** Deletes everything of a customer. */
+  forget(customer: string): Promise<void>;
+  /** Resolves to the store's time, wall time in ms. */
+  nowMs(): Promise<number>;
+}
+
+/** Returns the starts of all UTC days that overlap the range. */
+export function daysIn({ fromMs, toMs }: HistoryRange): number[] {
+  const first = Math.floor(fromMs / DAY_MS);
+  return Array.from({ length: Math.max(0, Math.ceil(toMs / DAY_MS) - first) }, (_, at) => (first + at) * DAY_MS);
+}
+
+/** Returns `yyyymmdd` of the UTC day that contains `ms`. */
+export function dayName(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
+}
+
+/** Returns `hh` of the UTC hour that contains `ms`. */
+export function hourName(ms: number): string {
+  return String(Math.floor(ms / HOUR_MS) % 24).padStart(2, '0');
+}
+
+/** Returns whether a time lies within the range. */
+export function isWithin(ms: number, { fromMs, toMs }: HistoryRange): boolean {
+  return ms >= fromMs && ms < toMs;
+}

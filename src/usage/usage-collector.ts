@@ -1,0 +1,146 @@
+/**
+ * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals per
+ * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
+ */
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import { HOUR_MS, type Total, type UsageHistory } from '../store/usage-history.ts';
+
+const FLUSH_INTERVAL_MS = 10_000;
+/** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
+const MAX_ENTRIES = 20_000;
+
+export interface UsageCollectorOptions {
+  readonly history: Pick<UsageHistory, 'add' | 'nowMs'>;
+  readonly storeIsUp: () => boolean;
+  /** Called with the number of refusals that were not counted, because too many customers were refused at once. */
+  readonly dropped: (count: number) => void;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+}
+
+type Totals = Record<Total, number>;
+
+/** What was counted in one hour of the store's time. */
+interface CollectedHour {
+  readonly hourMs: number;
+  /** By customer, then by problem code. */
+  readonly refusals: Map<string, Map<string, number>>;
+  readonly totals: Map<string, Totals>;
+}
+
+export class UsageCollector {
+  readonly #options: UsageCollectorOptions;
+  /** Oldest first. More than one only around the turn of an hour, or while the store is away. */
+  #hours: CollectedHour[] = [];
+  #refusals = 0;
+  #dropped = 0;
+  /** Percent of the limit, by customer. */
+  #near = new Map<string, number>();
+  /** The store's time minus this process's; learnt at each write. */
+  #offsetMs = 0;
+  #writing: Promise<void> | undefined;
+  #timer: Scheduled;
+
+  constructor(options: UsageCollectorOptions) {
+    this.#options = options;
+    this.#timer = this.#startTimer();
+  }
+
+  /** Counts a refusal. `customer` is undefined for a request without a valid key. */
+  refused(customer: string | undefined, plan: string, code: string): void {
+    const hour = this.#hour();
+    totalsOf(hour, plan).refused++;
+    if (customer === undefined) return;
+    const codes = hour.refusals.get(customer) ?? new Map<string, number>();
+    const count = codes.get(code) ?? 0;
+    if (count === 0 && ++this.#refusals > MAX_ENTRIES) {
+      this.#refusals--;
+      this.#dropped++;
+      return;
+    }
+    hour.refusals.set(customer, codes.set(code, count + 1));
+  }
+
+  /** Counts a request that was admitted. */
+  admitted(plan: string): void {
+    totalsOf(this.#hour(), plan).requests++;
+  }
+
+  /** Counts a request for which the upstream gave no complete response, or a response of status 500 or above. */
+  upstreamFailed(plan: string): void {
+    totalsOf(this.#hour(), plan).upstream_errors++;
+  }
+
+  /** Notes that a customer is near its limit. */
+  near(customer: string, percent: number): void {
+    if (this.#near.size < MAX_ENTRIES || this.#near.has(customer)) this.#near.set(customer, percent);
+  }
+
+  /** Stops, and writes what was collected so far. */
+  async close(): Promise<void> {
+    this.#timer.cancel();
+    await this.#writing;
+    await this.#write();
+  }
+
+  #startTimer(): Scheduled {
+    return this.#options.scheduler.after(FLUSH_INTERVAL_MS, () => {
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined;
+      });
+      this.#timer = this.#startTimer();
+    });
+  }
+
+  #hour(): CollectedHour {
+    const nowMs = this.#options.clock.nowMs() + this.#offsetMs;
+    const current = this.#hours.at(-1);
+    if (current !== undefined && nowMs >= current.hourMs && nowMs < current.hourMs + HOUR_MS) return current;
+    const hour = { hourMs: Math.floor(nowMs / HOUR_MS) * HOUR_MS, refusals: new Map(), totals: new Map() };
+    this.#hours.push(hour);
+    return hour;
+  }
+
+  /** Never rejects. A write of which the outcome is unknown is not repeated: it could count twice. */
+  async #write(): Promise<void> {
+    const { history, storeIsUp, dropped, clock } = this.#options;
+    if (!storeIsUp()) return;
+    try {
+      const beforeMs = clock.nowMs();
+      const storeMs = await history.nowMs();
+      this.#offsetMs = storeMs - (beforeMs + clock.nowMs()) / 2;
+    } catch {
+      return;
+    }
+    const [hours, near, droppedRefusals] = [this.#hours, this.#near, this.#dropped];
+    [this.#hours, this.#near, this.#refusals, this.#dropped] = [[], new Map(), 0, 0];
+    if (droppedRefusals > 0) dropped(droppedRefusals);
+    if (hours.length + near.size === 0) return;
+    const refusals = hours.flatMap(({ hourMs, refusals }) =>
+      [...refusals].flatMap(([customer, codes]) =>
+        [...codes].map(([code, count]) => ({ customer, hourMs, code, count })),
+      ),
+    );
+    const totals = hours.flatMap(({ hourMs, totals }) =>
+      [...totals].flatMap(([plan, counts]) =>
+        Object.entries(counts).map(([what, count]) => ({ plan, hourMs, what: what as Total, count })),
+      ),
+    );
+    const collected = {
+      refusals,
+      totals: totals.filter(({ count }) => count > 0),
+      near: Array.from(near, ([customer, percent]) => ({ customer, percent })),
+    };
+    // The store's metrics count the failure.
+    await history.add(collected).catch(() => undefined);
+  }
+}
+
+function totalsOf({ totals }: CollectedHour, plan: string): Totals {
+  let counts = totals.get(plan);
+  if (counts === undefined) {
+    counts = { requests: 0, refused: 0, upstream_errors: 0 };
+    totals.set(plan, counts);
+  }
+  return counts;
+}

@@ -1,0 +1,86 @@
+/** The exact usage of closed hours in the formats that billing systems read: one line per customer and hour. */
+import { type CustomerHour, HOUR_MS } from '../store/usage-history.ts';
+import { isoTime } from './usage-series.ts';
+
+export const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+/**
+ * An hour is closed this long after its end. Refunds and collected refusals arrive by then. Only a report after an
+ * outage of the store may still add to a closed hour.
+ */
+export const CLOSED_AFTER_MS = 60_000;
+
+export interface Encoding {
+  readonly contentType: string;
+  /** The first line, if the format has one. */
+  readonly header?: string;
+  line(customer: string, hour: CustomerHour): string;
+}
+
+/** Returns the end of the last closed hour, wall time in ms. */
+export function lastClosedMs(storeTimeMs: number): number {
+  return Math.floor((storeTimeMs - CLOSED_AFTER_MS) / HOUR_MS) * HOUR_MS;
+}
+
+/** Identifies one customer's hour, so that a receiver can ignore what it has already. */
+function idOf(customer: string, { startMs }: CustomerHour): string {
+  return `${customer}/${isoTime(startMs)}`;
+}
+
+function refusedIn({ refused }: CustomerHour): number {
+  return Object.values(refused).reduce((sum, count) => sum + count, 0);
+}
+
+const JSON_LINES = 'application/x-ndjson; charset=utf-8';
+
+export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
+  // No value needs quotes: customer ids and times contain neither commas nor quotation marks.
+  csv: {
+    contentType: 'text/csv; charset=utf-8; header=present',
+    header: 'id,customer,start,requests,refused\n',
+    line: (customer, hour) =>
+      `${idOf(customer, hour)},${customer},${isoTime(hour.startMs)},${hour.requests},${refusedIn(hour)}\n`,
+  },
+  jsonl: {
+    contentType: JSON_LINES,
+    line: (customer, hour) =>
+      jsonLine({
+        id: idOf(customer, hour),
+        customer,
+        start: isoTime(hour.startMs),
+        requests: hour.requests,
+        refused: refusedIn(hour),
+      }),
+  },
+  // CloudEvents 1.0, JSON format, one event per line.
+  cloudevents: {
+    contentType: JSON_LINES,
+    line: (customer, hour) =>
+      jsonLine({
+        specversion: '1.0',
+        id: idOf(customer, hour),
+        source: 'tollgate',
+        type: 'tollgate.usage.hour',
+        subject: customer,
+        time: isoTime(hour.startMs),
+        datacontenttype: 'application/json',
+        data: { requests: hour.requests, refused: refusedIn(hour) },
+      }),
+  },
+  // The parameters of Stripe's "create a meter event". Values are strings there.
+  stripe: {
+    contentType: JSON_LINES,
+    line: (customer, hour) =>
+      jsonLine({
+        event_name: 'api_requests',
+        identifier: idOf(customer, hour),
+        timestamp: hour.startMs / 1000,
+        payload: { stripe_customer_id: customer, value: String(hour.requests) },
+      }),
+  },
+};
+
+function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}

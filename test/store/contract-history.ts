@@ -1,0 +1,113 @@
+/** What every store promises of the usage history. Part of the contract suite. */
+import { describe, expect, test } from 'vitest';
+import {
+  DAY_MS,
+  HOUR_MS,
+  NEAR_CUSTOMERS,
+  type UsageHistory,
+  type UsageRetention,
+} from '../../src/store/usage-history.ts';
+import type { OpenedStore } from './opened-store.ts';
+
+export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };
+
+const NONE = { refusals: [], totals: [], near: [] };
+
+export function historyContract(name: string, open: () => Promise<OpenedStore>): void {
+  async function openHistory(): Promise<{ history: UsageHistory; hourMs: number }> {
+    const { usageHistory: history } = (await open()).store;
+    if (history === undefined) throw new Error('the store was opened without a history');
+    return { history, hourMs: Math.floor((await history.nowMs()) / HOUR_MS) * HOUR_MS };
+  }
+
+  describe(`${name}: usage history`, () => {
+    test('adds refusals by customer, hour and code', async () => {
+      const { history, hourMs } = await openHistory();
+      const refusal = { customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 };
+      const earlier = { ...refusal, hourMs: hourMs - 2 * HOUR_MS, code: 'too_many_requests', count: 1 };
+      await history.add({ ...NONE, refusals: [refusal, earlier, { ...refusal, customer: 'other' }] });
+      await history.add({ ...NONE, refusals: [{ ...refusal, count: 3 }] });
+      const range = { fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS };
+      expect(await history.hours(['acme', 'nobody', 'other'], range)).toEqual([
+        [
+          { startMs: hourMs - 2 * HOUR_MS, requests: 0, refused: { too_many_requests: 1 } },
+          { startMs: hourMs, requests: 0, refused: { quota_exceeded: 5 } },
+        ],
+        [],
+        [{ startMs: hourMs, requests: 0, refused: { quota_exceeded: 2 } }],
+      ]);
+    });
+
+    test('reads only the hours of the range: its start, not its end', async () => {
+      const { history, hourMs } = await openHistory();
+      const refusals = [-2, -1, 0].map((at) => ({
+        customer: 'acme',
+        hourMs: hourMs + at * HOUR_MS,
+        code: 'quota_exceeded',
+        count: 1,
+      }));
+      await history.add({ ...NONE, refusals });
+      const [hours] = await history.hours(['acme'], { fromMs: hourMs - HOUR_MS, toMs: hourMs });
+      expect(hours?.map(({ startMs }) => startMs)).toEqual([hourMs - HOUR_MS]);
+    });
+
+    test('adds totals by plan and hour, whatever characters a plan has', async () => {
+      const { history, hourMs } = await openHistory();
+      const plan = 'a:b requests';
+      await history.add({
+        ...NONE,
+        totals: [
+          { plan, hourMs, what: 'requests', count: 5 },
+          { plan, hourMs, what: 'upstream_errors', count: 1 },
+          { plan: 'none', hourMs: hourMs - DAY_MS, what: 'refused', count: 2 },
+        ],
+      });
+      await history.add({ ...NONE, totals: [{ plan, hourMs, what: 'requests', count: 5 }] });
+      const none = { requests: 0, refused: 0, upstream_errors: 0 };
+      expect(await history.totals({ fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS })).toEqual([
+        { startMs: hourMs - DAY_MS, plan: 'none', counts: { ...none, refused: 2 } },
+        { startMs: hourMs, plan, counts: { ...none, requests: 10, upstream_errors: 1 } },
+      ]);
+    });
+
+    test('lists the customers nearest to their limits, highest first, by what was seen last', async () => {
+      const { history } = await openHistory();
+      await history.add({
+        ...NONE,
+        near: [
+          { customer: 'a', percent: 80 },
+          { customer: 'b', percent: 95 },
+          { customer: 'c', percent: 120 },
+        ],
+      });
+      await history.add({ ...NONE, near: [{ customer: 'c', percent: 85 }] });
+      expect(await history.near(2)).toEqual([
+        { customer: 'b', percent: 95 },
+        { customer: 'c', percent: 85 },
+      ]);
+      await history.noLongerNear(['b']);
+      expect((await history.near(10)).map(({ customer }) => customer)).toEqual(['c', 'a']);
+    });
+
+    test('keeps a bounded number of customers near their limits: the highest', async () => {
+      const { history } = await openHistory();
+      const near = Array.from({ length: NEAR_CUSTOMERS + 5 }, (_, i) => ({ customer: `c${i}`, percent: i }));
+      await history.add({ ...NONE, near });
+      const listed = await history.near(NEAR_CUSTOMERS + 5);
+      expect(listed).toHaveLength(NEAR_CUSTOMERS);
+      expect(listed.at(-1)).toEqual({ customer: 'c5', percent: 5 });
+    });
+
+    test('adding nothing changes nothing', async () => {
+      const { history, hourMs } = await openHistory();
+      await history.add(NONE);
+      await history.noLongerNear([]);
+      const range = { fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS };
+      expect([await history.totals(range), await history.near(10), await history.days('acme', range)]).toEqual([
+        [],
+        [],
+        [],
+      ]);
+    });
+  });
+}
