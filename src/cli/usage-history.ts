@@ -5,7 +5,7 @@ import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import type { AdminOptions, DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList, remark } from './output.ts';
-import { type Column, formatTable, shortTime } from './table.ts';
+import { type Columns, formatTable, shortTime } from './table.ts';
 
 export interface RangeOptions extends DocumentOptions {
   /** ISO 8601. */
@@ -31,14 +31,14 @@ const BAR_PARTS = ' ▏▎▍▌▋▊▉█';
 /** Customers in one response. A response is printed when it is complete, so it must fit into memory. */
 const EXPORT_CUSTOMERS = '100';
 
-const NEAR_COLUMNS: readonly Column<NearCustomerDocument>[] = [
-  { title: 'CUSTOMER', cell: ({ customer }) => customer },
-  { title: 'PLAN', cell: ({ plan }) => plan },
-  { title: 'USED', cell: ({ used }) => used },
-  { title: 'PER HOUR', cell: ({ limit }) => limit },
-  { title: 'PERCENT', cell: ({ percent }) => percent },
-  { title: 'MORE IN SECONDS', cell: ({ reset_seconds }) => reset_seconds },
-];
+const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
+  CUSTOMER: ({ customer }) => customer,
+  PLAN: ({ plan }) => plan,
+  USED: ({ used }) => used,
+  'PER HOUR': ({ limit }) => limit,
+  PERCENT: ({ percent }) => percent,
+  'MORE IN SECONDS': ({ reset_seconds }) => reset_seconds,
+};
 
 export async function showHistory(customer: string, options: RangeOptions): Promise<void> {
   const client = await connect(options);
@@ -46,13 +46,13 @@ export async function showHistory(customer: string, options: RangeOptions): Prom
   const history = await client.get(USAGE_HISTORY, `${path}?${rangeOf(options)}`);
   if (options.json) return printJson(history);
   const most = Math.max(1, ...history.points.map(({ requests }) => requests));
-  const columns: readonly Column<(typeof history.points)[number]>[] = [
-    { title: options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)', cell: ({ start }) => timeOf(start, options) },
-    { title: 'REQUESTS', cell: ({ requests }) => requests },
-    { title: 'REFUSED', cell: ({ refused }) => refused },
-    { title: '', cell: ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ' },
-  ];
-  await print(formatTable(columns, history.points));
+  const columns: Columns<(typeof history.points)[number]> = {
+    [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+    REQUESTS: ({ requests }) => requests,
+    REFUSED: ({ refused }) => refused,
+    '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
+  };
+  await print(formatTable(history.points, columns));
 }
 
 export async function showTotals(options: RangeOptions): Promise<void> {
@@ -63,14 +63,14 @@ export async function showTotals(options: RangeOptions): Promise<void> {
     Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
   );
   if (rows.length === 0) return remark('Nothing was counted in this time.');
-  const columns: readonly Column<(typeof rows)[number]>[] = [
-    { title: options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)', cell: ({ start }) => timeOf(start, options) },
-    { title: 'PLAN', cell: ({ plan }) => plan },
-    { title: 'REQUESTS', cell: ({ requests }) => requests },
-    { title: 'REFUSED', cell: ({ refused }) => refused },
-    { title: 'UPSTREAM ERRORS', cell: ({ upstream_errors }) => upstream_errors },
-  ];
-  await print(formatTable(columns, rows));
+  const columns: Columns<(typeof rows)[number]> = {
+    [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+    PLAN: ({ plan }) => plan,
+    REQUESTS: ({ requests }) => requests,
+    REFUSED: ({ refused }) => refused,
+    'UPSTREAM ERRORS': ({ upstream_errors }) => upstream_errors,
+  };
+  await print(formatTable(rows, columns));
 }
 
 export async function listNear(options: NearOptions): Promise<void> {
