@@ -7,14 +7,6 @@
  * non-blocking. A blocking write to a pipe without a reader occupies a libuv thread, and the process cannot even exit.
  */
 import type { Writable } from 'node:stream';
-import type { LogDestination } from './logger.ts';
-
-interface LogStream extends LogDestination {
-  /** Lines dropped since the start. */
-  droppedLines(): number;
-  /** Writes the remaining lines, for at most a second; later lines are dropped. Does not end the stream. */
-  close(): Promise<void>;
-}
 
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const CLOSE_DEADLINE_MS = 1000;
@@ -22,7 +14,7 @@ const CLOSE_DEADLINE_MS = 1000;
 export function openLogStream(
   stream: Writable,
   { maxBufferedBytes = MAX_BUFFERED_BYTES, closeDeadlineMs = CLOSE_DEADLINE_MS } = {},
-): LogStream {
+) {
   let gathered = '';
   let scheduled: NodeJS.Immediate | undefined;
   let droppedLines = 0;
@@ -49,7 +41,7 @@ export function openLogStream(
   }
 
   return {
-    write(line) {
+    write(line: string): void {
       if (!usable || stream.writableLength + gathered.length + line.length > maxBufferedBytes) {
         droppedLines++;
         return;
@@ -61,9 +53,11 @@ export function openLogStream(
       append(line);
     },
 
+    /** Lines dropped since the start. */
     droppedLines: () => droppedLines,
 
-    async close() {
+    /** Writes the remaining lines, for at most a second; later lines are dropped. Does not end the stream. */
+    async close(): Promise<void> {
       clearImmediate(scheduled);
       flush();
       if (usable) await whenWritten(stream, closeDeadlineMs);

@@ -24,7 +24,7 @@ import { assessReadiness } from '../ops/readiness.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf } from '../quota/effective-limit.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
-import { Reloader, type ReloadOutcome, type ReloadTrigger } from '../reload/reloader.ts';
+import { Reloader, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
 import { type DataPlaneStatus, openListener } from './data-plane.ts';
 import type { ProcessParts } from './observed-store.ts';
@@ -53,26 +53,13 @@ interface ControlPlaneParts extends ProcessParts {
   readonly environment: Environment;
 }
 
-export interface ControlPlane {
-  readonly opsUrl: string;
-  /** Undefined without an `admin` section. */
-  readonly adminUrl: string | undefined;
-  /** The running config. */
-  readonly config: Config;
-  /** Starts watching the config file. Resolves after the first check of it. */
-  watchConfigFile(): Promise<void>;
-  /** Reloads the config file. Never rejects. */
-  reload(trigger: ReloadTrigger): Promise<ReloadOutcome>;
-  /** Makes the gateway not ready from now on. */
-  drain(): void;
-  close(): Promise<void>;
-}
+export type ControlPlane = Awaited<ReturnType<typeof openControlPlane>>;
 
 /**
  * Opens the ops listener and, if configured, the admin listener.
  * @throws Error when an address is in use.
  */
-export async function openControlPlane(config: Config, parts: ControlPlaneParts): Promise<ControlPlane> {
+export async function openControlPlane(config: Config, parts: ControlPlaneParts) {
   const { dataPlane, store, quota, metrics, exposition, log, clock, version, startedAtMs, environment } = parts;
   const { logger } = log;
   await using opened = new AsyncDisposableStack();
@@ -189,10 +176,13 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   const running = opened.move();
   return {
     opsUrl,
+    /** Undefined without an `admin` section. */
     adminUrl,
+    /** The running config. */
     get config() {
       return reloader.running;
     },
+    /** Starts watching the config file. Resolves after the first check of it. */
     async watchConfigFile() {
       running.defer(() => reloader.close());
       const watch = new AbortController();
@@ -207,7 +197,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
         signal: watch.signal,
       });
     },
-    reload: (trigger) => reloader.reload(trigger),
+    /** Never rejects. */
+    reload: (trigger: ReloadTrigger) => reloader.reload(trigger),
+    /** Makes the gateway not ready from now on. */
     drain() {
       draining = true;
     },

@@ -58,30 +58,7 @@ export interface DataPlaneStatus {
   readonly upstreams: readonly UpstreamStatus[];
 }
 
-export interface DataPlane {
-  readonly store: Store;
-  readonly metrics: Metrics;
-  readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
-  status(): DataPlaneStatus;
-  leaseState(customer: string): LeaseState;
-  refusals(customer: string): readonly RecentRefusal[];
-  /** Returns the public keys that verify assertions. */
-  publicKeys(): { readonly keys: readonly object[] };
-  /** Adds failed keys of an address block that other workers counted. */
-  learnFailures(block: string, failures: number): void;
-  /** Applies a config from the next request on; or rejects, and nothing has changed. */
-  applyConfig(config: Config): Promise<void>;
-  /**
-   * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
-   * @throws Error when the address is in use.
-   */
-  listen(): Promise<string>;
-  /** `beginDrain` and `drain` are the two steps of a shutdown. */
-  beginDrain(): void;
-  drain(deadlineMs: number): Promise<void>;
-  /** Refunds unused quota units, and writes the recorded uses of keys. Then closes the store. */
-  close(): Promise<void>;
-}
+export type DataPlane = Awaited<ReturnType<typeof openDataPlane>>;
 
 interface DataPlaneParts extends ProcessParts {
   /** Called with the address block of each failed key, to share it with other workers. Omitted without workers. */
@@ -92,7 +69,7 @@ interface DataPlaneParts extends ProcessParts {
  * Opens everything except the listener.
  * @throws Error when the certificate cannot be used, or the embedded store's file is in use.
  */
-export async function openDataPlane(config: Config, parts: DataPlaneParts): Promise<DataPlane> {
+export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   const { log, clock, keyFailed } = parts;
   const { logger, destination } = log;
   await using opened = new AsyncDisposableStack();
@@ -189,20 +166,25 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
     store,
     metrics,
     quota,
-    status: () => ({
+    status: (): DataPlaneStatus => ({
       configHash: current.hash,
       store: store.status(),
       announced: instances.announced,
       instances: instances.count,
       upstreams: forwarder.status(),
     }),
-    leaseState: (customer) => quota.hourly.leaseState(customer),
-    refusals: (customer) => refusals.of(customer),
+    leaseState: (customer: string): LeaseState => quota.hourly.leaseState(customer),
+    refusals: (customer: string): readonly RecentRefusal[] => refusals.of(customer),
+    /** The keys that verify assertions. */
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
-    learnFailures: (block, failures) => settings.current.failedKeys.learn(block, failures),
+    /** Adds failed keys of an address block that other workers counted. */
+    learnFailures: (block: string, failures: number) => settings.current.failedKeys.learn(block, failures),
 
-    /** Everything that may fail comes first. The changes after it take effect between two requests. */
-    async applyConfig(next) {
+    /**
+     * Applies a config from the next request on; or rejects, and nothing has changed. Everything that may fail comes
+     * first.
+     */
+    async applyConfig(next: Config) {
       const nextIdentity = isDeepStrictEqual(current.identity, next.identity)
         ? identity
         : await openIdentity(next, audience, clock);
@@ -221,14 +203,20 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts): Prom
       logger.level = next.logging.level;
     },
 
+    /**
+     * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
+     * @throws Error when the address is in use.
+     */
     async listen() {
       const url = await openListener(publicServer, 'listen', config, running);
       // Not earlier: a gateway that cannot listen would reduce the shares of the others for an hour.
       await instances.start();
       return url;
     },
+    /** `beginDrain` and `drain` are the two steps of a shutdown. */
     beginDrain: () => connections.beginDrain(),
-    drain: (deadlineMs) => connections.finishDrain(deadlineMs),
+    drain: (deadlineMs: number) => connections.finishDrain(deadlineMs),
+    /** Refunds unused quota units, and writes the recorded uses of keys. Then closes the store. */
     close: () => running.disposeAsync(),
   };
 }

@@ -7,24 +7,20 @@ import { type AddressInfo, isIPv6 } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
 import { type Conversation, createConversations } from './conversations.ts';
 
-export interface SampleBackend {
-  /** Origin, with the actual port. */
-  readonly url: URL;
-  /** Closes the server, and aborts requests in progress. */
-  close(): Promise<void>;
-}
+export type SampleBackend = Awaited<ReturnType<typeof startSampleBackend>>;
 
 const LIST_PATH = '/api/v1/conversations';
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 
 /** Starts the server. Port 0 picks any free port. Rejects if it cannot listen on the address. */
-export async function startSampleBackend({ host, port }: { host: string; port: number }): Promise<SampleBackend> {
+export async function startSampleBackend({ host, port }: { host: string; port: number }) {
   const server = createApp(createConversations()).listen(port, host);
   await once(server, 'listening');
   const { address, port: actualPort } = server.address() as AddressInfo;
   return {
     url: new URL(`http://${isIPv6(address) ? `[${address}]` : address}:${actualPort}`),
+    /** Aborts requests in progress. */
     async close() {
       const closed = once(server, 'close');
       server.close();

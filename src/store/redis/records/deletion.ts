@@ -19,25 +19,14 @@ import {
 } from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
-interface Deletion {
-  /**
-   * Deletes the keys that have a record, unless the record has another id or customer by now. Resolves to the number
-   * deleted.
-   */
-  deleteKeys(op: StoreOp, entries: readonly IndexedKey[]): Promise<number>;
-  /**
-   * Deletes a customer and its keys. Resolves to the number of deleted keys; undefined when the customer has no record.
-   */
-  deleteCustomer(op: StoreOp, customer: string): Promise<number | undefined>;
-}
-
 /** Must be called before the first command is sent on the connection, because it defines commands. */
-export function redisDeletion(index: KeyIndex): Deletion {
+export function redisDeletion(index: KeyIndex) {
   const { connection, prefix } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
   const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 3);
 
-  const deleteKeys: Deletion['deleteKeys'] = async (op, entries) => {
+  /** Deletes the keys that have a record, unless it has another id or customer by now. Resolves to the number deleted. */
+  const deleteKeys = async (op: StoreOp, entries: readonly IndexedKey[]): Promise<number> => {
     const keys = entries.flatMap(({ sha256 = '', record }) => (record === undefined ? [] : [{ sha256, ...record }]));
     if (keys.length === 0) return 0;
     const replies = await connection.run(op, () =>
@@ -71,7 +60,8 @@ export function redisDeletion(index: KeyIndex): Deletion {
   return {
     deleteKeys,
 
-    async deleteCustomer(op, customer) {
+    /** Deletes a customer and its keys. Resolves to the number of deleted keys; undefined when there is no record. */
+    async deleteCustomer(op: StoreOp, customer: string): Promise<number | undefined> {
       const record = customerRecordName(prefix, customer);
       // Does not require a plan: a record without one can be neither read nor created, only deleted.
       if ((await connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
