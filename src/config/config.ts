@@ -5,6 +5,7 @@
 
 import type { UsageRetention } from '../store/usage-history.ts';
 import type { ConfigSource } from './config-files.ts';
+import type { FileValues } from './schema.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 
@@ -56,12 +57,7 @@ export interface Config {
   readonly identity: IdentityConfig;
   readonly limits: LimitsConfig;
   readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
-  readonly logging: {
-    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
-    readonly access: 'all' | 'errors' | 'off';
-    /** `auto`: pretty on a terminal, else JSON. */
-    readonly format: (typeof LOG_FORMATS)[number];
-  };
+  readonly logging: Readonly<FileValues['logging']>;
   readonly seed?: { readonly customers: readonly SeedCustomer[] };
 }
 

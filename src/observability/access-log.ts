@@ -38,13 +38,7 @@ export interface AccessRecord {
   readonly isAborted?: boolean | undefined;
 }
 
-export interface AccessLog {
-  write(record: AccessRecord): void;
-  /** Applies another mode from the next request on. */
-  setMode(mode: AccessLogMode): void;
-  /** Writes the sums of the current window. */
-  close(): void;
-}
+export type AccessLog = ReturnType<typeof createAccessLog>;
 
 interface AccessLogParts {
   readonly destination: LogDestination;
@@ -65,7 +59,7 @@ const CUSTOMER_LINES = 10_000;
  * {@link RepeatedRefusals}). Unknown members are omitted. Lines are formatted by hand, because a logger's general
  * formatting costs more than the rest of recording a request.
  */
-export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts): AccessLog {
+export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts) {
   let mode = firstMode;
   const timestamp = createTimestamp();
   const begin = () => `{"level":"info","time":"${timestamp(clock.nowMs())}"`;
@@ -89,7 +83,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
   }
 
   return {
-    write(record) {
+    write(record: AccessRecord): void {
       if (mode === 'off' || (mode === 'errors' && record.status < 500 && record.problem === undefined)) return;
       if (isSummedUp(record)) return;
       destination.write(
@@ -113,9 +107,11 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           ',"msg":"request"}\n',
       );
     },
-    setMode(next) {
+    /** Applies another mode from the next request on. */
+    setMode(next: AccessLogMode): void {
       mode = next;
     },
+    /** Writes the sums of the current window. */
     close: endWindow,
   };
 }
