@@ -5,22 +5,20 @@
 import type { Config } from './config.ts';
 import { formatPath, type Path } from './problems.ts';
 
-/** Each method returns why the use is refused, as the text of a problem; undefined if it is allowed. */
-export interface PreviewScope {
-  substitution(path: Path, expression: string): string | undefined;
-  namedFile(setting: string, file: string): string | undefined;
-}
+/** Each function returns why the use is refused, as the text of a problem; undefined if it is allowed. */
+export type PreviewScope = ReturnType<typeof previewScope>;
 
 const FOREIGN_SUBSTITUTION =
   'a preview replaces variables only where the running file has the same text for the same setting; write the value';
 const FOREIGN_FILE = 'a preview opens only the file that the running file names for the same setting';
 
-export function previewScope({ expressions, source }: Pick<Config, 'expressions' | 'source'>): PreviewScope {
+export function previewScope({ expressions, source }: Pick<Config, 'expressions' | 'source'>) {
   const running = new Set([...expressions].map(([key, expression]) => useOf(JSON.parse(key), expression)));
   const files = new Map(source.namedFiles.map(({ setting, file }) => [setting, file]));
   return {
-    substitution: (path, expression) => (running.has(useOf(path, expression)) ? undefined : FOREIGN_SUBSTITUTION),
-    namedFile: (setting, file) => (files.get(setting) === file ? undefined : FOREIGN_FILE),
+    substitution: (path: Path, expression: string) =>
+      running.has(useOf(path, expression)) ? undefined : FOREIGN_SUBSTITUTION,
+    namedFile: (setting: string, file: string) => (files.get(setting) === file ? undefined : FOREIGN_FILE),
   };
 }
 

@@ -1,29 +1,15 @@
 import { SETTINGS, type SettingSchema } from './json-schema.ts';
 import { isPartlyReloadable, takesEffect } from './reloadable-settings.ts';
 
-/** One row of the reference table of the configuration file. All members are plain text. */
-interface ReferenceRow {
-  /** `listen.port`, `routes[].path`, `plans.<name>.requests_per_hour`. */
-  readonly path: string;
-  /** In words, with `|` between alternatives. */
-  readonly type: string;
-  /** The default as one line of YAML, or `required`; empty for optional keys and sections, and for entries. */
-  readonly default: string;
-  /** One sentence or two. */
-  readonly description: string;
-  /** When a change takes effect: `reload` or `restart`; empty if the keys below differ in that. */
-  readonly takesEffect: string;
-}
-
 /** Returns a row for every key of the config file, sections included, in schema order. */
-export function configReference(): ReferenceRow[] {
+export function configReference() {
   return rowsBelow(SETTINGS, '');
 }
 
 function rowsBelow(
   { properties, required = [], items, additionalProperties }: SettingSchema,
   path: string,
-): ReferenceRow[] {
+): ReturnType<typeof rowOf>[] {
   const rows = Object.entries(properties ?? {}).flatMap(([key, setting]) => {
     const below = path === '' ? key : `${path}.${key}`;
     return [
@@ -38,7 +24,11 @@ function rowsBelow(
   return entry.properties ? rowsBelow(entry, entryPath) : [rowOf(entry, entryPath, '')];
 }
 
-function rowOf({ typeInWords = '', description = '' }: SettingSchema, path: string, fallback: string): ReferenceRow {
+/**
+ * `path`: like `routes[].path` or `plans.<name>.requests_per_hour`. `fallback`: one line of YAML, or `required`.
+ * `takesEffect` is empty if the keys below differ in that.
+ */
+function rowOf({ typeInWords = '', description = '' }: SettingSchema, path: string, fallback: string) {
   const effect = isPartlyReloadable(path) ? '' : takesEffect(path);
   return { path, type: typeInWords, default: fallback, description, takesEffect: effect };
 }

@@ -8,15 +8,8 @@ const OLDEST_VERSION = [6, 2] as const;
 /** A busy window is a hash of 361 buckets and a head. */
 const WINDOW_FIELDS = 400;
 
-interface ServerFacts {
-  /** Undefined where INFO is forbidden; the same holds for the policy. */
-  readonly version: string | undefined;
-  readonly maxmemoryPolicy: string | undefined;
-  readonly warnings: string[];
-}
-
-/** Checks the server without writing to it. Never rejects: a setting that cannot be read causes no warning. */
-export async function checkServer(redis: RedisClient): Promise<ServerFacts> {
+/** Checks the server without writing to it. Never rejects: a fact that cannot be read is undefined. */
+export async function checkServer(redis: RedisClient) {
   const info = await redis.info().catch(() => '');
   const config = await redis.config('GET', 'hash-max-*-entries').catch(() => undefined);
   const warnings: string[] = [];
