@@ -39,12 +39,14 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   edge: 'base keys listener type:observability problems quota store tls upstream type:usage type:npm:express',
   reload: 'type:base config type:observability quota store',
   'admin-api': 'keys store npm:zod',
+  'console/client': 'npm:htm/preact',
+  console: 'type:base problems npm:express npm:jose',
   admin:
-    'admin-api base config keys listener observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
+    'admin-api base config console keys listener observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
   ops: 'listener problems type:npm:express',
   'sample-backend': 'npm:express',
   process:
-    'admin base config edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream usage',
+    'admin base config console edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream usage',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
   cli: 'admin-api admin-client base config keys process process/workers quota store npm:commander npm:yaml npm:zod',

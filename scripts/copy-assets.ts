@@ -1,7 +1,13 @@
-/** Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules. */
+/**
+ * Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules, and the client of
+ * the console, whose types the gateway strips.
+ */
 import { cpSync } from 'node:fs';
+import { sep } from 'node:path';
+
+const CLIENT = ['', 'src', 'console', 'client', ''].join(sep);
 
 cpSync(new URL('../src', import.meta.url), new URL('../dist', import.meta.url), {
   recursive: true,
-  filter: (source) => !source.endsWith('.ts'),
+  filter: (source) => !source.endsWith('.ts') || source.includes(CLIENT),
 });

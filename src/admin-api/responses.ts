@@ -197,6 +197,7 @@ export const AUDIT_ACTIONS = [
   'key.rotate',
   'config.reload',
   'config.preview',
+  'session.create',
   'access.refused',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

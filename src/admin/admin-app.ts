@@ -1,12 +1,16 @@
 /**
- * Builds the app of the admin listener. Order of the handlers: no caching, request log, Host check, authentication,
- * body parsing, routes. Neither query nor body is parsed before the request is authenticated.
+ * Builds the app of the admin listener. Order of the handlers: security headers, request log, Host check, the console's
+ * login and page, authentication, body parsing, routes. Neither query nor body is parsed before the request is
+ * authenticated, except the body of a login.
  */
 
 import type { Express } from 'express';
+import { consolePages, PAGE_PATHS } from '../console/pages.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
+import { SECURITY_HEADERS } from '../problems/security-headers.ts';
 import { auditRoutes, createChangeRecorder } from './audit.ts';
-import { authorize } from './authorize.ts';
+import { createGate } from './authorize.ts';
+import { consoleSessionRoutes } from './console-session.ts';
 import { customerRoutes } from './customers.ts';
 import type { AdminContext, AdminDependencies } from './dependencies.ts';
 import { createErrorHandler } from './error-handler.ts';
@@ -26,6 +30,8 @@ import { usageHistoryRoutes } from './usage-history.ts';
 export function createAdminApp(dependencies: AdminDependencies): Express {
   const app = createStrictApp();
   const context: AdminContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
+  const gate = createGate(context);
+  const session = consoleSessionRoutes(context, gate);
   const preview = previewRoutes(context);
   const routes = {
     ...statusRoutes(context),
@@ -40,12 +46,15 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
 
   app.use((_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
+    for (const [name, value] of SECURITY_HEADERS) res.setHeader(name, value);
     next();
   });
-  app.use(noteRequest(Object.keys({ ...preview, ...routes })));
+  app.use(noteRequest([...Object.keys({ ...preview, ...routes, ...session }), ...PAGE_PATHS]));
   app.use(recordRequests(context));
   app.use(checkHost(context));
-  app.use(authorize(context));
+  app.use(createRouter(session));
+  app.use(consolePages(context.consoleFiles));
+  app.use(gate.authorize);
   // Before jsonBody: a preview has a YAML body.
   app.use(createRouter(preview));
   app.use(jsonBody());

@@ -41,6 +41,7 @@ const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>>
   'key.rotate': 'key rotated',
   'config.reload': 'configuration reloaded by the admin API',
   'config.preview': 'configuration file previewed',
+  'session.create': 'console session created',
 };
 
 export interface Change {

@@ -1,50 +1,50 @@
 /**
- * Authenticates requests of the admin listener. The admin token allows everything, a JWT of the configured issuer what
- * its scopes allow. Unauthenticated requests get 401, whatever the path.
+ * Admits or refuses requests of the admin listener by their credentials. Counts, logs, slows down and audits refusals.
+ * Unauthenticated requests get 401, whatever the path.
  *
  * The admin token can be guessed, so after many refusals from one address block, tokens from that block are checked at
  * a bounded rate. The valid token is not exempt: exempting it would mean checking every guess. A flood of guesses can
- * therefore block the valid token from the same address block, but from no other. JWTs cannot be guessed and are always
- * verified.
+ * therefore block the valid token from the same address block, but from no other. JWTs and session cookies cannot be
+ * guessed and are always verified.
  */
-import { hash, timingSafeEqual } from 'node:crypto';
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';
 import { systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
+import { isFromOwnPage } from '../console/session.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
+import {
+  type CredentialChecker,
+  type Credentials,
+  createCredentialChecker,
+  credentialsOf,
+  type RefusedAccess,
+} from './credentials.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { PacedChecks } from './paced-checks.ts';
 import { type Actor, peerAddressOf, routeOf } from './request-context.ts';
-
-type Access =
-  | { readonly admitted: Actor }
-  /** `reason` is for the log; without it, the refusal is neither counted nor logged. `actor`: of a valid JWT. */
-  | { readonly problem: Problem; readonly reason?: string; readonly actor?: Actor['name'] };
 
 const REFUSALS_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
 /** An address block that keeps guessing gets a new audit entry after an hour. */
 const AUDIT_AGAIN_AFTER_MS = 3_600_000;
-/** At most one audit entry about guesses per interval, over all address blocks, so that they cannot fill the audit. */
+/** At most one audit entry about refusals per interval and kind, over all address blocks, so they cannot fill the audit. */
 const AUDIT_INTERVAL_MS = 60_000;
 
-const CHALLENGE = 'Bearer realm="tollgate-admin"';
-/** The scheme is case-insensitive (RFC 9110 §11.1). The token's characters are not restricted: operators choose it. */
-const BEARER = /^bearer +(.+)$/i;
-/** The compact serialization of RFC 7515 §7.1. */
-const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+export interface Gate {
+  /** Passes authenticated requests on, with an {@link Actor} for `actorOf`, and responds to all others. */
+  readonly authorize: RequestHandler;
+  /** Resolves to the actor of a request that changes nothing; to undefined after responding with a refusal. */
+  admitReader(req: Request, res: Response, credentials: Credentials): Promise<Actor | undefined>;
+  /** Audits a failed login: the first one of an address block within an hour. */
+  auditFailedLogin(res: Response): void;
+  readonly seal: CredentialChecker['seal'];
+}
 
-const READ_SCOPE = 'tollgate:read';
-const WRITE_SCOPE = 'tollgate:write';
-
-/**
- * Passes authenticated requests on, with an {@link Actor} for {@link actorOf}, and responds to all others. Must be
- * mounted after noteRequest.
- */
-export function authorize({
+/** Its handlers must be mounted after noteRequest. */
+export function createGate({
   token,
   jwt,
   logger,
@@ -52,52 +52,36 @@ export function authorize({
   audit,
 }: Pick<AdminDependencies, 'token' | 'jwt' | 'logger' | 'clock'> & {
   readonly audit: Pick<AuditStore, 'append'>;
-}): RequestHandler {
-  const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
-  const isAdminToken = token ? matches(token) : () => false;
+}): Gate {
+  const credentialChecker = createCredentialChecker({ token, jwt, clock });
   const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
   const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
   const checks = new PacedChecks(systemScheduler);
   const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, MAX_LOGGED_ADDRESSES);
-  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 1);
+  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 2);
 
-  async function authenticate(client: string, authorization: string | undefined, mustWrite: boolean): Promise<Access> {
-    if (!token && !jwt) {
-      const detail = 'No credentials are accepted: set admin.token or admin.jwt in the configuration file.';
-      return { reason: 'nothing_configured', problem: unauthorized(detail) };
-    }
-    const presented = BEARER.exec(authorization ?? '')?.[1];
-    if (presented === undefined) {
-      return { reason: 'missing', problem: unauthorized(`Send ${accepted} as "Authorization: Bearer <token>".`) };
-    }
-    const verdict = jwt && COMPACT_JWS.test(presented) ? await jwt.verify(presented) : undefined;
-    if (verdict?.outcome === 'valid') {
-      const name = `jwt:${verdict.subject}` as const;
-      const mayWrite = verdict.scopes.has(WRITE_SCOPE);
-      if (mayWrite || (!mustWrite && verdict.scopes.has(READ_SCOPE))) return { admitted: { name, mayWrite } };
-      const problem = insufficientScope(mustWrite ? WRITE_SCOPE : READ_SCOPE);
-      return { reason: 'jwt_scope', actor: name, problem };
-    }
+  /** Resolves when a token from this address may be checked; to a problem if too many others wait for that. */
+  async function slowDown(client: string): Promise<Problem | undefined> {
     const retrySeconds = refusals.retrySeconds(client);
-    if (retrySeconds !== undefined && !(await checks.waitForTurn(addressBlock(client)))) {
-      return { problem: tooManyFailures(retrySeconds) };
-    }
-    if (isAdminToken(presented)) return { admitted: { name: 'token', mayWrite: true } };
-    if (verdict === undefined) return { reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
-    if (verdict.outcome === 'unverifiable') return { problem: ISSUER_UNAVAILABLE };
-    return { reason: `jwt_${verdict.reason}`, problem: invalidToken(verdict.detail) };
+    if (retrySeconds === undefined || (await checks.waitForTurn(addressBlock(client)))) return undefined;
+    return tooManyFailures(retrySeconds);
   }
 
-  return async (req, res, next) => {
+  async function admit(req: Request, res: Response, credentials: Credentials, mustWrite: boolean) {
     const client = peerAddressOf(res);
-    const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
-    const access = await authenticate(client, req.headers.authorization, mustWrite);
+    const foreign = credentials.kind === 'cookie' ? refuseForeign(req, credentials, mustWrite) : undefined;
+    const access = foreign ?? (await credentialChecker.check(credentials, mustWrite, () => slowDown(client)));
     if ('admitted' in access) {
       res.locals.actor = access.admitted;
-      return next();
+      return access.admitted;
     }
-    const { problem, reason, actor } = access;
+    refuse(req, res, access);
+    return undefined;
+  }
+
+  function refuse(req: Request, res: Response, { problem, reason, actor }: RefusedAccess): void {
     if (reason === undefined) return void sendProblem(res, problem);
+    const client = peerAddressOf(res);
     const sender = actor === undefined ? { client } : { client, actor };
     // Refusals of a known actor count for the actor, not for other clients at its address.
     const countedId = actor ?? addressBlock(client);
@@ -111,51 +95,56 @@ export function authorize({
     sendProblem(res, tooManyFailures(retrySeconds));
     if (!warnings.isDue(countedId)) return;
     logger.warn(sender, 'admin access refused too often: further refusals are not logged one by one');
-    auditGuesser(client, actor);
-  };
+    auditRefusal('guesses', client, actor);
+  }
 
-  function auditGuesser(client: string, actor: string = 'unknown'): void {
-    if (!auditedBlocks.isDue(addressBlock(client)) || !audits.isDue('all')) return;
+  function auditRefusal(kind: 'guesses' | 'login', client: string, actor: string = 'unknown'): void {
+    if (!auditedBlocks.isDue(`${kind} ${addressBlock(client)}`) || !audits.isDue(kind)) return;
     const at = new Date(clock.nowMs()).toISOString();
     audit
       .append({ at, actor, from: client, action: 'access.refused' })
       .catch((error: unknown) => logger.error({ err: error }, 'refused access cannot be written to the audit'));
   }
+
+  return {
+    seal: credentialChecker.seal,
+    async authorize(req, res, next) {
+      const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
+      if (await admit(req, res, credentialsOf(req.headers), mustWrite)) next();
+    },
+    admitReader: (req, res, credentials) => admit(req, res, credentials, false),
+    auditFailedLogin: (res) => auditRefusal('login', peerAddressOf(res)),
+  };
 }
 
 /**
- * Compares digests of fixed length in constant time, so that timing reveals neither the token nor its length.
+ * Refuses a request with the session cookie that a page of another origin may have caused. Browsers send a content type
+ * other than those of forms across origins only if the server permits it, which this one never does.
  */
-function matches(token: string): (presented: string) => boolean {
-  const expected = digest(token);
-  return (presented) => timingSafeEqual(digest(presented), expected);
+function refuseForeign(
+  { headers }: Request,
+  { cookie: { scheme } }: Credentials & { kind: 'cookie' },
+  mustWrite: boolean,
+): RefusedAccess | undefined {
+  if (!isFromOwnPage(headers, { scheme, mustBeStated: mustWrite })) {
+    return { reason: 'foreign_page', problem: FOREIGN_PAGE };
+  }
+  if (mustWrite && !/^application\/(json|yaml)\s*(;|$)/i.test(headers['content-type'] ?? '')) {
+    return { reason: 'content_type', problem: UNDECLARED_JSON };
+  }
+  return undefined;
 }
 
-function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
-}
+const FOREIGN_PAGE: Problem = {
+  code: 'forbidden',
+  detail:
+    'The session cookie is accepted from pages of the console alone: Sec-Fetch-Site must be same-origin, or Origin that of this listener.',
+};
 
-function acceptedInWords(token: boolean, jwt: boolean): string {
-  if (token && jwt) return 'the admin token or a JWT';
-  return token ? 'the admin token' : 'a JWT';
-}
-
-/** Without credentials, the challenge has no error attribute (RFC 6750 §3.1). */
-function unauthorized(detail: string): Problem {
-  return { code: 'unauthorized', detail, headers: ['WWW-Authenticate', CHALLENGE] };
-}
-
-function invalidToken(detail: string): Problem {
-  return { code: 'unauthorized', detail, headers: ['WWW-Authenticate', `${CHALLENGE}, error="invalid_token"`] };
-}
-
-function insufficientScope(scope: string): Problem {
-  return {
-    code: 'forbidden',
-    detail: `The JWT lacks the scope ${scope}.`,
-    headers: ['WWW-Authenticate', `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`],
-  };
-}
+const UNDECLARED_JSON: Problem = {
+  code: 'unsupported_media_type',
+  detail: 'Changes with the session cookie need Content-Type: application/json.',
+};
 
 function tooManyFailures(retrySeconds: number): Problem {
   return {
@@ -164,9 +153,3 @@ function tooManyFailures(retrySeconds: number): Problem {
     headers: ['Retry-After', String(retrySeconds)],
   };
 }
-
-const ISSUER_UNAVAILABLE: Problem = {
-  code: 'issuer_unavailable',
-  detail: "The keys of the JWT's issuer cannot be loaded, so the JWT cannot be verified.",
-  headers: ['Retry-After', '10'],
-};

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Disclosed } from '../config/config.ts';
+import type { ConsoleFiles } from '../console/build-files.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
@@ -60,6 +61,8 @@ export interface AdminDependencies {
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;
+  /** Returns the page and the files of the console. Always the same ones. */
+  consoleFiles(): Promise<ConsoleFiles>;
   /** Must be cryptographically secure: API keys are generated from it. */
   randomBytes(size: number): Buffer;
 }

@@ -3,8 +3,14 @@ import type { Clock } from '../base/clock.ts';
 import { KeySetUnavailableError } from './remote-key-set.ts';
 
 /** The subject and scopes of a JWT, or why it is not accepted. */
-type JwtVerdict =
-  | { readonly outcome: 'valid'; readonly subject: string; readonly scopes: ReadonlySet<string> }
+export type JwtVerdict =
+  | {
+      readonly outcome: 'valid';
+      readonly subject: string;
+      readonly scopes: ReadonlySet<string>;
+      /** Wall time. */
+      readonly expiresAtMs: number;
+    }
   /** `reason` is for the log, `detail` for the response. */
   | { readonly outcome: 'invalid'; readonly reason: string; readonly detail: string }
   /** The issuer's keys are not available: the JWT may be valid or not. */
@@ -54,9 +60,9 @@ export function createJwtVerifier({ issuer, audience, clock, keyFor }: JwtVerifi
           clockTolerance: CLOCK_TOLERANCE_SECONDS,
           currentDate: new Date(clock.nowMs()),
         });
-        const { sub = '' } = payload;
+        const { sub = '', exp = 0 } = payload;
         if (typeof sub !== 'string' || !SUBJECT.test(sub)) return invalid('claim_sub', claimDetail('sub'));
-        return { outcome: 'valid', subject: sub, scopes: scopesOf(payload) };
+        return { outcome: 'valid', subject: sub, scopes: scopesOf(payload), expiresAtMs: exp * 1000 };
       } catch (error) {
         return error instanceof KeySetUnavailableError ? { outcome: 'unverifiable' } : explain(error);
       }

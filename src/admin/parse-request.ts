@@ -15,7 +15,7 @@ export function jsonBody(): RequestHandler[] {
 }
 
 /** Checks the content type before the body is read, so that a browser's form post is never parsed. */
-const requireJson: RequestHandler = (req, _res, next) => {
+export const requireJson: RequestHandler = (req, _res, next) => {
   const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
   const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
   if (hasBody && !/^application\/json\s*(;|$)/i.test(type)) {

@@ -7,6 +7,8 @@ export interface Actor {
   readonly name: 'token' | `jwt:${string}`;
   /** Whether the actor may make changes; reading is always allowed. */
   readonly mayWrite: boolean;
+  /** When the JWT or session expires, as wall time; undefined for the admin token. */
+  readonly expiresAtMs?: number;
 }
 
 /** Returns the actor that authentication set; undefined if the request was refused before or by authentication. */
@@ -35,8 +37,8 @@ export function routeOf(res: Response): string {
  */
 export function noteRequest(paths: readonly string[]): RequestHandler {
   const routes = paths.map((path) => ({
-    template: path.replace(/:(\w+)/g, '{$1}'),
-    pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`),
+    template: path.replace(/[:*](\w+)/g, '{$1}'),
+    pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+').replace(/\*\w+/g, '.*')}$`),
   }));
   return (req, res, next) => {
     res.locals.peerAddress = unmapped(req.socket.remoteAddress ?? '');

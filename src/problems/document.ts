@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { isSecurityHeader } from './security-headers.ts';
 import { PROBLEMS, type ProblemCode, problemType } from './table.ts';
 
 /** A refusal: the variable parts of its RFC 9457 document, and the response headers that belong to its code. */
@@ -58,10 +59,13 @@ export function problemResponse(
   };
 }
 
-/** Sends a problem document as the complete response, without the body for HEAD. Returns the request id in it. */
+/**
+ * Sends a problem document as the complete response, without the body for HEAD. Of the headers set so far only the
+ * security headers remain: the others describe another response. Returns the request id in the document.
+ */
 export function sendProblem(res: ServerResponse, problem: Problem, requestId: string = randomUUID()): string {
   const { status, headers, body } = problemResponse(problem, requestId);
-  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  for (const name of res.getHeaderNames()) if (!isSecurityHeader(name)) res.removeHeader(name);
   res.writeHead(status, headers);
   res.end(res.req.method === 'HEAD' ? undefined : body);
   return requestId;

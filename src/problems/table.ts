@@ -172,9 +172,10 @@ export const PROBLEMS = {
   },
   forbidden: {
     status: 403,
-    title: 'Scope missing',
-    when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD.',
-    remedy: 'Have the issuer grant the scope that `detail` names.',
+    title: 'Not permitted',
+    when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD. Or the request has the session cookie of the console, but comes from a page of another origin.',
+    remedy:
+      'Have the issuer grant the scope that `detail` names; or call from the console, or with an `Authorization` header.',
   },
   issuer_unavailable: {
     status: 503,
@@ -203,7 +204,7 @@ export const PROBLEMS = {
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
-    when: 'Admin API: the body is not declared as JSON.',
+    when: 'Admin API: the body is not declared as JSON, or a change with the session cookie of the console is not.',
     remedy: 'Send `Content-Type: application/json`.',
   },
   malformed_json: {

@@ -15,6 +15,7 @@ import type { AdminJwtConfig, Config } from '../config/config.ts';
 import { digestOfFiles, readConfigFile } from '../config/config-files.ts';
 import type { Environment } from '../config/environment.ts';
 import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from '../config/parser.ts';
+import { lazyConsoleFiles } from '../console/files.ts';
 import { createOperatorServer } from '../listener/operator-server.ts';
 import { listenerOf } from '../listener/strict-app.ts';
 import { type Exposition, limitExpositions } from '../observability/exposition-limit.ts';
@@ -118,6 +119,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     usages: store.usages,
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
+  const consoleFiles = lazyConsoleFiles();
   let adminApp = openAdmin(config);
   const adminServer = createOperatorServer(
     listenerOf(() => adminApp),
@@ -167,6 +169,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           workers: dataPlane.workers(),
         };
       },
+      consoleFiles,
       logger,
       clock,
       randomBytes,

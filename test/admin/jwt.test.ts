@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { authorize } from '../../src/admin/authorize.ts';
+import { createGate } from '../../src/admin/authorize.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import { RemoteKeySet } from '../../src/admin/remote-key-set.ts';
 import { actorOf, noteRequest } from '../../src/admin/request-context.ts';
@@ -27,7 +27,7 @@ async function start({ token = TOKEN, issuer = undefined as Issuer | undefined }
   const jwt = createJwtVerifier({ issuer: ISSUER, audience: AUDIENCE, clock, keyFor: keys.keyFor });
   const app = createStrictApp();
   app.use(noteRequest([]));
-  app.use(authorize({ token, jwt, logger, clock, audit: { append: async () => {} } }));
+  app.use(createGate({ token, jwt, logger, clock, audit: { append: async () => {} } }).authorize);
   app.use((_req, res) => {
     res.json(actorOf(res));
   });

@@ -11,6 +11,7 @@ import type { AdminDependencies } from '../../src/admin/dependencies.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
+import { lazyConsoleFiles } from '../../src/console/files.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/effective-limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
@@ -149,6 +150,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
         { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
       ],
     }),
+    consoleFiles: lazyConsoleFiles(),
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
     clock,
     randomBytes: (size) => randomBytes(size),

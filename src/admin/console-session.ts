@@ -1,0 +1,98 @@
+/** Routes that begin, show and end a session of the console. Mounted before authentication: a login has none. */
+import express, { type RequestHandler } from 'express';
+import { z } from 'zod';
+import { Throttle } from '../base/throttle.ts';
+import {
+  deleteCookies,
+  isFromOwnPage,
+  MAX_SESSION_MS,
+  pageSchemeOf,
+  type SessionDocument,
+  setCookie,
+} from '../console/session.ts';
+import { sendProblem } from '../problems/document.ts';
+import type { Gate } from './authorize.ts';
+import { credentialsOf, unauthorized } from './credentials.ts';
+import type { AdminContext } from './dependencies.ts';
+import { parseBody, requireJson } from './parse-request.ts';
+import { Refusal } from './refusal.ts';
+import type { Actor } from './request-context.ts';
+import type { Routes } from './routes.ts';
+
+/** A login is parsed before it is authenticated. */
+const MAX_LOGIN_BYTES = 16 * 1024;
+
+/**
+ * At most one audit entry per interval and actor: otherwise a JWT that may only read could push the entries of others
+ * out of the audit.
+ */
+const AUDIT_INTERVAL_MS = 60_000;
+const AUDITED_ACTORS = 10_000;
+
+const LOGIN = z.strictObject({ token: z.string().min(1) });
+
+export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate: Gate): Routes {
+  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
+
+  /** Returns the cookie's value: without an admin token there is no key to seal it with, and it is the JWT. */
+  const cookieFor = ({ name, mayWrite }: Actor, expiresAtMs: number, token: string): Promise<string> | string =>
+    gate.seal?.seal({ actor: name, mayWrite, expiresAtMs }) ?? token;
+
+  const logIn: RequestHandler = async (req, res) => {
+    const { token } = parseBody(LOGIN, req.body);
+    const actor = await gate.admitReader(req, res, { kind: 'bearer', token });
+    if (actor === undefined) {
+      if (res.statusCode === 401) gate.auditFailedLogin(res);
+      return;
+    }
+    const nowMs = clock.nowMs();
+    const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
+    const value = await cookieFor(actor, expiresAtMs, token);
+    const header = setCookie({ value, scheme: pageSchemeOf(req.headers) }, expiresAtMs - nowMs);
+    if (header === undefined) {
+      throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
+    }
+    if (audits.isDue(actor.name)) await recordChange(res, { action: 'session.create' });
+    res.setHeader('Set-Cookie', header);
+    res.json(sessionDocument({ ...actor, expiresAtMs }, 'cookie'));
+  };
+
+  return {
+    '/console/session': {
+      post: [
+        fromOwnPage,
+        requireJson,
+        express.json({ limit: MAX_LOGIN_BYTES, inflate: false, strict: false, type: () => true }),
+        logIn,
+      ],
+      async get(req, res) {
+        const credentials = credentialsOf(req.headers);
+        // Pages ask this first. To have no session is no failed attempt.
+        if (credentials.kind === 'none') {
+          sendProblem(res, unauthorized('There is no session. Log in.'));
+          return;
+        }
+        const actor = await gate.admitReader(req, res, credentials);
+        if (actor) res.json(sessionDocument(actor, credentials.kind === 'cookie' ? 'cookie' : 'authorization'));
+      },
+      delete: [
+        fromOwnPage,
+        (_req, res) => {
+          res.setHeader('Set-Cookie', deleteCookies());
+          res.status(204).end();
+        },
+      ],
+    },
+  };
+}
+
+/** Other sites must not log a browser in or out. A program that states no origin is no browser. */
+const fromOwnPage: RequestHandler = ({ headers }, _res, next) => {
+  const isOwn = isFromOwnPage(headers, { scheme: pageSchemeOf(headers), mustBeStated: false });
+  next(isOwn ? undefined : new Refusal('forbidden', 'Log in and out from the page of the console itself.'));
+};
+
+function sessionDocument({ name, mayWrite, expiresAtMs }: Actor, via: SessionDocument['via']): SessionDocument {
+  const expiresAt = expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString();
+  return { actor: name, scope: mayWrite ? 'write' : 'read', via, expires_at: expiresAt };
+}

@@ -1,0 +1,306 @@
+/**
+ * A session cookie replaces the admin token or a JWT. An attacker who can forge one, use an expired one, or raise the
+ * scope of one controls the admin API.
+ */
+import { hkdfSync } from 'node:crypto';
+import { CompactEncrypt, decodeProtectedHeader, EncryptJWT } from 'jose';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { AdminDependencies } from '../../src/admin/dependencies.ts';
+import { createJwtVerifier } from '../../src/admin/jwt.ts';
+import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign } from '../admin/issuer.ts';
+import { NOW, startAdmin, TOKEN } from '../admin/support.ts';
+import { logIn, OWN_PAGE, postLogin, send } from './support.ts';
+
+const KEY = await createIssuerKey('key-1', 'EdDSA');
+const NOW_MS = Date.parse(NOW);
+const HOUR_MS = 3_600_000;
+
+/** An admin listener that accepts the token, and JWTs of the issuer. */
+async function start(overrides: Partial<AdminDependencies> = {}) {
+  const admin = await startAdmin(overrides);
+  onTestFinished(() => admin.close());
+  return admin;
+}
+
+/** Its clock is that of the tests at their beginning. */
+const jwt = createJwtVerifier({
+  issuer: ISSUER,
+  audience: AUDIENCE,
+  clock: { nowMs: () => NOW_MS },
+  keyFor: async () => KEY.publicJwk,
+});
+
+const jwtWith = (changes: Record<string, unknown>) => sign(KEY, claimsAt(NOW_MS, changes));
+const readAs = (origin: string, cookie: string) => send(origin, 'GET', '/admin/v1/customers', { cookie });
+const createAs = (origin: string, cookie: string, id: string) =>
+  send(origin, 'POST', '/admin/v1/customers', { cookie, ...OWN_PAGE }, JSON.stringify({ id, plan: 'starter' }));
+
+describe('a login with the admin token', () => {
+  it('begins a session that reads and writes, without any secret in what is stored or logged', async () => {
+    const { origin, logs, list } = await start();
+    const response = await postLogin(origin);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({
+      actor: 'token',
+      scope: 'write',
+      via: 'cookie',
+      expires_at: '2026-03-01T20:00:00.000Z',
+    });
+    expect(response.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^tollgate_session=[\w.-]+; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict$/),
+    ]);
+    const cookie = response.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    expect((await readAs(origin, cookie)).status).toBe(200);
+    expect((await createAs(origin, cookie, 'new')).status).toBe(201);
+    expect(await list('/admin/v1/audit')).toMatchObject([
+      { action: 'customer.create', actor: 'token' },
+      { action: 'session.create', actor: 'token', from: '127.0.0.1' },
+    ]);
+    const written = logs.join('') + JSON.stringify(await list('/admin/v1/audit'));
+    expect(written).not.toContain(TOKEN);
+    expect(written).not.toContain(cookie.split('=')[1]);
+  });
+
+  it('makes the cookie a JWE, dir and A256GCM', async () => {
+    const { origin } = await start();
+    const [, value = ''] = (await logIn(origin)).split('=');
+    expect(decodeProtectedHeader(value)).toEqual({ alg: 'dir', enc: 'A256GCM' });
+    expect(value.split('.')).toHaveLength(5);
+  });
+
+  it.each([
+    { origin: 'https://127.0.0.1' },
+    { 'x-forwarded-proto': 'https' },
+    { origin: 'https://127.0.0.1', 'x-forwarded-proto': 'http' },
+  ])('over https (%j) makes the cookie Secure, with the __Host- prefix', async (headers) => {
+    const { origin } = await start();
+    const { 'set-cookie': cookies = [] } = (await postLogin(origin, TOKEN, headers)).headers;
+    expect(cookies).toEqual([expect.stringMatching(/^__Host-tollgate_session=.*; Path=\/; .*; Secure$/)]);
+    const cookie = cookies[0]?.split(';')[0] ?? '';
+    expect((await createAs(origin, cookie, 'new')).status).toBe(201);
+  });
+
+  it('ends after 8 hours', async () => {
+    const { origin, advance } = await start();
+    const cookie = await logIn(origin);
+    advance(8 * HOUR_MS - 1000);
+    expect((await readAs(origin, cookie)).status).toBe(200);
+    advance(1000);
+    const { status, body } = await readAs(origin, cookie);
+    expect({ status, code: body.code }).toEqual({ status: 401, code: 'unauthorized' });
+  });
+
+  it('is valid on every instance with the same token, and on none with another', async () => {
+    const [one, other, changed, without] = await Promise.all([
+      start(),
+      start(),
+      start({ token: 'the-next-admin-token' }),
+      start({ token: '', jwt }),
+    ]);
+    const cookie = await logIn(one.origin);
+    expect((await readAs(other.origin, cookie)).status).toBe(200);
+    expect((await readAs(changed.origin, cookie)).status).toBe(401);
+    expect((await readAs(without.origin, cookie)).status).toBe(401);
+  });
+
+  it('adds at most one audit entry a minute, so that a reader cannot push the entries of others out', async () => {
+    const { origin, list, advance } = await start();
+    for (let i = 0; i < 5; i++) await logIn(origin);
+    expect(await list('/admin/v1/audit')).toHaveLength(1);
+    advance(60_000);
+    await logIn(origin);
+    expect(await list('/admin/v1/audit')).toHaveLength(2);
+  });
+
+  it('is shown by GET, and ended by DELETE', async () => {
+    const { origin } = await start();
+    const cookie = await logIn(origin);
+    expect((await send(origin, 'GET', '/console/session', { cookie })).body).toMatchObject({ scope: 'write' });
+    const logout = await send(origin, 'DELETE', '/console/session', { cookie, ...OWN_PAGE });
+    expect(logout.status).toBe(204);
+    expect(logout.headers['set-cookie']).toEqual([
+      'tollgate_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict',
+      '__Host-tollgate_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict; Secure',
+    ]);
+  });
+});
+
+describe('a cookie that is no session', () => {
+  const keyFrom = (token: string, purpose = 'tollgate console session') =>
+    new Uint8Array(hkdfSync('sha256', token, '', purpose, 32));
+  const claims = { scope: 'write', sub: 'token', exp: Math.floor(NOW_MS / 1000) + 60 };
+  const encrypted = (payload: object, key = keyFrom(TOKEN), enc = 'A256GCM') =>
+    new EncryptJWT({ ...payload }).setProtectedHeader({ alg: 'dir', enc }).encrypt(key);
+
+  it('is made here as the gateway makes it, so that the cases below fail for their own reason', async () => {
+    const { origin } = await start();
+    expect((await readAs(origin, `tollgate_session=${await encrypted(claims)}`)).status).toBe(200);
+  });
+
+  it.each<[string, () => Promise<string> | string]>([
+    ['is empty', () => ''],
+    ['is the admin token', () => TOKEN],
+    ['is sealed with another token', () => encrypted(claims, keyFrom('guess'))],
+    ['is sealed with a key for another purpose', () => encrypted(claims, keyFrom(TOKEN, 'something else'))],
+    ['never expires', () => encrypted({ scope: 'write', sub: 'token' })],
+    ['has expired', () => encrypted({ ...claims, exp: Math.floor(NOW_MS / 1000) })],
+    ['has no subject', () => encrypted({ scope: 'write', exp: claims.exp })],
+    ['uses another cipher', () => encrypted(claims, new Uint8Array(64), 'A256CBC-HS512')],
+    [
+      'is no JSON',
+      () =>
+        new CompactEncrypt(Buffer.from('x')).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(keyFrom(TOKEN)),
+    ],
+    ['is not encrypted', () => `${btoa('{"alg":"none"}')}.${btoa(JSON.stringify(claims))}.`],
+    ['was sealed for a JWT, which is not accepted any more', () => encrypted({ ...claims, sub: 'jwt:ops' })],
+  ])('because it %s: 401', async (_why, value) => {
+    const { origin } = await start();
+    expect((await readAs(origin, `tollgate_session=${await value()}`)).status).toBe(401);
+    expect((await createAs(origin, `tollgate_session=${await value()}`, 'new')).status).toBe(401);
+  });
+
+  it('because any one character of it was changed: 401', async () => {
+    const { origin } = await start();
+    const cookie = await logIn(origin);
+    const first = cookie.indexOf('=') + 1;
+    // `A` and `g` differ in the highest of their six bits: the last character has unused low ones. Not every character: each refusal counts, and beyond 30 the answer would be 429.
+    const step = Math.ceil((cookie.length - first) / 25);
+    for (let at = first; at < cookie.length; at += step) {
+      const changed = cookie.slice(0, at) + (cookie[at] === 'A' ? 'g' : 'A') + cookie.slice(at + 1);
+      expect((await readAs(origin, changed)).status, `character ${at - first}`).toBe(401);
+    }
+  });
+});
+
+describe('a login with a JWT', () => {
+  it('keeps its scope: one that may read cannot write, by any call', async () => {
+    const { origin } = await start({ jwt });
+    const cookie = await logIn(origin, await jwtWith({ scope: 'tollgate:read' }));
+    expect((await send(origin, 'GET', '/console/session', { cookie })).body).toMatchObject({
+      actor: 'jwt:ops@example',
+      scope: 'read',
+    });
+    expect((await readAs(origin, cookie)).status).toBe(200);
+    expect((await readAs(origin, cookie)).status).toBe(200);
+    for (const [method, path] of [
+      ['POST', '/admin/v1/customers'],
+      ['PATCH', '/admin/v1/customers/acme'],
+      ['DELETE', '/admin/v1/customers/acme'],
+      ['DELETE', '/admin/v1/customers/acme/usage'],
+      ['POST', '/admin/v1/customers/acme/keys'],
+      ['DELETE', '/admin/v1/keys/key_1'],
+      ['POST', '/admin/v1/keys/key_1/rotate'],
+      ['POST', '/admin/v1/config/reload'],
+      ['POST', '/admin/v1/config/preview'],
+    ] as const) {
+      const { status, body } = await send(origin, method, path, { cookie, ...OWN_PAGE }, '{}');
+      expect({ path, status, code: body.code }).toEqual({ path, status: 403, code: 'forbidden' });
+    }
+  });
+
+  it('lasts no longer than the JWT', async () => {
+    const { origin, advance } = await start({ jwt });
+    const response = await postLogin(origin, await jwtWith({ scope: 'tollgate:write' }));
+    expect(response.body).toMatchObject({ scope: 'write', expires_at: '2026-03-01T13:00:00.000Z' });
+    const [setCookie = ''] = response.headers['set-cookie'] ?? [];
+    expect(setCookie).toContain('Max-Age=3600;');
+    advance(HOUR_MS);
+    expect((await readAs(origin, setCookie.split(';')[0] ?? '')).status).toBe(401);
+  });
+
+  it('is refused if it has none of the scopes', async () => {
+    const { origin } = await start({ jwt });
+    const { status, headers } = await postLogin(origin, await jwtWith({ scope: 'other' }));
+    expect(status).toBe(403);
+    expect(headers).not.toHaveProperty('set-cookie');
+  });
+
+  it('without an admin token is verified again at each request', async () => {
+    let isKeyPublished = true;
+    const other = await createIssuerKey('key-1', 'EdDSA');
+    const verifier = createJwtVerifier({
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      clock: { nowMs: () => NOW_MS },
+      keyFor: async () => (isKeyPublished ? KEY : other).publicJwk,
+    });
+    const { origin } = await start({ token: '', jwt: verifier });
+    const cookie = await logIn(origin, await jwtWith({ scope: 'tollgate:read' }));
+    expect((await readAs(origin, cookie)).status).toBe(200);
+    expect((await createAs(origin, cookie, 'new')).status).toBe(403);
+    isKeyPublished = false;
+    expect((await readAs(origin, cookie)).status).toBe(401);
+  });
+
+  it('without an admin token is refused if no browser would store the cookie', async () => {
+    const { origin } = await start({ token: '', jwt });
+    const { status, body } = await postLogin(origin, await jwtWith({ groups: 'x'.repeat(4000) }));
+    expect({ status, code: body.code }).toEqual({ status: 422, code: 'unprocessable' });
+  });
+});
+
+describe('a failed login', () => {
+  it('is 401, without a cookie, and is logged and audited with its address, never with the token', async () => {
+    const { origin, logs, list } = await start();
+    const { status, headers, body } = await postLogin(origin, 'guess-1');
+    expect({ status, code: body.code }).toEqual({ status: 401, code: 'unauthorized' });
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(JSON.parse(logs.at(-1) ?? '')).toMatchObject({
+      client: '127.0.0.1',
+      reason: 'wrong_token',
+      route: '/console/session',
+      msg: 'admin access refused',
+    });
+    await postLogin(origin, 'guess-2');
+    expect(await list('/admin/v1/audit')).toMatchObject([
+      { action: 'access.refused', actor: 'unknown', from: '127.0.0.1' },
+    ]);
+    expect(logs.join('')).not.toContain('guess-');
+  });
+
+  it('counts with the other refusals of its address: after 30 within a minute, 429 with Retry-After', async () => {
+    const { origin } = await start();
+    for (let i = 0; i < 15; i++) {
+      await postLogin(origin, `guess-${i}`);
+      await send(origin, 'GET', '/status', { authorization: 'Bearer guess' });
+    }
+    const { status, headers, body } = await postLogin(origin, 'guess');
+    expect({ status, code: body.code }).toEqual({ status: 429, code: 'too_many_failures' });
+    expect(['60', '61']).toContain(headers['retry-after']);
+  });
+
+  it('of a malformed body is 4xx before any credentials are checked', async () => {
+    const { origin } = await start();
+    const post = (body: string) => send(origin, 'POST', '/console/session', OWN_PAGE, body);
+    for (const [body, status] of [
+      ['{', 400],
+      ['{}', 422],
+      ['{"token":""}', 422],
+      [`{"token":"${'x'.repeat(16_384)}"}`, 413],
+      [JSON.stringify({ token: TOKEN, scope: 'write' }), 422],
+    ] as const) {
+      expect((await post(body)).status, body.slice(0, 40)).toBe(status);
+    }
+  });
+});
+
+describe('without a session', () => {
+  it('GET is 401 and counts as no failed attempt, since every first page asks it', async () => {
+    const { origin, logs } = await start();
+    for (let i = 0; i < 40; i++) expect((await send(origin, 'GET', '/console/session')).status).toBe(401);
+    expect(logs).toEqual([]);
+  });
+
+  it('a good Authorization, as a single sign-on proxy adds, needs no login', async () => {
+    const { origin } = await start({ jwt });
+    const bearer = (token: string) => send(origin, 'GET', '/console/session', { authorization: `Bearer ${token}` });
+    expect((await bearer(TOKEN)).body).toEqual({
+      actor: 'token',
+      scope: 'write',
+      via: 'authorization',
+      expires_at: null,
+    });
+    expect((await bearer(await jwtWith({}))).body).toMatchObject({ scope: 'read', via: 'authorization' });
+    expect((await bearer('guess')).status).toBe(401);
+  });
+});
