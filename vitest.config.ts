@@ -14,8 +14,14 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // What takes its time, or needs more than npm: npm run test:faults, test:prometheus and test:image.
-    exclude: [...configDefaults.exclude, 'test/faults/**', 'test/prometheus/**', 'test/image/**'],
+    // What takes its time, or needs more than npm: npm run test:faults, test:prometheus, test:image and test:console.
+    exclude: [
+      ...configDefaults.exclude,
+      'test/faults/**',
+      'test/prometheus/**',
+      'test/image/**',
+      'test/console/browser/**',
+    ],
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Tests wait more than they compute, so there may be twice as many as the two cores of a small machine.
     maxWorkers: 4,

@@ -5,8 +5,8 @@ import { delimiter, join } from 'node:path';
 
 export interface DebianPackage {
   readonly name: string;
-  /** Service that comes with it and must not be started: the default port is not ours. */
-  readonly service: string;
+  /** Service that comes with it, if any, and must not be started: the default port is not ours. */
+  readonly service?: string;
 }
 
 /** The path of the first of these names that is on PATH. */
@@ -32,7 +32,8 @@ export function canInstall(): boolean {
 export function install({ name, service }: DebianPackage, env: NodeJS.ProcessEnv): void {
   const options = { stdio: 'inherit', env: { ...env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } } as const;
   // RUNLEVEL=1 keeps a start script from starting it, the mask (gone with the next boot) a service manager.
-  if (existsSync('/run/systemd/system')) spawnSync('systemctl', ['mask', '--runtime', service], options);
+  if (service !== undefined && existsSync('/run/systemd/system'))
+    spawnSync('systemctl', ['mask', '--runtime', service], options);
   spawnSync('apt-get', ['update'], options);
   spawnSync('apt-get', ['install', '-y', '--no-install-recommends', name], options);
 }

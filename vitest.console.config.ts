@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+/** The console in a real browser, which Debian's package brings. */
+export default defineConfig({
+  test: {
+    include: ['test/console/browser/**/*.test.ts'],
+    globalSetup: ['test/support/find-redis.ts', 'test/console/browser/support/find-chromium.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
+    // Each file starts a browser of several processes.
+    maxWorkers: 2,
+  },
+});
