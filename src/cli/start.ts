@@ -23,7 +23,10 @@ export async function start(file: string, logFormat?: LogFormat): Promise<number
   process.on('SIGHUP', () => void reload?.('signal'));
   const gateway = await (workerCount(config) > 1 ? startWithWorkers(config) : startGateway(config));
   reload = gateway.reload;
-  if (config.seed) process.stdout.write(quickStartBanner(config.seed.customers, gateway.addresses));
+  if (config.seed) {
+    const banner = quickStartBanner(config.seed.customers, gateway.addresses, environment.QUICK_START_TOKEN);
+    process.stdout.write(banner);
+  }
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   const signalledMs = performance.now();
   const exitAtOnce = () => {
@@ -41,16 +44,28 @@ async function startWithWorkers(config: Config): Promise<Gateway> {
   return startPrimary(config);
 }
 
-/** Returns a banner with first commands to try, as lines that can be copied. */
-function quickStartBanner(customers: readonly SeedCustomer[], addresses: GatewayAddresses): string {
+/**
+ * Returns a banner with the console's address and first commands to try, as lines that can be copied. `adminToken`: the
+ * token that was generated for this start; undefined if there is another or none.
+ */
+function quickStartBanner(
+  customers: readonly SeedCustomer[],
+  addresses: GatewayAddresses,
+  adminToken: string | undefined,
+): string {
   const [first] = customers;
   const list = customers.map(({ key, plan, requestsPerHour }) => {
     const own = requestsPerHour === undefined ? '' : ` (${requestsPerHour} requests an hour of its own)`;
     return `    ${key.padEnd(22)} ${plan}${own}`;
   });
+  const token =
+    adminToken === undefined ? 'the admin token (TOLLGATE_ADMIN_TOKEN)' : `this start's admin token: ${adminToken}`;
   return `
   Tollgate is running, with a sample backend and one demo customer per plan:
 ${list.join('\n')}
+
+  Console: ${addresses.admin}/console
+    Log in with ${token}
 
   Try:
     curl -i -H 'Authorization: Bearer ${first?.key ?? ''}' '${addresses.public}/v1/conversations?limit=2'
