@@ -34,6 +34,7 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   UsageHistory: responses.USAGE_HISTORY,
   UsageTotals: responses.USAGE_TOTALS,
   NearCustomers: responses.NEAR_CUSTOMERS,
+  RefusedCustomers: responses.REFUSED_CUSTOMERS,
   NewKey: responses.NEW_KEY,
   RotatedKey: responses.ROTATED_KEY,
   Key: responses.KEY,

@@ -76,6 +76,7 @@ export const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
   plan: RECORD_PLAN,
   limit: EFFECTIVE_LIMIT,
+  limit_source: LIMIT_SOURCE,
   used: USED,
   percent: COUNT.nullable().describe('Used share of the limit, rounded down.'),
 });
@@ -111,6 +112,9 @@ export const USAGE_TOTALS = z.object({
     .describe('One for each hour or day of the range, oldest first. Approximate: see docs/usage.md.'),
 });
 
+export type UsageHistoryDocument = z.output<typeof USAGE_HISTORY>;
+export type UsageTotalsDocument = z.output<typeof USAGE_TOTALS>;
+
 export const NEAR_CUSTOMERS = z.array(
   z.object({
     customer: CUSTOMER_ID,
@@ -122,6 +126,17 @@ export const NEAR_CUSTOMERS = z.array(
   }),
 );
 export type NearCustomerDocument = z.output<typeof NEAR_CUSTOMERS>[number];
+
+const REFUSALS_OF_CODE = {
+  code: z.string().describe('See docs/errors.md.'),
+  count: z.int().min(1),
+  first_at: TIME,
+  last_at: TIME,
+  key_id: TEXT.describe('The key of the most recent one.'),
+};
+
+export const REFUSED_CUSTOMERS = z.array(z.object({ customer: CUSTOMER_ID, ...REFUSALS_OF_CODE }));
+export type RefusedCustomerDocument = z.output<typeof REFUSED_CUSTOMERS>[number];
 
 export const EXPLANATION = z.object({
   customer: CUSTOMER_ID,
@@ -144,15 +159,7 @@ export const EXPLANATION = z.object({
         .nullable()
         .describe('For how long it refuses requests without asking the store; null if it does not.'),
       refusals: z
-        .array(
-          z.object({
-            code: z.string().describe('See docs/errors.md.'),
-            count: z.int().min(1),
-            first_at: TIME,
-            last_at: TIME,
-            key_id: TEXT.describe('The key of the most recent one.'),
-          }),
-        )
+        .array(z.object(REFUSALS_OF_CODE))
         .describe('Refused requests of the last hour, by code, most recent first.'),
     })
     .describe('State in the memory of the instance that served this request.'),

@@ -4,7 +4,7 @@
  */
 import type { Response } from 'express';
 import { z } from 'zod';
-import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
+import { AUDIT_ACTIONS, type AuditAction, type AuditDocument } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
@@ -13,15 +13,25 @@ import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { actorOf, peerAddressOf } from './request-context.ts';
 import type { Routes } from './routes.ts';
 
-const AUDIT_QUERY = z.strictObject({ ...PAGE_PARAMETERS, ...TIME_RANGE });
+const AUDIT_QUERY = z.strictObject({
+  ...PAGE_PARAMETERS,
+  ...TIME_RANGE,
+  customer: z.string().min(1, 'must not be empty').optional(),
+  action: z.enum(AUDIT_ACTIONS, 'must be an action of the audit').optional(),
+});
 
 export function auditRoutes({ audit }: AdminDependencies): Routes {
   return {
     '/admin/v1/audit': {
       async get(req, res) {
-        const { cursor, limit, from, to } = parseQuery(AUDIT_QUERY, req);
+        const { cursor, limit, from, to, customer, action } = parseQuery(AUDIT_QUERY, req);
         const page = await audit.list(cursor, limit, { fromMs: from, toMs: to });
-        const items = page.items.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
+        const found = page.items.filter(
+          (entry) =>
+            (customer === undefined || entry.customer === customer) &&
+            (action === undefined || entry.action === action),
+        );
+        const items = found.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
         res.json(pageDocument(items, page));
       },
     },

@@ -19,6 +19,7 @@ const CUSTOMERS_QUERY = z.strictObject({
   plan: z.string().min(1, 'must not be empty').optional(),
   suspended: z.enum(['true', 'false'], 'must be true or false').optional(),
   id_prefix: z.string().refine(isCustomerId, 'must be the beginning of a customer id').optional(),
+  search: z.string().min(1, 'must not be empty').max(200, 'must have at most 200 characters').optional(),
 });
 
 /** Routes that list, create, read, change and delete customers. */
@@ -76,9 +77,12 @@ export function customerRoutes(context: AdminContext): Routes {
     },
   };
 
-  function filterBy({ plan, suspended, id_prefix: idPrefix = '' }: Omit<z.output<typeof CUSTOMERS_QUERY>, 'limit'>) {
+  function filterBy(filter: Omit<z.output<typeof CUSTOMERS_QUERY>, 'limit'>) {
+    const { plan, suspended, id_prefix: idPrefix = '', search } = filter;
+    const isFound = search === undefined ? () => true : beginsWith(search);
     return (customer: CustomerRecord) =>
       customer.id.startsWith(idPrefix) &&
+      isFound(customer) &&
       (suspended === undefined || customer.suspended === (suspended === 'true')) &&
       (plan === undefined || plan === customer.plan || plan === currentPlan(customer.plan));
   }
@@ -91,6 +95,13 @@ export function customerRoutes(context: AdminContext): Routes {
     const limit = effectiveLimit(customer);
     return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
+}
+
+/** Returns whether the id, the name or a word of the name begins with a text, in any case. */
+function beginsWith(text: string) {
+  const wanted = text.toLowerCase();
+  return ({ id, name = '' }: CustomerRecord) =>
+    id.toLowerCase().startsWith(wanted) || ` ${name.toLowerCase()}`.includes(` ${wanted}`);
 }
 
 /** Applies the part of a change that affects the limit. */

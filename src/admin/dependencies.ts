@@ -52,8 +52,8 @@ export interface AdminDependencies {
   preview(content: Uint8Array): Promise<Preview>;
   /** Returns what all workers of this gateway together hold in memory for a customer. */
   leaseState(customer: string): LeaseState | Promise<LeaseState>;
-  /** Returns the requests of a customer that this gateway refused recently. */
-  refusals(customer: string): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
+  /** Returns the requests of a customer, or if undefined of all, that this gateway refused recently. */
+  refusals(customer: string | undefined): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
   /** Reads the usage of many customers. */
   readonly usages: UsageReader;
   /** Undefined when the configuration turns it off. */

@@ -48,7 +48,7 @@ export function customerUsageDocument(
 ): CustomerUsageDocument {
   const requestsPerHour = limit.found ? limit.requestsPerHour : null;
   const percent = requestsPerHour === null ? null : Math.floor((100 * used) / requestsPerHour);
-  return { customer: id, plan, limit: requestsPerHour, used, percent };
+  return { customer: id, plan, limit: requestsPerHour, limit_source: limit.found ? limit.source : null, used, percent };
 }
 
 /** Document of a key just created: without the members for revocation, replacement and last use. */

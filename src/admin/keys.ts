@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KEY_SHA256, keyChange, keyCreation } from '../admin-api/requests.ts';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
-import { isUnusedSince, keyState } from '../keys/key-state.ts';
+import { expiryMsOf, isUnusedSince, keyState } from '../keys/key-state.ts';
 import type { EnforcedKey, KeyChange, KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
 import { changesNothing } from './audit.ts';
@@ -14,13 +14,16 @@ import type { Routes } from './routes.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
+const DAYS = z
+  .string()
+  .regex(/^[1-9]\d{0,4}$/, 'must be an integer from 1 to 99999')
+  .transform(Number)
+  .optional();
+
 const KEYS_QUERY = z.strictObject({
   ...PAGE_PARAMETERS,
-  unused_days: z
-    .string()
-    .regex(/^[1-9]\d{0,4}$/, 'must be an integer from 1 to 99999')
-    .transform(Number)
-    .optional(),
+  unused_days: DAYS,
+  expiring_days: DAYS,
   prefix: z
     .string()
     .refine(
@@ -65,9 +68,11 @@ export function keyRoutes(context: AdminContext): Routes {
     },
     '/admin/v1/keys': {
       async get(req, res) {
-        const { cursor, limit, unused_days: unusedDays, prefix, sha256 } = parseQuery(KEYS_QUERY, req);
+        const { cursor, limit, prefix, sha256, ...filter } = parseQuery(KEYS_QUERY, req);
+        const { unused_days: unusedDays, expiring_days: expiringDays } = filter;
         const page = sha256 === undefined ? await records.listKeys(cursor, limit) : await pageOf(sha256);
-        const found = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
+        const begun = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
+        const found = expiringDays === undefined ? begun : begun.filter(expiringWithin(expiringDays));
         const lastUses = await keyUses.lastUses(found.map(({ id }) => id));
         const keys = found.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
         const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
@@ -118,6 +123,12 @@ export function keyRoutes(context: AdminContext): Routes {
     const times = { nowMs, sinceMs: nowMs - days * DAY_MS };
     return ({ record, lastUsedMs }: { record: KeyRecord; lastUsedMs: number | undefined }) =>
       isUnusedSince(record, lastUsedMs, times);
+  }
+
+  function expiringWithin(days: number) {
+    const nowMs = clock.nowMs();
+    return (key: KeyRecord) =>
+      keyState(key, nowMs) === 'live' && (expiryMsOf(key) ?? Number.POSITIVE_INFINITY) <= nowMs + days * DAY_MS;
   }
 
   async function describe(key: KeyRecord) {

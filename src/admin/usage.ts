@@ -1,4 +1,5 @@
 import type { ExplanationDocument } from '../admin-api/responses.ts';
+import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
@@ -6,6 +7,8 @@ import { customerUsageDocument, limitDocument, pageDocument } from './documents.
 import { PAGE_QUERY, parseQuery } from './parse-request.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
+
+const REFUSED_QUERY = PAGE_QUERY.pick({ limit: true });
 
 /** Routes that show and reset usage, and that explain a customer's limit, or why there is none. */
 export function usageRoutes(context: AdminContext): Routes {
@@ -21,6 +24,13 @@ export function usageRoutes(context: AdminContext): Routes {
           customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
         );
         res.json(pageDocument(items, page));
+      },
+    },
+    '/admin/v1/usage/refused': {
+      async get(req, res) {
+        const { limit } = parseQuery(REFUSED_QUERY, req);
+        const latest = (await refusals(undefined)).slice(0, limit);
+        res.json(latest.map((each) => ({ customer: each.customer, ...refusalDocument(each) })));
       },
     },
     '/admin/v1/customers/:id/usage': {
@@ -55,13 +65,7 @@ export function usageRoutes(context: AdminContext): Routes {
           instance: {
             leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
             refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
-            refusals: refused.map(({ code, count, firstAtMs, lastAtMs, keyId }) => ({
-              code,
-              count,
-              first_at: new Date(firstAtMs).toISOString(),
-              last_at: new Date(lastAtMs).toISOString(),
-              key_id: keyId ?? null,
-            })),
+            refusals: refused.map(refusalDocument),
           },
         };
         res.json(explanation);
@@ -78,6 +82,16 @@ export function usageRoutes(context: AdminContext): Routes {
       throw error;
     }
   }
+}
+
+function refusalDocument({ code, count, firstAtMs, lastAtMs, keyId }: RecentRefusal) {
+  return {
+    code,
+    count,
+    first_at: new Date(firstAtMs).toISOString(),
+    last_at: new Date(lastAtMs).toISOString(),
+    key_id: keyId ?? null,
+  };
 }
 
 /** Rounds to tenths. */

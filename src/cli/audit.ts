@@ -10,6 +10,8 @@ export interface AuditOptions extends DocumentOptions {
   /** ISO 8601. */
   readonly from?: string;
   readonly to?: string;
+  readonly customer?: string;
+  readonly action?: string;
   readonly jsonl?: true;
 }
 
@@ -26,10 +28,10 @@ const COLUMNS: Columns<AuditDocument> = {
 };
 
 export async function showAudit(options: AuditOptions): Promise<void> {
-  const { limit, from, to, jsonl } = options;
+  const { limit, from, to, customer, action, jsonl } = options;
   const client = await connect(options);
   const wanted = {
-    query: { ...(from !== undefined && { from }), ...(to !== undefined && { to }) },
+    query: { ...(from && { from }), ...(to && { to }), ...(customer && { customer }), ...(action && { action }) },
     ...(limit !== undefined && { maxItems: limit }),
   };
   if (jsonl) {

@@ -20,6 +20,7 @@ export function addCustomerCommands(program: Command): void {
     .option('--suspended', 'only suspended customers')
     .option('--no-suspended', 'only customers that are not suspended')
     .option('--id-prefix <text>', 'only customers whose id starts with this text')
+    .option('--search <text>', 'only customers whose id, or a word of whose name, starts with this text')
     .action(async (options: CustomerListOptions) => (await load()).listCustomers(options));
 
   documentCommand(customers, 'show', 'show a customer and its effective limit')

@@ -29,15 +29,17 @@ export interface CustomerListOptions extends DocumentOptions {
   readonly plan?: string;
   readonly suspended?: boolean;
   readonly idPrefix?: string;
+  readonly search?: string;
 }
 
 export async function listCustomers(options: CustomerListOptions): Promise<void> {
-  const { plan, suspended, idPrefix } = options;
+  const { plan, suspended, idPrefix, search } = options;
   const client = await connect(options);
   const query = {
     ...(plan !== undefined && { plan }),
     ...(suspended !== undefined && { suspended: String(suspended) }),
     ...(idPrefix !== undefined && { id_prefix: idPrefix }),
+    ...(search !== undefined && { search }),
   };
   const customers = await client.list(CUSTOMER, CUSTOMERS, { query });
   // Sorted by id: the store returns them in no useful order.

@@ -56,6 +56,9 @@ export function addGatewayCommands(program: Command): void {
   documentCommand(usage, 'near', 'list the customers nearest to their limits, highest percentage first')
     .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
     .action(async (options: NearOptions) => (await historyModule()).listNear(options));
+  documentCommand(usage, 'refused', 'list the customers that this gateway refused in the last hour, and why').action(
+    async (options: DocumentOptions) => (await historyModule()).listRefused(options),
+  );
   rangeOptions(adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour'))
     .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv'))
     .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
@@ -71,6 +74,8 @@ export function addGatewayCommands(program: Command): void {
 
   rangeOptions(documentCommand(program, 'audit', 'list who changed what, when and from where, newest first'))
     .option('--limit <number>', 'maximum number of entries', integerParser(1))
+    .option('--customer <customer>', 'only entries about this customer')
+    .option('--action <action>', 'only entries of this action, such as key.create')
     .addOption(new Option('--jsonl', 'print one JSON object per line, page by page, to export them').conflicts('json'))
     .action(async (options: AuditOptions) => (await import('./audit.ts')).showAudit(options));
 

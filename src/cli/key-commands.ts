@@ -9,7 +9,7 @@ import {
   keyArgument,
 } from './admin-options.ts';
 import type { ImportOptions } from './import.ts';
-import type { FindOptions, NewKeyOptions, RotateOptions, UnusedOptions, UpdateKeyOptions } from './keys.ts';
+import type { DaysOptions, FindOptions, NewKeyOptions, RotateOptions, UpdateKeyOptions } from './keys.ts';
 import { durationParser, timeParser } from './times.ts';
 
 const load = () => import('./keys.ts');
@@ -86,5 +86,9 @@ export function addKeyCommands(program: Command): void {
 
   documentCommand(keys, 'unused', 'list valid keys that were not used for some days')
     .requiredOption('--days <days>', 'number of days without use, at least', integerParser(1))
-    .action(async (options: UnusedOptions) => (await load()).listUnusedKeys(options));
+    .action(async (options: DaysOptions) => (await load()).listUnusedKeys(options));
+
+  documentCommand(keys, 'expiring', 'list valid keys that expire soon')
+    .requiredOption('--days <days>', 'number of days until they expire, at most', integerParser(1))
+    .action(async (options: DaysOptions) => (await load()).listExpiringKeys(options));
 }

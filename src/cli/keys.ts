@@ -56,14 +56,20 @@ export async function listKeys(customer: string | undefined, options: DocumentOp
   await printList('keys', keyColumns(Date.now()), keys, options);
 }
 
-export interface UnusedOptions extends DocumentOptions {
+export interface DaysOptions extends DocumentOptions {
   readonly days: number;
 }
 
-export async function listUnusedKeys(options: UnusedOptions): Promise<void> {
+export async function listUnusedKeys(options: DaysOptions): Promise<void> {
   const client = await connect(options);
   const keys = await client.list(KEY, KEYS, { query: { unused_days: String(options.days) } });
   await printList('keys that were unused for that long', keyColumns(Date.now()), byCustomer(keys), options);
+}
+
+export async function listExpiringKeys(options: DaysOptions): Promise<void> {
+  const client = await connect(options);
+  const keys = await client.list(KEY, KEYS, { query: { expiring_days: String(options.days) } });
+  await printList('keys that expire so soon', keyColumns(Date.now()), byCustomer(keys), options);
 }
 
 /** Sorts keys by customer and creation time: the store returns them in no useful order. */

@@ -1,6 +1,13 @@
 /** Commands for the usage history: of a customer, of all plans, customers near their limits, and the export. */
 import type { z } from 'zod';
-import { NEAR_CUSTOMERS, type NearCustomerDocument, USAGE_HISTORY, USAGE_TOTALS } from '../admin-api/responses.ts';
+import {
+  NEAR_CUSTOMERS,
+  type NearCustomerDocument,
+  REFUSED_CUSTOMERS,
+  type RefusedCustomerDocument,
+  USAGE_HISTORY,
+  USAGE_TOTALS,
+} from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import type { AdminOptions, DocumentOptions } from './admin-options.ts';
 import { connect } from './connect.ts';
@@ -38,6 +45,15 @@ const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
   'PER HOUR': ({ limit }) => limit,
   PERCENT: ({ percent }) => percent,
   'MORE IN SECONDS': ({ reset_seconds }) => reset_seconds,
+};
+
+const REFUSED_COLUMNS: Columns<RefusedCustomerDocument> = {
+  CUSTOMER: ({ customer }) => customer,
+  'REFUSED WITH': ({ code }) => code,
+  TIMES: ({ count }) => count,
+  FIRST: ({ first_at: at }) => shortTime(at),
+  LAST: ({ last_at: at }) => shortTime(at),
+  'LAST KEY': ({ key_id: id }) => id,
 };
 
 export async function showHistory(customer: string, options: RangeOptions): Promise<void> {
@@ -78,6 +94,13 @@ export async function listNear(options: NearOptions): Promise<void> {
   const near = await client.get(NEAR_CUSTOMERS, `/admin/v1/usage/near?above=${options.above}&limit=1000`);
   if (options.json) return printJson(near);
   await printList('customers near their limits', NEAR_COLUMNS, near, options);
+}
+
+export async function listRefused(options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const refused = await client.get(REFUSED_CUSTOMERS, '/admin/v1/usage/refused?limit=1000');
+  if (options.json) return printJson(refused);
+  await printList('refused customers', REFUSED_COLUMNS, refused, options);
 }
 
 /** Prints whole pages only, so that an export that failed can be continued without repeating a line. */

@@ -3,6 +3,7 @@ import { LruMap } from '../base/lru-map.ts';
 
 /** A customer's refusals for one reason, on this instance. Times: wall time in ms. */
 export interface RecentRefusal {
+  readonly customer: string;
   /** The problem code, as in docs/errors.md. */
   readonly code: string;
   readonly count: number;
@@ -14,6 +15,8 @@ export interface RecentRefusal {
 
 /** Maximum number of customers in memory: those refused last, each with at most one entry per code. */
 const CUSTOMERS = 10_000;
+/** Maximum number of entries that are returned. */
+const LISTED = 1000;
 /** An entry without a refusal for this long is no longer returned, and the next refusal starts a new one. */
 const FORGET_MS = 3_600_000;
 
@@ -38,7 +41,7 @@ export class RecentRefusals {
     }
     const noted = codes.get(code);
     if (noted === undefined || nowMs - noted.lastAtMs >= FORGET_MS) {
-      codes.set(code, { code, count: 1, firstAtMs: nowMs, lastAtMs: nowMs, keyId });
+      codes.set(code, { customer, code, count: 1, firstAtMs: nowMs, lastAtMs: nowMs, keyId });
       return;
     }
     noted.count++;
@@ -46,13 +49,15 @@ export class RecentRefusals {
     noted.keyId = keyId;
   }
 
-  /** Returns the customer's refusals, the latest first. */
-  of(customer: string): readonly RecentRefusal[] {
+  /** Returns the refusals of one customer, or if undefined of all, the latest first; at most `LISTED` of them. */
+  of(customer: string | undefined): readonly RecentRefusal[] {
     const nowMs = this.#clock.nowMs();
-    const noted = [...(this.#byCustomer.get(customer)?.values() ?? [])];
-    return noted
+    const customers = customer === undefined ? [...this.#byCustomer.values()] : [this.#byCustomer.get(customer)];
+    return customers
+      .flatMap((codes) => [...(codes?.values() ?? [])])
       .filter(({ lastAtMs }) => nowMs - lastAtMs < FORGET_MS)
-      .map((each) => ({ ...each }))
-      .toSorted((a, b) => b.lastAtMs - a.lastAtMs);
+      .toSorted((a, b) => b.lastAtMs - a.lastAtMs)
+      .slice(0, LISTED)
+      .map((each) => ({ ...each }));
   }
 }

@@ -174,7 +174,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       upstreams: forwarder.status(),
     }),
     leaseState: (customer: string): LeaseState => quota.hourly.leaseState(customer),
-    refusals: (customer: string): readonly RecentRefusal[] => refusals.of(customer),
+    refusals: (customer: string | undefined): readonly RecentRefusal[] => refusals.of(customer),
     /** The keys that verify assertions. */
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
     /** Adds failed keys of an address block that other workers counted. */

@@ -70,6 +70,20 @@ overBothStores((start) => {
       expect([...first.items, ...second.items].map(({ id }) => id)).toEqual(all);
     });
 
+    it('can be asked for the entries of one customer or action, in pages of any size', async () => {
+      await admin.call('PATCH', '/admin/v1/customers/acme', { name: 'Acme' });
+      await createKey();
+      for (const limit of [1, 1000]) {
+        const actionsOf = async (query: string) =>
+          (await admin.list(`/admin/v1/audit?limit=${limit}&${query}`)).map(({ action }) => action);
+        expect(await actionsOf('action=key.create')).toEqual(['key.create']);
+        expect(await actionsOf('customer=acme&action=customer.update')).toEqual(['customer.update']);
+        expect(await actionsOf('customer=nobody')).toEqual([]);
+      }
+      const { status } = await admin.call('GET', '/admin/v1/audit?action=key.steal');
+      expect(status).toBe(422);
+    });
+
     it('has nothing of what was refused, of what changed nothing, and of what was only read', async () => {
       const key = await createKey();
       await admin.call('DELETE', `/admin/v1/keys/${key}`);

@@ -27,6 +27,7 @@ overBothStores((start) => {
       ] as const) {
         await admin.records.createCustomer({ id, plan, suspended });
       }
+      await admin.records.createCustomer({ id: 'named', name: 'Old Acme Ltd', plan: 'other', suspended: false });
       for (const limit of ['limit=1', 'limit=2', 'limit=1000']) {
         expect(await idsOf(`${limit}&plan=starter`)).toEqual(['acme-1', 'former', 'globex']);
         expect(await idsOf(`${limit}&plan=beginner`)).toEqual(['former']);
@@ -34,6 +35,9 @@ overBothStores((start) => {
         expect(await idsOf(`${limit}&suspended=true`)).toEqual(['acme-2', 'globex']);
         expect(await idsOf(`${limit}&suspended=false&id_prefix=acme-`)).toEqual(['acme-1']);
         expect(await idsOf(`${limit}&id_prefix=none`)).toEqual([]);
+        expect(await idsOf(`${limit}&search=ACME`)).toEqual(['acme-1', 'acme-2', 'named']);
+        expect(await idsOf(`${limit}&search=acme+l`)).toEqual(['named']);
+        expect(await idsOf(`${limit}&search=cme`)).toEqual([]);
       }
     });
   });

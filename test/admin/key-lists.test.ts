@@ -108,7 +108,19 @@ overBothStores((start) => {
       expect((await admin.call('GET', '/admin/v1/keys')).body).toEqual({ items: [], next_cursor: null });
     });
 
+    it('can be asked for those that expire soon: live ones, within the days', async () => {
+      await write({ id: 'soon', expiresAt: daysAgo(-3).toISOString() });
+      await write({ id: 'later', expiresAt: daysAgo(-9).toISOString() });
+      await write({ id: 'past', expiresAt: daysAgo(1).toISOString() });
+      await write({ id: 'revoked', expiresAt: daysAgo(-3).toISOString(), revokedAt: NOW });
+      await write({ id: 'endless' });
+      for (const limit of [1, 1000]) {
+        expect(await idsOf(`/admin/v1/keys?limit=${limit}&expiring_days=7`)).toEqual(['soon']);
+      }
+    });
+
     it.each([
+      ['expiring_days=0', 'expiring_days: must be an integer from 1'],
       ['unused_days=0', 'unused_days: must be an integer from 1'],
       ['unused_days=-1', 'unused_days: must be an integer from 1'],
       ['unused_days=1.5', 'unused_days: must be an integer from 1'],

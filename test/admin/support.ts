@@ -123,7 +123,14 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     }),
     leaseState: () => ({ leases: [{ units: 7, endsInMs: 432 }], refusedForMs: undefined }),
     refusals: () => [
-      { code: 'quota_exceeded', count: 3, firstAtMs: Date.parse(NOW) - 60_000, lastAtMs: Date.parse(NOW), keyId: 'k' },
+      {
+        customer: 'acme',
+        code: 'quota_exceeded',
+        count: 3,
+        firstAtMs: Date.parse(NOW) - 60_000,
+        lastAtMs: Date.parse(NOW),
+        keyId: 'k',
+      },
     ],
     usages: store.usages,
     usage: async (_customer, limit) => ({

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { overBothStores } from './support.ts';
+import { NOW, overBothStores } from './support.ts';
 
 overBothStores((start) => {
   it('has every customer with its limit, what it used of it, and the whole percents', async () => {
@@ -16,11 +16,30 @@ overBothStores((start) => {
     for (const limit of [1, 2, 1000]) {
       const items = await admin.list(`/admin/v1/usage?limit=${limit}`);
       expect(items.toSorted((a, b) => (a.customer < b.customer ? -1 : 1))).toEqual([
-        { customer: 'busy', plan: 'starter', limit: 1000, used: 999, percent: 99 },
-        { customer: 'idle', plan: 'starter', limit: 1000, used: 0, percent: 0 },
-        { customer: 'orphan', plan: 'dropped', limit: null, used: 0, percent: null },
+        { customer: 'busy', plan: 'starter', limit: 1000, limit_source: 'plan', used: 999, percent: 99 },
+        { customer: 'idle', plan: 'starter', limit: 1000, limit_source: 'plan', used: 0, percent: 0 },
+        { customer: 'orphan', plan: 'dropped', limit: null, limit_source: null, used: 0, percent: null },
       ]);
     }
+    await admin.close();
+  });
+
+  it('has whom this gateway refused, and why', async () => {
+    const admin = await start();
+    const { status, body } = await admin.call('GET', '/admin/v1/usage/refused?limit=1');
+    expect([status, body]).toEqual([
+      200,
+      [
+        {
+          customer: 'acme',
+          code: 'quota_exceeded',
+          count: 3,
+          first_at: '2026-03-01T11:59:00.000Z',
+          last_at: NOW,
+          key_id: 'k',
+        },
+      ],
+    ]);
     await admin.close();
   });
 });

@@ -38,7 +38,7 @@ describe.skipIf(!hasShell('bash'))('bash', () => {
   it.each([
     ['commands', ['tollgate', ''], ['start', 'customers', 'keys', 'completion']],
     ['commands that begin so', ['tollgate', 'cu'], ['customers']],
-    ['commands below a command', ['tollgate', 'keys', ''], ['create', 'import', 'rotate', 'unused']],
+    ['commands below a command', ['tollgate', 'keys', ''], ['create', 'expiring', 'import', 'rotate', 'unused']],
     [
       'options of a command',
       ['tollgate', 'keys', 'rotate', 'key_1', '--'],

@@ -34,6 +34,7 @@ describe('customers list', () => {
     [['--no-suspended'], ['acme']],
     [['--id-prefix', 'ac'], ['acme']],
     [['--id-prefix', 'ac', '--suspended'], []],
+    [['--search', 'GLO'], ['globex']],
     [[], ['acme', 'globex']],
   ])('%j', async (options, ids) => {
     const { items } = JSON.parse((await tollgate('customers', 'list', '--json', ...options)).stdout);

@@ -28,7 +28,7 @@ const CONTRACT = readContract('admin.yaml', (header) => !FRAMING.includes(header
 const PATHS = [...new Set(CONTRACT.operations.map(({ path }) => path))];
 const HEADS = CONTRACT.operations.filter(({ method }) => method === 'HEAD');
 /** Answered from memory. */
-const WITHOUT_STORE = ['/status', '/admin/v1/config'];
+const WITHOUT_STORE = ['/admin/v1/usage/refused', '/status', '/admin/v1/config'];
 const KEY = await createIssuerKey('key-1', 'EdDSA');
 const IN_A_YEAR = new Date(systemClock.nowMs() + 365 * 24 * 3600 * 1000).toISOString();
 
@@ -294,6 +294,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     records: failing(bug),
     audit: failing(bug),
     history: failing(bug),
+    refusals: fail(bug),
     status: fail(bug),
     runningConfig: fail(bug),
     reload: reloadTo('failed'),

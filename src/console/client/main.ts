@@ -1,3 +1,115 @@
+/** Entry of the console: session, navigation, and the page of the current address. */
 import { html, render } from 'htm/preact';
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { CallError, call, type Failure, failureFrom, SESSION_ENDED, SESSION_PATH } from './api.ts';
+import { Badge, Empty, inputValue, Loading, Problem } from './components.ts';
+import { ConfigurationPage } from './configuration-page.ts';
+import { CustomerPage } from './customer-page.ts';
+import { CustomersPage } from './customers-page.ts';
+import { Announcements } from './dialog.ts';
+import { KeysPage } from './keys-page.ts';
+import { LimitsPage } from './limits-page.ts';
+import { LoginPage } from './login-page.ts';
+import { OverviewPage } from './overview-page.ts';
+import { at, followLinks, navigate, type Place, usePlace } from './router.ts';
+import { type Session, SessionContext } from './session.ts';
 
-render(html`<main><h1>Tollgate</h1></main>`, document.body);
+const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
+  '': ['Overview', OverviewPage],
+  customers: ['Customers', CustomersPage],
+  keys: ['Keys', KeysPage],
+  limits: ['Limits', LimitsPage],
+  configuration: ['Configuration', ConfigurationPage],
+};
+
+function App() {
+  /** Undefined: not known yet. Null: nobody is logged in. */
+  const [session, setSession] = useState<Session | null>();
+  const [hasEnded, setHasEnded] = useState(false);
+  const [failure, setFailure] = useState<Failure>();
+  const findSession = () =>
+    call<Session>('GET', SESSION_PATH).then(setSession, (error: unknown) => {
+      if (error instanceof CallError && error.failure.status === 401) setSession(null);
+      else setFailure(failureFrom(error));
+    });
+  useEffect(() => {
+    const end = () => {
+      setSession(null);
+      setHasEnded(true);
+    };
+    window.addEventListener(SESSION_ENDED, end);
+    void findSession();
+    return () => window.removeEventListener(SESSION_ENDED, end);
+  }, []);
+
+  const retry = () => {
+    setFailure(undefined);
+    void findSession();
+  };
+  if (failure)
+    return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${retry} /></main>`;
+  if (session === undefined) return html`<main class="login"><${Loading} /></main>`;
+  if (session === null) return html`<${LoginPage} hasEnded=${hasEnded} onLogin=${setSession} />`;
+  const logOut = async () => {
+    await call('DELETE', SESSION_PATH);
+    setHasEnded(false);
+    setSession(null);
+  };
+  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${logOut} /><//>`;
+}
+
+function Shell({ session, logOut }: { session: Session; logOut: () => void }) {
+  const place = usePlace();
+  const [section = '', customer] = place.segments;
+  const [title, Page] = PAGES[section] ?? ['Not found', NotFound];
+  const isCustomer = section === 'customers' && customer !== undefined;
+  const heading = isCustomer ? customer : title;
+  useEffect(() => {
+    document.title = `${heading} · Tollgate`;
+    // Screen readers read the new page's heading.
+    document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
+  }, [heading]);
+  return html`
+    <a class="skip" href="#main">Skip to the content</a>
+    <div class="top">
+      <a class="brand" href=${at()}>Tollgate</a>
+      <nav aria-label="Pages">
+        ${Object.entries(PAGES).map(
+          ([name, [label]]) =>
+            html`<a href=${name === '' ? at() : at(name)} aria-current=${name === section ? 'page' : undefined}>${label}</a>`,
+        )}
+      </nav>
+      <${GoToCustomer} />
+      <div class="who">
+        ${session.scope === 'read' && html`<${Badge} tone="quiet">read only<//>`}
+        <span class="quiet" title="The name in the audit">${session.actor}</span>
+        ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
+      </div>
+    </div>
+    <main id="main" tabindex="-1" key=${isCustomer ? customer : section}>
+      ${isCustomer ? html`<${CustomerPage} id=${customer} />` : html`<h1 tabindex="-1">${title}</h1><${Page} ...${place} />`}
+    </main>
+    <${Announcements} />`;
+}
+
+function NotFound() {
+  return html`<${Empty}>The console has no such page. <a href=${at()}>Overview</a><//>`;
+}
+
+/** Opens a customer by its id, or searches for the text. */
+function GoToCustomer() {
+  const [text, setText] = useState('');
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    if (text.trim()) navigate(`${at('customers')}?search=${encodeURIComponent(text.trim())}`);
+    setText('');
+  };
+  return html`<form class="find" role="search" onSubmit=${onSubmit}>
+    <input type="search" aria-label="Find a customer" placeholder="Find a customer" value=${text} onInput=${(event: Event) => setText(inputValue(event))} />
+  </form>`;
+}
+
+followLinks();
+const root = document.getElementById('app');
+if (root) render(html`<${App} />`, root);

@@ -45,8 +45,9 @@ export function combineLeaseStates(workers: readonly LeaseState[]): LeaseState {
 export function combineRefusals(workers: readonly (readonly RecentRefusal[])[]): readonly RecentRefusal[] {
   const byCode = new Map<string, RecentRefusal>();
   for (const refusal of workers.flat()) {
-    const other = byCode.get(refusal.code);
-    byCode.set(refusal.code, other === undefined ? refusal : merge(refusal, other));
+    const key = `${refusal.customer} ${refusal.code}`;
+    const other = byCode.get(key);
+    byCode.set(key, other === undefined ? refusal : merge(refusal, other));
   }
   return [...byCode.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
 }

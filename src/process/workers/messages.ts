@@ -34,7 +34,7 @@ export type WorkerRequest =
   /** Send a `metrics` message before the reply. */
   | { readonly type: 'metrics' }
   | { readonly type: 'leaseState'; readonly customer: string }
-  | { readonly type: 'refusals'; readonly customer: string };
+  | { readonly type: 'refusals'; readonly customer: string | undefined };
 
 /** The reply to each type of request. */
 export interface WorkerReplies {

@@ -41,6 +41,7 @@ export interface Sample {
 
 export async function startSample(kind: StoreKind): Promise<Sample> {
   const store = await kind.start();
+  await noteNear(store.url);
   await writeHistory(store.url);
   const config = { upstream: { urls: ['sample'] } };
   const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'sample', config });
@@ -114,6 +115,19 @@ async function writeHistory(url: string): Promise<void> {
   else await writeToRedis(url);
 }
 
+/**
+ * Notes who is near the limit, which a gateway itself does every ten seconds. Over the embedded store, this also creates
+ * the tables.
+ */
+async function noteNear(url: string): Promise<void> {
+  const observer = { called() {}, up() {} };
+  const settings = { url, keyPrefix: 'tollgate', timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } };
+  const store = await openStore(settings, { clock: systemClock, observer, warn() {} });
+  const near = ['globex', 'initech', 'hooli'].map((customer) => ({ customer, percent: 90 }));
+  await store.usageHistory?.add({ refusals: [], totals: [], near });
+  await store.close();
+}
+
 async function writeToRedis(url: string): Promise<void> {
   const redis = new Redis(url, { protocol: 2 });
   const pipeline = redis.pipeline();
@@ -131,11 +145,6 @@ async function writeToRedis(url: string): Promise<void> {
 }
 
 async function writeToSqlite(url: string): Promise<void> {
-  const observer = { called() {}, up() {} };
-  const usage = { hoursDays: 35, days: 400 };
-  const settings = { url, keyPrefix: 'tollgate', timeoutMs: 5000, usage };
-  // It creates the tables.
-  await (await openStore(settings, { clock: systemClock, observer, warn() {} })).close();
   const database = new DatabaseSync(url.slice('sqlite:'.length));
   const upsert = (table: string, columns: string, last: string) =>
     database.prepare(

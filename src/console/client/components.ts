@@ -1,0 +1,134 @@
+/** Small components that all pages share. */
+
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Failure } from './api.ts';
+import { copy } from './clipboard.ts';
+import { count, localTime, relativeTime, utcTime } from './format.ts';
+import { at } from './router.ts';
+
+export function Panel(props: {
+  title: string;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+  wide?: boolean;
+}) {
+  return html`<section class=${props.wide ? 'panel wide' : 'panel'} aria-label=${props.title}>
+    <header><h2>${props.title}</h2>${props.actions && html`<div class="actions">${props.actions}</div>`}</header>
+    ${props.children}
+  </section>`;
+}
+
+export type Tone = 'good' | 'bad' | 'warn' | 'quiet';
+
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return html`<span class=${`badge ${tone}`}>${children}</span>`;
+}
+
+/** A time in the reader's zone, with UTC on hover. `at`: ISO 8601; other texts are shown unchanged. */
+export function Time({ at: time, relative = false }: { at: string; relative?: boolean }) {
+  const ms = Date.parse(time);
+  if (Number.isNaN(ms)) return html`<span>${time}</span>`;
+  const title = relative ? `${localTime(ms)}, ${utcTime(ms)}` : utcTime(ms);
+  return html`<time datetime=${time} title=${title}>${relative ? relativeTime(ms) : localTime(ms)}</time>`;
+}
+
+export function CustomerLink({ id }: { id: string }) {
+  return html`<a class="name" href=${at('customers', id)}>${id}</a>`;
+}
+
+/** Used share of a limit, as a bar with its number. */
+export function Usage({ used, limit }: { used: number; limit: number | null }) {
+  if (limit === null) return html`<span class="quiet">no limit</span>`;
+  const percent = Math.floor((100 * used) / limit);
+  const tone = percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : 'good';
+  return html`<span class=${`usage ${tone}`}>
+    <span class="bar" aria-hidden="true"><span style=${{ width: `${Math.min(percent, 100)}%` }}></span></span>
+    <span class="percent">${count(percent)} %</span>
+    <span class="of">${count(used)} of ${count(limit)}</span>
+  </span>`;
+}
+
+/** Waiting for data. Appears late, so that quick responses do not flicker. */
+export function Loading({ what = 'Loading' }: { what?: string }) {
+  return html`<p class="loading" role="status"><span class="spinner" aria-hidden="true"></span>${what}…</p>`;
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return html`<p class="empty">${children}</p>`;
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
+  forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
+  overloaded: 'Another preview is in progress. Try again in a few seconds.',
+  too_many_failures: 'Wait a minute, then try again.',
+};
+
+/** A failed call: what happened, and what to do. */
+export function Problem({ failure, retry }: { failure: Failure; retry?: (() => void) | undefined }) {
+  const advice = failure.code === undefined ? undefined : ADVICE[failure.code];
+  return html`<div class="problem" role="alert">
+    <strong>${failure.title}</strong>
+    <p class="detail">${failure.detail}</p>
+    ${advice && html`<p>${advice}</p>`}
+    <p class="quiet">
+      ${failure.request_id && html`Request <code>${failure.request_id}</code>, as in the log. `}
+      ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
+    </p>
+  </div>`;
+}
+
+/** Shows loaded data. If a later call fails, its problem is shown above the former data. */
+export function Loaded<T>(props: {
+  resource: { data: T | undefined; failure: Failure | undefined; reload: () => void };
+  children: (data: T) => ComponentChildren;
+}) {
+  const { data, failure, reload } = props.resource;
+  const problem = failure && html`<${Problem} failure=${failure} retry=${reload} />`;
+  if (data === undefined) return problem ?? html`<${Loading} />`;
+  return html`${problem}${props.children(data)}`;
+}
+
+/** A button that copies a text and says so. `text` is not kept anywhere. */
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [result, setResult] = useState('');
+  useEffect(() => setResult(''), [text]);
+  const onClick = async () => setResult((await copy(text)) ? 'Copied' : 'Press Ctrl+C');
+  return html`<button type="button" class="copy" onClick=${onClick}><span aria-live="polite">${result || label}</span></button>`;
+}
+
+/** The command line that does the same. */
+export function Command({ line }: { line: string }) {
+  // Words are kept whole: browsers would break lines after the hyphens of an option.
+  const words = line.split(' ').flatMap((word) => [' ', html`<span>${word}</span>`]);
+  return html`<div class="command">
+    <code tabindex="0" aria-label="The same on the command line">${words}</code><${CopyButton} text=${line} />
+  </div>`;
+}
+
+export function Field(props: { label: string; hint?: ComponentChildren; children: ComponentChildren }) {
+  return html`<label class="field">
+    <span>${props.label}</span>${props.children}${props.hint && html`<small>${props.hint}</small>`}
+  </label>`;
+}
+
+/** Exclusive choices, as toggle buttons. An undefined value is a choice too. */
+export function Choices<T extends string | undefined>(props: {
+  label: string;
+  options: readonly (readonly [value: T, label: string])[];
+  value: T;
+  onChange: (value: T) => void;
+}) {
+  return html`<div class="choices" role="group" aria-label=${props.label}>
+    ${props.options.map(
+      ([value, label]) =>
+        html`<button type="button" aria-pressed=${value === props.value} onClick=${() => props.onChange(value)}>${label}</button>`,
+    )}
+  </div>`;
+}
+
+export function inputValue(event: Event): string {
+  return (event.currentTarget as HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement).value;
+}

@@ -1,0 +1,173 @@
+/** What runs, what the last reload said, and who changed what. */
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
+import type {
+  AuditAction,
+  AuditDocument,
+  ConfigDocument,
+  ReloadDocument,
+  StatusDocument,
+} from '../../admin-api/responses.ts';
+import { call, pathWith } from './api.ts';
+import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Time } from './components.ts';
+import { ActionDialog, Dialog } from './dialog.ts';
+import { counted, tollgate } from './format.ts';
+import { POLL_MS, useList, useResource } from './resources.ts';
+import { type Place, setQuery } from './router.ts';
+import { useMayWrite } from './session.ts';
+import { ListTable } from './table.ts';
+import { yamlOf } from './yaml.ts';
+
+export function ConfigurationPage({ query }: Place) {
+  const status = useResource<StatusDocument>('/status', POLL_MS);
+  const config = useResource<ConfigDocument>('/admin/v1/config');
+  const mayWrite = useMayWrite();
+  const [isReloading, setIsReloading] = useState(false);
+  const reload = mayWrite && html`<button type="button" onClick=${() => setIsReloading(true)}>Reload</button>`;
+  return html`<div class="grid">
+    <${Panel} title="Config file" actions=${reload} wide>
+      <${Loaded} resource=${status}>${(data: StatusDocument) => html`<${LastReload} config=${data.config} />`}<//>
+      <${Command} line=${tollgate('status')} />
+    <//>
+    <${Panel} title="Running configuration" wide>
+      <${Loaded} resource=${config}>${(data: ConfigDocument) => html`<${Sections} config=${data} />`}<//>
+      <${Command} line=${tollgate('config', 'show')} />
+    <//>
+    <${Panel} title="Audit" wide><${Audit} query=${query} /><//>
+  </div>
+  ${isReloading && html`<${ReloadDialog} onClose=${() => setIsReloading(false)} />`}`;
+}
+
+function LastReload({ config }: { config: StatusDocument['config'] }) {
+  const { file, hash, loaded_at, last_reload: last } = config;
+  return html`
+    <dl class="facts">
+      <div><dt>File</dt><dd><code>${file}</code></dd></div>
+      <div><dt>Hash</dt><dd><code>${hash.slice(0, 12)}</code></dd></div>
+      <div><dt>Matches the file since</dt><dd><${Time} at=${loaded_at} /></dd></div>
+    </dl>
+    ${last === null && html`<p class="quiet">The file has not changed since the start.</p>`}
+    ${last && html`<p>Last reload <${Time} at=${last.at} />: <${Badge} tone=${last.error === null ? 'good' : 'bad'}>${last.result.replaceAll('_', ' ')}<//></p>`}
+    ${
+      last?.error &&
+      html`<div class="problem" role="alert"><strong>The file was refused. The former configuration is still running.</strong>
+      <ul class="faults">${last.error.split('\n').map((line) => html`<li><${Fault} line=${line} /></li>`)}</ul>
+      <p>Correct the file. It is read again when it changes.</p></div>`
+    }
+    ${
+      last &&
+      last.changes.length > 0 &&
+      html`<details><summary>${counted(last.changes.length, 'change')}</summary>
+      <ul class="changes">${last.changes.map((text) => html`<li><code>${text}</code></li>`)}</ul></details>`
+    }`;
+}
+
+/** A line as `file:line: path: message`, with the place set apart. */
+function Fault({ line }: { line: string }) {
+  const [, place, message] = /^(\S+:\d+): (.*)$/.exec(line) ?? [];
+  return place === undefined ? html`${line}` : html`<code>${place}</code> ${message}`;
+}
+
+function Sections({ config }: { config: ConfigDocument }) {
+  return html`<p class="quiet">With defaults, without secrets.</p>
+    <div class="sections">${Object.entries(config).map(
+      ([name, value]) =>
+        html`<details key=${name} open=${name === 'plans'}><summary><code>${name}</code></summary><pre tabindex="0">${yamlOf({ [name]: value })}</pre></details>`,
+    )}</div>`;
+}
+
+function ReloadDialog({ onClose }: { onClose: () => void }) {
+  const [result, setResult] = useState<ReloadDocument>();
+  const submit = async () => {
+    setResult(await call<ReloadDocument>('POST', '/admin/v1/config/reload'));
+    return undefined;
+  };
+  if (result === undefined) {
+    return html`<${ActionDialog} title="Reload the config file?" label="Reload" command=${tollgate('reload')} submit=${submit} onClose=${onClose}>
+      <p>The gateway reads its file and checks it. It applies all of it, or nothing. Changed files are noticed without this.</p>
+    <//>`;
+  }
+  const { changes, changes_total, warnings } = result;
+  return html`<${Dialog} title=${result.result === 'applied' ? 'The file was applied' : 'The file has not changed'} onClose=${onClose}>
+    ${changes_total > 0 && html`<p>${counted(changes_total, 'change')}</p><ul class="changes">${changes.map(({ text }) => html`<li><code>${text}</code></li>`)}</ul>`}
+    ${warnings.map((warning) => html`<p><${Badge} tone="warn">warning<//> ${warning}</p>`)}
+    <div class="buttons"><button type="button" class="primary" autofocus onClick=${onClose}>Close</button></div>
+  <//>`;
+}
+
+const ACTIONS: Readonly<Record<AuditAction, string>> = {
+  'customer.create': 'Customer created',
+  'customer.update': 'Customer changed',
+  'customer.delete': 'Customer deleted',
+  'usage.reset': 'Usage reset',
+  'key.create': 'Key created',
+  'key.import': 'Key imported',
+  'key.update': 'Key changed',
+  'key.revoke': 'Key revoked',
+  'key.rotate': 'Key rotated',
+  'config.reload': 'Config file reloaded',
+  'config.preview': 'Config file previewed',
+  'session.create': 'Console login',
+  'access.refused': 'Access refused',
+};
+const DAY_MS = 86_400_000;
+const PERIODS = [
+  ['', 'Any time'],
+  ['1', 'Last 24 hours'],
+  ['7', 'Last 7 days'],
+  ['35', 'Last 35 days'],
+];
+const FILTERED_PAGE_SIZE = 1000;
+
+function Audit({ query }: Pick<Place, 'query'>) {
+  const { customer, action, days } = query;
+  // Only when the choice changes: another address would read the list again.
+  const from = useMemo(() => days && new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
+  const isFiltered = Boolean(customer || action);
+  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : 50;
+  const list = useList<AuditDocument>(pathWith('/admin/v1/audit', { customer, action, from }), { pageSize });
+  const change = (name: string) => (event: Event) => setQuery({ [name]: inputValue(event) });
+  const command = tollgate(
+    'audit',
+    ...(customer ? ['--customer', customer] : []),
+    ...(action ? ['--action', action] : []),
+    ...(days ? ['--from', `${days}d`] : []),
+  );
+  return html`
+    <div class="toolbar">
+      <input type="search" aria-label="Customer id" placeholder="Customer id" value=${customer ?? ''} onChange=${change('customer')} />
+      <select aria-label="Action" onChange=${change('action')}>
+        <option value="">All actions</option>
+        ${Object.entries(ACTIONS).map(([name, label]) => html`<option value=${name} selected=${name === action}>${label}</option>`)}
+      </select>
+      <select aria-label="Period" onChange=${change('days')}>
+        ${PERIODS.map(([value, label]) => html`<option value=${value} selected=${value === (days ?? '')}>${label}</option>`)}
+      </select>
+    </div>
+    <${ListTable} label="Audit" list=${list} pageSize=${isFiltered ? pageSize : undefined} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
+    <${Command} line=${command} />`;
+}
+
+const AUDIT_COLUMNS = [
+  { title: 'When', cell: ({ at }: AuditDocument) => html`<${Time} at=${at} />` },
+  {
+    title: 'Who',
+    cell: ({ actor, from }: AuditDocument) => html`<span>${actor} <small class="quiet">${from}</small></span>`,
+  },
+  {
+    title: 'What',
+    cell: ({ action }: AuditDocument) => html`<span title=${action}>${ACTIONS[action as AuditAction] ?? action}</span>`,
+  },
+  {
+    title: 'Customer',
+    cell: ({ customer }: AuditDocument) => (customer === null ? '' : html`<${CustomerLink} id=${customer} />`),
+  },
+  { title: 'Key', cell: ({ key_id }: AuditDocument) => key_id && html`<code>${key_id}</code>` },
+  {
+    title: 'Details',
+    cell: ({ details }: AuditDocument) =>
+      html`<small>${Object.entries(details ?? {})
+        .map(([name, value]) => `${name}: ${value}`)
+        .join(', ')}</small>`,
+  },
+];

@@ -1,0 +1,174 @@
+/** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type {
+  ConfigDocument,
+  CustomerDocument,
+  ExplanationDocument,
+  KeyDocument,
+  UsageHistoryDocument,
+} from '../../admin-api/responses.ts';
+import { pathWith } from './api.ts';
+import { Chart } from './chart.ts';
+import { Badge, Choices, Command, Empty, Loaded, Panel, Time, Usage } from './components.ts';
+import { ChangeLimitDialog, DeleteCustomerDialog, ResetUsageDialog, SuspendDialog } from './customer-dialogs.ts';
+import { count, duration, tollgate } from './format.ts';
+import { NewKeyDialog } from './key-dialogs.ts';
+import { KeyTable } from './key-table.ts';
+import { refusalReason } from './refusal-reasons.ts';
+import { POLL_MS, useList, useResource } from './resources.ts';
+import { at } from './router.ts';
+import { useMayWrite } from './session.ts';
+import { Table } from './table.ts';
+
+type Action = 'change' | 'suspend' | 'reset' | 'delete' | 'key';
+
+export function CustomerPage({ id }: { id: string }) {
+  const path = `/admin/v1/customers/${encodeURIComponent(id)}`;
+  const customer = useResource<CustomerDocument>(path);
+  const heading = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p><h1 tabindex="-1">${id}</h1>`;
+  if (customer.failure?.code === 'not_found') {
+    return html`${heading}<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
+  }
+  return html`${heading}
+    <${Loaded} resource=${customer}>${(record: CustomerDocument) => html`<${Details} path=${path} record=${record} />`}<//>`;
+}
+
+function Details({ path, record }: { path: string; record: CustomerDocument }) {
+  const { id } = record;
+  const explanation = useResource<ExplanationDocument>(`${path}/explain`, POLL_MS);
+  const config = useResource<ConfigDocument>('/admin/v1/config');
+  const keys = useList<KeyDocument>(`${path}/keys`);
+  const mayWrite = useMayWrite();
+  const [action, setAction] = useState<Action>();
+  const onClose = () => setAction(undefined);
+  const button = (name: Action, label: string) =>
+    html`<button type="button" onClick=${() => setAction(name)}>${label}</button>`;
+  const used = explanation.data?.usage?.used;
+  return html`
+    <div class="toolbar">
+      <span>${record.name}</span>
+      ${record.suspended ? html`<${Badge} tone="bad">suspended<//>` : html`<${Badge} tone="good">active<//>`}
+      ${
+        mayWrite &&
+        html`<span class="actions">
+        ${button('change', 'Change')}
+        ${button('reset', 'Reset usage')}
+        ${button('suspend', record.suspended ? 'Reactivate' : 'Suspend')}
+        ${button('delete', 'Delete')}
+      </span>`
+      }
+    </div>
+    <div class="grid">
+      <${Panel} title="Limit and usage">
+        <${Loaded} resource=${explanation}>${(data: ExplanationDocument) => html`<${Limit} explanation=${data} />`}<//>
+        <${Command} line=${tollgate('explain', id)} />
+      <//>
+      <${Panel} title="Why is it refused?">
+        <${Loaded} resource=${explanation}>${(data: ExplanationDocument) => html`<${WhyRefused} explanation=${data} />`}<//>
+      <//>
+      <${History} path=${path} id=${id} />
+      <${Panel} title="Keys" wide actions=${mayWrite && html`<button type="button" class="primary" onClick=${() => setAction('key')}>New key</button>`}>
+        <${KeyTable} list=${keys} empty="No keys. Without one, the customer cannot send requests." />
+        <${Command} line=${tollgate('keys', 'list', id)} />
+      <//>
+    </div>
+    ${action === 'key' && html`<${NewKeyDialog} customer=${id} onClose=${onClose} />`}
+    ${action === 'change' && html`<${ChangeLimitDialog} customer=${record} plans=${config.data?.plans ?? {}} used=${used} onClose=${onClose} />`}
+    ${action === 'suspend' && html`<${SuspendDialog} customer=${record} onClose=${onClose} />`}
+    ${action === 'reset' && html`<${ResetUsageDialog} customer=${record} onClose=${onClose} />`}
+    ${action === 'delete' && html`<${DeleteCustomerDialog} customer=${record} onClose=${onClose} />`}`;
+}
+
+function Limit({ explanation }: { explanation: ExplanationDocument }) {
+  const { plan, current_plan, limit, limit_problem, origin, usage } = explanation;
+  const planText =
+    current_plan === plan
+      ? plan
+      : current_plan === null
+        ? `${plan} (not configured)`
+        : `${current_plan} (formerly ${plan})`;
+  return html`
+    <p class="big">${limit === null ? 'No limit' : html`${count(limit)} <small>requests per hour</small>`}</p>
+    ${limit_problem && html`<p>${limit_problem}</p>`}
+    ${usage && html`<${Usage} used=${usage.used} limit=${usage.limit} />`}
+    <dl class="facts">
+      <div><dt>Plan</dt><dd>${planText}</dd></div>
+      <div><dt>Set by</dt><dd>${origin}</dd></div>
+      ${
+        usage &&
+        html`<div><dt>Remaining</dt><dd>${count(usage.remaining)}</dd></div>
+        <div><dt>More in</dt><dd>${usage.used === 0 ? '–' : duration(usage.reset_seconds)}</dd></div>`
+      }
+    </dl>
+    ${!usage && limit !== null && html`<p>The usage is unknown while the store is unavailable.</p>`}`;
+}
+
+function WhyRefused({ explanation }: { explanation: ExplanationDocument }) {
+  const { suspended, limit, usage, instance } = explanation;
+  const [tone, verdict] = suspended
+    ? ['bad', 'Its requests are refused now: the customer is suspended.']
+    : limit === null
+      ? ['bad', 'Its requests are refused now: it has no limit.']
+      : usage && usage.remaining === 0
+        ? [
+            'bad',
+            `Its requests are refused now: the hourly limit is used up. More in ${duration(usage.reset_seconds)}.`,
+          ]
+        : ['good', 'Its requests are admitted now.'];
+  return html`<p class=${`verdict ${tone}`}>${verdict}</p>
+    <${Table} label="Refusals of the last hour" rows=${instance.refusals} keyOf=${(row: Refusal) => row.code}
+      empty="This gateway refused none of its requests in the last hour." columns=${REFUSAL_COLUMNS} />`;
+}
+
+type Refusal = ExplanationDocument['instance']['refusals'][number];
+
+const REFUSAL_COLUMNS = [
+  {
+    title: 'Refused because',
+    cell: ({ code }: Refusal) =>
+      html`<span class="reason">${refusalReason(code).means} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
+  },
+  { title: 'Times', isNumber: true, cell: (row: Refusal) => count(row.count) },
+  { title: 'Last', cell: ({ last_at }: Refusal) => html`<${Time} at=${last_at} relative />` },
+];
+
+/** Without a number of days, the gateway's default for the step. */
+const RANGES = [
+  ['24h', '24 hours', 'hour', undefined],
+  ['7d', '7 days', 'hour', 7],
+  ['35d', '35 days', 'day', undefined],
+] as const;
+const HOUR_MS = 3_600_000;
+const HISTORY_POLL_MS = 60_000;
+
+function History({ path, id }: { path: string; id: string }) {
+  const [range, setRange] = useState<string>('24h');
+  const [, label, step, days] = RANGES.find(([name]) => name === range) ?? RANGES[0];
+  // Of whole hours, so that the address changes once an hour.
+  const from = days && new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (days * 24 - 1) * HOUR_MS).toISOString();
+  const address = pathWith(`${path}/usage/history`, { step, from });
+  const history = useResource<UsageHistoryDocument>(address, HISTORY_POLL_MS);
+  const choices = html`<${Choices} label="Time range" options=${RANGES} value=${range} onChange=${setRange} />`;
+  return html`<${Panel} title="History" wide actions=${choices}>
+    <${Loaded} resource=${history}>${({ points }: UsageHistoryDocument) => html`
+      <${Chart} label=${`Requests of the last ${label}`} points=${points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }))} />
+      <${RefusedByCode} points=${points} />`}
+    <//>
+    <${Command} line=${tollgate('usage', 'history', id, '--step', step, ...(days ? ['--from', `${days}d`] : []))} />
+  <//>`;
+}
+
+/** Refusals of all gateways in the range, most frequent first. */
+function RefusedByCode({ points }: { points: UsageHistoryDocument['points'] }) {
+  const counts = new Map<string, number>();
+  for (const { refused_by_code = {} } of points) {
+    for (const [code, number] of Object.entries(refused_by_code)) counts.set(code, (counts.get(code) ?? 0) + number);
+  }
+  if (counts.size === 0) return null;
+  const sorted = [...counts].toSorted(([, a], [, b]) => b - a);
+  return html`<p class="reasons">Refused: ${sorted.map(
+    ([code, number]) =>
+      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).means} <code>${code}</code></span>`,
+  )}</p>`;
+}

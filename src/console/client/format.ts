@@ -1,0 +1,61 @@
+/** Numbers, times and commands as text. Times are in the reader's zone. */
+
+const NUMBER = new Intl.NumberFormat('en');
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const DATE_TIME = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+const WITH_YEAR = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' });
+
+export const count = (value: number) => NUMBER.format(value);
+export const compact = (value: number) => COMPACT.format(value);
+
+/** Returns "1 customer" or "2 customers". */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+export function localTime(ms: number): string {
+  const isThisYear = new Date(ms).getFullYear() === new Date().getFullYear();
+  return (isThisYear ? DATE_TIME : WITH_YEAR).format(ms);
+}
+
+export function utcTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+];
+
+/** Returns "3 min. ago" or "in 2 days". */
+export function relativeTime(ms: number): string {
+  const seconds = Math.round((ms - Date.now()) / 1000);
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? (['second', 1] as const);
+  return RELATIVE.format(Math.round(seconds / size), unit);
+}
+
+/** Returns "41 s" or "12 min". */
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
+
+/** Returns the command line that does the same as a part of the console. Undefined words are left out. */
+export function tollgate(...words: readonly (string | number | undefined)[]): string {
+  const given = words.filter((word) => word !== undefined && word !== '');
+  return ['tollgate', ...given.map((word) => quoted(String(word)))].join(' ');
+}
+
+function quoted(word: string): string {
+  return /^[\w.:@/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,97 @@
+/** All keys: whose a key is, which expire, which are unused. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type { KeyDocument } from '../../admin-api/responses.ts';
+import { pathWith } from './api.ts';
+import { Choices, Command, inputValue } from './components.ts';
+import { tollgate } from './format.ts';
+import { NewKeyDialog } from './key-dialogs.ts';
+import { KeyTable } from './key-table.ts';
+import { useList } from './resources.ts';
+import { type Place, setQuery } from './router.ts';
+import { useMayWrite } from './session.ts';
+
+type View = 'expiring' | 'unused' | undefined;
+
+const VIEWS = [
+  [undefined, 'All'],
+  ['expiring', 'Expiring'],
+  ['unused', 'Unused'],
+] as const;
+const DAYS = ['7', '30', '90', '365'];
+const DEFAULT_DAYS = '30';
+/** A filtered page has few rows, so many records are read at once. */
+const FILTERED_PAGE_SIZE = 1000;
+/** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
+const MAX_PREFIX_LENGTH = 12;
+
+interface Wanted {
+  readonly prefix?: string;
+  readonly sha256?: string;
+}
+
+export function KeysPage({ query }: Place) {
+  const mayWrite = useMayWrite();
+  const [isCreating, setIsCreating] = useState(false);
+  const [wanted, setWanted] = useState<Wanted>({});
+  const view =
+    wanted.prefix || wanted.sha256 ? undefined : VIEWS.map(([name]) => name).find((name) => name === query.view);
+  const days = query.days ?? DEFAULT_DAYS;
+  const filter = {
+    ...wanted,
+    expiring_days: view === 'expiring' ? days : undefined,
+    unused_days: view === 'unused' ? days : undefined,
+  };
+  const isFiltered = Object.values(filter).some(Boolean);
+  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : 50;
+  const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { pageSize });
+  const command = wanted.sha256
+    ? `${tollgate('keys', 'find')} < FILE`
+    : wanted.prefix
+      ? tollgate('keys', 'find', '--prefix', wanted.prefix)
+      : view === undefined
+        ? tollgate('keys', 'list')
+        : tollgate('keys', view, '--days', days);
+  const show = (name: View) => {
+    setWanted({});
+    setQuery({ view: name });
+  };
+  return html`
+    <div class="toolbar">
+      <${WhoseKey} onSearch=${setWanted} />
+      <${Choices} label="Show" options=${VIEWS} value=${view} onChange=${show} />
+      ${
+        view &&
+        html`<label class="inline">${view === 'expiring' ? 'within' : 'for'} <select onChange=${(event: Event) => setQuery({ days: inputValue(event) })}>
+        ${DAYS.map((value) => html`<option value=${value} selected=${value === days}>${value} days</option>`)}
+      </select></label>`
+      }
+      ${mayWrite && html`<button type="button" class="primary" onClick=${() => setIsCreating(true)}>New key</button>`}
+    </div>
+    <${KeyTable} list=${list} withCustomer pageSize=${isFiltered ? pageSize : undefined} empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
+    <${Command} line=${command} />
+    ${isCreating && html`<${NewKeyDialog} onClose=${() => setIsCreating(false)} />`}`;
+}
+
+/** Finds a key by its first characters. Of a whole key, only the SHA-256 leaves the browser. */
+function WhoseKey({ onSearch }: { onSearch: (wanted: Wanted) => void }) {
+  const [text, setText] = useState('');
+  const onSubmit = async (event: Event) => {
+    event.preventDefault();
+    const key = text.trim();
+    if (key.length > MAX_PREFIX_LENGTH) setText('');
+    onSearch(await searchFor(key));
+  };
+  return html`<form role="search" onSubmit=${onSubmit}>
+    <input type="search" aria-label="Whose key is this? A key, or its first characters" placeholder="Whose key is this?"
+      autocomplete="off" spellcheck=${false} value=${text} onInput=${(event: Event) => setText(inputValue(event))} />
+  </form>`;
+}
+
+async function searchFor(key: string): Promise<Wanted> {
+  if (key === '') return {};
+  // Digests are available on https and loopback addresses only.
+  if (key.length <= MAX_PREFIX_LENGTH || !window.isSecureContext) return { prefix: key.slice(0, MAX_PREFIX_LENGTH) };
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key));
+  return { sha256: Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('') };
+}

@@ -1,0 +1,35 @@
+/** Exchanges a token for a session cookie. The token is neither stored nor kept in memory. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { call, type Failure, failureFrom, SESSION_PATH } from './api.ts';
+import { Field, Problem } from './components.ts';
+import type { Session } from './session.ts';
+
+export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (session: Session) => void }) {
+  const [failure, setFailure] = useState<Failure>();
+  const [isBusy, setIsBusy] = useState(false);
+  const onSubmit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const token = String(new FormData(form).get('token')).trim();
+    setIsBusy(true);
+    try {
+      onLogin(await call<Session>('POST', SESSION_PATH, { json: { token } }));
+    } catch (error) {
+      setFailure(failureFrom(error));
+      setIsBusy(false);
+    }
+    form.reset();
+  };
+  return html`<main class="login">
+    <h1>Tollgate</h1>
+    <form onSubmit=${onSubmit} aria-busy=${isBusy}>
+      ${hasEnded && !failure && html`<p role="status">The session has ended. Log in to continue where you were.</p>`}
+      <${Field} label="Admin token" hint="The value of admin.token, or a JWT with the scope tollgate:read or tollgate:write.">
+        <input name="token" type="password" required autofocus autocomplete="off" spellcheck=${false} />
+      <//>
+      ${failure && html`<${Problem} failure=${failure} />`}
+      <button class="primary" disabled=${isBusy}>${isBusy ? 'Checking…' : 'Log in'}</button>
+    </form>
+  </main>`;
+}

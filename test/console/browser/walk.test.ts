@@ -1,0 +1,345 @@
+/** Every page and action of the console, as an operator uses them, in a real browser over both stores. */
+import { writeFile } from 'node:fs/promises';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { callAdmin } from '../../support/admin.ts';
+import { ADMIN_TOKEN, STORES } from '../../support/gateway.ts';
+import {
+  accessibilityFaults,
+  expectNoSidewaysScroll,
+  LOOKS,
+  type Look,
+  startBrowser,
+  takeScreenshot,
+  type VisitOptions,
+  visit,
+} from './support/browser.ts';
+import { type Sample, sendRequests, startSample } from './support/sample.ts';
+
+const PAGES = {
+  overview: '/console',
+  customers: '/console/customers',
+  customer: '/console/customers/initech',
+  keys: '/console/keys',
+  limits: '/console/limits',
+  configuration: '/console/configuration',
+};
+
+describe.each(STORES)('over $name', (store) => {
+  let browser: Browser;
+  let sample: Sample;
+  beforeAll(async () => {
+    sample = await startSample(store);
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await sample.close();
+  });
+
+  const open = (path: string, use: (page: Page) => Promise<void>, options: VisitOptions = {}) =>
+    visit(browser, sample.origin, options, async (page) => {
+      await page.goto(path, { waitUntil: 'networkidle' });
+      await use(page);
+    });
+  const click = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+  const api = async (path: string) => (await callAdmin(sample.gateway, path)).body;
+  const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
+  // The looks do not depend on the store.
+  const looks = store === STORES[0] ? (Object.keys(LOOKS) as Look[]) : (['light'] as const);
+  describe.each(looks)('%s', (look) => {
+    it('the login page is accessible and fits the window', async () => {
+      await open('/console', (page) => inspect(page, 'login', look), { look, token: false });
+    });
+
+    it.each(Object.entries(PAGES))('%s is accessible and fits the window', async (name, path) => {
+      await open(path, (page) => inspect(page, name, look), { look });
+    });
+  });
+
+  async function inspect(page: Page, name: string, look: Look): Promise<void> {
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await takeScreenshot(page, store === STORES[0] ? name : `${name}-embedded`, look);
+    await expectNoSidewaysScroll(page);
+    expect(await accessibilityFaults(page)).toEqual([]);
+  }
+
+  it('after the login, the first page shows who is near the limit, and one click why a customer is refused', async () => {
+    await open(
+      '/console',
+      async (page) => {
+        await page.getByLabel('Admin token').fill('wrong');
+        await click(page, 'Log in');
+        await page.getByRole('alert').waitFor();
+        await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+        await click(page, 'Log in');
+        await page.getByRole('region', { name: 'Near the limit' }).getByRole('link', { name: 'globex' }).waitFor();
+        await page.getByRole('region', { name: 'Refused' }).getByRole('link', { name: 'initech' }).click();
+        await see(page, /refused now: the hourly limit is used up/);
+        await see(page, /tollgate explain initech/);
+      },
+      { token: false },
+    );
+  });
+
+  it('a new key is in the clipboard after three clicks, works, and is kept nowhere', async () => {
+    await open('/console', async (page) => {
+      await page.getByRole('link', { name: 'Keys' }).click();
+      await click(page, 'New key');
+      await page.getByLabel('Customer id').fill('acme');
+      await click(page, 'Create and copy');
+      await see(page, 'The key is in your clipboard.');
+      const key = await page.evaluate<string>('navigator.clipboard.readText()');
+      expect(key).toMatch(/^tg_[0-9A-Za-z]{49}$/);
+      expect(await page.getByLabel('API key', { exact: true }).inputValue()).toBe(key);
+      await click(page, 'Done');
+      const kept =
+        'document.documentElement.outerHTML + location.href + JSON.stringify([localStorage, sessionStorage])';
+      expect(await page.evaluate(kept)).not.toContain(key);
+      const response = await fetch(`${sample.gateway.public}/v1/conversations`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      expect(response.status).toBe(200);
+
+      // The owner of a key is found by the whole key, of which the address has nothing.
+      await page.getByLabel(/^Whose key/).fill(key);
+      await page.keyboard.press('Enter');
+      await see(page, '1 in all');
+      await page.getByRole('link', { name: 'acme', exact: true }).waitFor();
+      expect(page.url()).toBe(`${sample.origin}/console/keys`);
+    });
+  });
+
+  it('keys are rotated, changed and revoked', async () => {
+    await open('/console/customers/stark', async (page) => {
+      await click(page, 'Rotate Never used');
+      await page.getByLabel('The old key works for').selectOption('3600');
+      await see(page, /--grace-seconds 3600/);
+      await click(page, 'Rotate and copy');
+      await click(page, 'Done');
+      await see(page, 'replaced');
+
+      await click(page, 'Change Expires soon');
+      await page.getByRole('dialog').getByLabel('Name').fill('Lasts');
+      await page.locator('[name=expires]').fill('');
+      await see(page, /--name Lasts --no-expires-at/);
+      await click(page, 'Save');
+      await click(page, 'Revoke Lasts');
+      await see(page, /This cannot be undone/);
+      await click(page, 'Revoke key');
+      await see(page, 'revoked');
+      const { items } = await api('/admin/v1/customers/stark/keys');
+      const lasts = items.find(({ name }: { name: string }) => name === 'Lasts');
+      expect(lasts).toMatchObject({ expires_at: null, revoked_at: expect.any(String) });
+    });
+  });
+
+  it('a customer is created, changed, suspended, reactivated, reset and deleted', async () => {
+    const use = async (page: Page) => {
+      await click(page, 'New customer');
+      await page.locator('[name=id]').fill('walk');
+      await page.locator('dialog [name=name]').fill("Walk's");
+      await page.locator('dialog [name=plan]').selectOption('starter');
+      await see(page, "tollgate customers create walk --plan starter --name 'Walk'\\''s'");
+      await click(page, 'Create');
+      await page.getByRole('heading', { level: 1, name: 'walk' }).waitFor();
+
+      await click(page, 'Change');
+      await page.getByLabel('Requests per hour').fill('7');
+      await see(page, 'tollgate customers update walk --requests-per-hour 7');
+      await see(page, /1,000 → 7 per hour/);
+      await click(page, 'Save');
+      await see(page, '7 requests per hour');
+      await see(page, 'customer record: requests_per_hour');
+
+      await click(page, 'Suspend');
+      await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click();
+      await see(page, /refused now: the customer is suspended/);
+      await click(page, 'Reactivate');
+      await page.getByRole('dialog').getByRole('button', { name: 'Reactivate' }).click();
+      await see(page, 'Its requests are admitted now.');
+
+      const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
+      await sendRequests(sample.gateway, key, 7);
+      await click(page, 'Reset usage');
+      await page.getByRole('dialog').getByRole('button', { name: 'Reset usage' }).click();
+      await see(page, 'Reset the usage of walk.');
+      expect((await api('/admin/v1/customers/walk/usage')).used).toBe(0);
+
+      await click(page, 'Delete');
+      await page.getByLabel('Type walk to confirm').fill('walk');
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Customers' }).waitFor();
+      expect((await callAdmin(sample.gateway, '/admin/v1/customers/walk')).status).toBe(404);
+    };
+    // A poll can ask for the customer while it is being deleted.
+    await open('/console/customers', use, { expectedStatuses: [404] });
+  });
+
+  it('customers are listed page by page, searched and filtered', async () => {
+    const rows = (page: Page) => page.getByRole('table').getByRole('link');
+    await open(
+      '/console/customers',
+      async (page) => {
+        expect(await rows(page).count()).toBeLessThan(100);
+        await click(page, 'Show more');
+        await see(page, /^\d+ (?:shown|in all)$/);
+        await page.getByLabel(/^Search/).fill('logis');
+        await see(page, '1 in all');
+        expect(await rows(page).allTextContents()).toEqual(['acme']);
+        await page.getByLabel(/^Search/).fill('');
+        await page.getByLabel('Plan').selectOption('enterprise');
+        await see(page, '1 in all');
+        expect(await rows(page).allTextContents()).toEqual(['hooli']);
+        await click(page, 'Suspended');
+        await page.getByRole('link', { name: 'umbrella' }).waitFor();
+        await click(page, 'Near the limit');
+        await page.getByRole('link', { name: 'globex' }).waitFor();
+        await click(page, 'With expiring keys');
+        await see(page, 'tollgate keys expiring --days 30');
+        await page.getByRole('link', { name: 'stark' }).first().waitFor();
+        // The address has the filter, and the history works.
+        await page.reload();
+        expect(await page.getByRole('button', { name: 'With expiring keys' }).getAttribute('aria-pressed')).toBe(
+          'true',
+        );
+        await page.getByRole('link', { name: 'stark' }).first().click();
+        await page.getByRole('heading', { level: 1, name: 'stark' }).waitFor();
+        await page.goBack();
+        await page.getByRole('heading', { level: 1, name: 'Customers' }).waitFor();
+      },
+      { expectedStatuses: [404] },
+    );
+  });
+
+  it('the history shows 24 hours, 7 days and 35 days, also as a table', async () => {
+    await open('/console/customers/initech', async (page) => {
+      for (const [range, points] of [
+        ['24 hours', 24],
+        ['7 days', 168],
+        ['35 days', 35],
+      ] as const) {
+        await click(page, range);
+        const table = page.getByRole('table', { name: `Requests of the last ${range}` });
+        if (!(await table.isVisible())) await page.getByText('As a table').click();
+        await table.waitFor();
+        expect(await table.getByRole('row').count()).toBe(points + 1);
+      }
+    });
+  });
+
+  it('a limit is tried out, by number and by config file', async () => {
+    await open(
+      '/console/limits',
+      async (page) => {
+        const starter = page.getByRole('region', { name: 'starter' });
+        await starter.getByText('0 customers').first().waitFor();
+        await page.getByLabel('Exact limit to try for business').fill('5');
+        await page.getByRole('region', { name: 'business' }).getByRole('link', { name: 'acme' }).waitFor();
+
+        const file = page.getByRole('textbox', { name: 'Config file' });
+        await file.fill('plans: { starter: { requests_per_hour: 0 } }');
+        await click(page, 'Preview');
+        await see(page, /requests_per_hour: must be an integer of at least 1/);
+        await file.fill(
+          stringify({ ...sample.gateway.sections, plans: { ...PLANS, business: { requests_per_hour: 5 } } }),
+        );
+        await click(page, 'Preview');
+        await see(page, 'plans.business.requests_per_hour: 20000 → 5');
+        const worst = page.getByRole('table', { name: 'Customers that the file affects most' });
+        await worst.getByRole('link', { name: 'acme' }).waitFor();
+        if (store === STORES[0]) await takeScreenshot(page, 'preview', 'light');
+      },
+      { expectedStatuses: [422] },
+    );
+  });
+
+  it('the configuration, its reload, the errors of a refused file, and the audit are shown', async () => {
+    const { file, sections } = sample.gateway;
+    await open(
+      '/console/configuration',
+      async (page) => {
+        await see(page, /requests_per_hour: 1000/);
+        await click(page, 'Reload');
+        await page.getByRole('dialog').getByRole('button', { name: 'Reload' }).click();
+        await see(page, 'The file has not changed');
+        await click(page, 'Close');
+        await writeFile(file, stringify({ ...sections, plans: { starter: { requests_per_hour: 0 } } }));
+        await click(page, 'Reload');
+        await page.getByRole('dialog').getByRole('button', { name: 'Reload' }).click();
+        await page.getByRole('dialog').getByRole('alert').waitFor();
+        await click(page, 'Cancel');
+        await see(page, /gateway\.yaml:\d+/);
+        await page.goto('/console');
+        await see(page, 'The last config file was refused.');
+        await writeFile(file, stringify(sections));
+        await callAdmin(sample.gateway, '/admin/v1/config/reload', { method: 'POST' });
+
+        await page.goto('/console/configuration');
+        await page.getByLabel('Action').selectOption('customer.update');
+        await page.getByLabel('Customer id').fill('umbrella');
+        await page.keyboard.press('Enter');
+        await see(page, 'tollgate audit --customer umbrella --action customer.update');
+        await see(page, '1 in all');
+        await see(page, 'suspended: true');
+      },
+      { expectedStatuses: [422] },
+    );
+  });
+
+  it('a session that may only read sees no control that writes', async () => {
+    await visit(browser, sample.origin, {}, async (page) => {
+      await page.route('**/console/session', (route) =>
+        route.fulfill({ json: { actor: 'jwt:reader', scope: 'read', via: 'cookie', expires_at: null } }),
+      );
+      for (const path of Object.values(PAGES)) {
+        await page.goto(path, { waitUntil: 'networkidle' });
+        await see(page, 'read only');
+        const writes = /^(?:New|Change|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
+        expect(await page.getByRole('button', { name: writes }).count(), path).toBe(0);
+      }
+    });
+  });
+
+  it('when the session ends, the login page appears, and leads back to where the user was', async () => {
+    await open(
+      '/console/customers/globex',
+      async (page) => {
+        await page.context().clearCookies();
+        await page.getByRole('link', { name: 'Keys' }).click();
+        await see(page, 'The session has ended.');
+        await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+        await page.keyboard.press('Enter');
+        await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor();
+        await click(page, 'Log out');
+        await page.getByLabel('Admin token').waitFor();
+      },
+      { expectedStatuses: [401] },
+    );
+  });
+
+  it('everything is reached by keyboard: a skip link, dialogs that close, and the focus where it was', async () => {
+    await open('/console/keys', async (page) => {
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Shift+Tab');
+      const button = page.getByRole('button', { name: 'New key' });
+      await button.focus();
+      await page.keyboard.press('Enter');
+      const field = page.getByLabel('Customer id');
+      await field.waitFor();
+      expect(await field.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
+      await page.keyboard.press('Escape');
+      await field.waitFor({ state: 'detached' });
+      expect(await button.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
+    });
+  });
+});
+
+const PLANS = {
+  starter: { requests_per_hour: 1000 },
+  professional: { requests_per_hour: 5000 },
+  business: { requests_per_hour: 20_000 },
+  enterprise: { requests_per_hour: 'custom' },
+};
