@@ -68,14 +68,6 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-sentinel-'));
   started.defer(() => rmSync(folder, { recursive: true, force: true }));
   const sentinelPorts: number[] = [];
-  const connectToSentinel = (port: number) => {
-    const sentinel = connectTo(port, {
-      ...(sentinelPassword !== undefined && { password: sentinelPassword }),
-      ...(tls !== undefined && { tls }),
-    });
-    started.defer(() => sentinel.disconnect());
-    return sentinel;
-  };
   for (let number = 0; number < SENTINELS; number += 1) {
     const { port, server } = await launchSentinel(folder, tls, [
       `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${first.port} ${QUORUM}`,
@@ -88,13 +80,12 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
     started.defer(() => end(server));
     sentinelPorts.push(port);
   }
-  const sentinels = sentinelPorts.map(connectToSentinel);
-  for (const each of sentinels) {
-    // They get to know each other by what each publishes, by default every two seconds. Redis 6 cannot change that.
-    await each.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', '100').catch(() => undefined);
-  }
-  const [sentinel] = sentinels;
-  if (sentinel === undefined) throw new Error('there is no sentinel');
+  const [sentinelPort = 0] = sentinelPorts;
+  const sentinel = connectTo(sentinelPort, {
+    ...(sentinelPassword !== undefined && { password: sentinelPassword }),
+    ...(tls !== undefined && { tls }),
+  });
+  started.defer(() => sentinel.disconnect());
   const servers = [first, second] as const;
   const running = started.move();
   const system: SentinelSystem = {
