@@ -125,21 +125,6 @@ export const anyNetwork: fc.Arbitrary<Network> = fc.record({
   lossShare: fc.constantFrom(0, 0, 0.02, 0.15),
 });
 
-export function schedules(
-  faults: fc.Arbitrary<readonly Fault[]>,
-  network: fc.Arbitrary<Network> = anyNetwork,
-): fc.Arbitrary<Schedule> {
-  return fc.record({
-    seed: fc.integer(),
-    gateways: fc.integer({ min: 1, max: 4 }),
-    limit: fc.integer({ min: 1, max: 60 }),
-    network,
-    bursts: fc.array(burst, { minLength: 2, maxLength: 12 }),
-    trickles: fc.constant([]),
-    faults,
-  });
-}
-
 const trickle: fc.Arbitrary<Trickle> = fc.record({
   fromMs: instants,
   durationMs: fc.integer({ min: 20_000, max: 120_000 }),
@@ -147,20 +132,33 @@ const trickle: fc.Arbitrary<Trickle> = fc.record({
   perSecond: fc.constantFrom(0.1, 0.5, 1, 3, 9),
 });
 
+export function schedules(
+  faults: fc.Arbitrary<readonly Fault[]>,
+  network: fc.Arbitrary<Network> = anyNetwork,
+): fc.Arbitrary<Schedule> {
+  return fc.record({
+    ...gatewaysWith(faults, network),
+    limit: fc.integer({ min: 1, max: 60 }),
+    bursts: fc.array(burst, { minLength: 2, maxLength: 12 }),
+    trickles: fc.constant([]),
+  });
+}
+
 /** Schedules with long leases: of customers whose limit is higher, with few requests and a burst now and then. */
 export function schedulesOfRareRequests(
   faults: fc.Arbitrary<readonly Fault[]>,
   network: fc.Arbitrary<Network> = anyNetwork,
 ): fc.Arbitrary<Schedule> {
   return fc.record({
-    seed: fc.integer(),
-    gateways: fc.integer({ min: 1, max: 4 }),
+    ...gatewaysWith(faults, network),
     limit: fc.integer({ min: 130, max: 500 }),
-    network,
     bursts: fc.array(burst, { minLength: 1, maxLength: 5 }),
     trickles: fc.array(trickle, { minLength: 1, maxLength: 5 }),
-    faults,
   });
+}
+
+function gatewaysWith(faults: fc.Arbitrary<readonly Fault[]>, network: fc.Arbitrary<Network>) {
+  return { seed: fc.integer(), gateways: fc.integer({ min: 1, max: 4 }), network, faults };
 }
 
 export function worldOptions({ seed, gateways, limit, network }: Schedule): WorldOptions {
