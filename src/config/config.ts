@@ -148,6 +148,7 @@ interface PlanConfig {
   readonly requestsPerHour: number | 'custom';
   /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
+  readonly maxConcurrent?: number;
   /** A limit that is reported and never enforced. */
   readonly shadow?: { readonly requestsPerHour: number };
 }

@@ -250,10 +250,17 @@ function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
 
 function plansOf({ plans }: FileValues): Config['plans'] {
   return new Map(
-    Object.entries(plans).map(([name, { requests_per_hour: requestsPerHour, burst_per_second: burst, shadow }]) => {
+    Object.entries(plans).map(([name, values]) => {
+      const {
+        requests_per_hour: requestsPerHour,
+        burst_per_second: burst,
+        max_concurrent: maxConcurrent,
+        shadow,
+      } = values;
       const plan = {
         requestsPerHour,
         ...(burst !== undefined && { burstPerSecond: burst }),
+        ...(maxConcurrent !== undefined && { maxConcurrent }),
         ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
       };
       return [name, plan];

@@ -167,6 +167,12 @@ const plan = types.mapping({
     .describe(
       'Maximum number of requests of a customer within any second, on each instance; if omitted, there is no such limit.',
     ),
+  max_concurrent: types
+    .count()
+    .optional()
+    .describe(
+      'Maximum number of requests of a customer in progress at the same time, on each instance; if omitted, there is no such limit.',
+    ),
   shadow: types
     .mapping({
       requests_per_hour: types.count().describe('The hourly quota to test.'),

@@ -22,6 +22,8 @@ export interface Exchange {
   keyId?: string;
   /** The end of the request is recorded: it no longer counts as in flight. */
   isRecorded?: true;
+  /** Ends the count against the plan's `max_concurrent`. Undefined if the plan has none, or the quota was not decided. */
+  release?: (() => void) | undefined;
   /** How the hourly quota was decided; undefined if it was not. */
   quota?: QuotaMode;
   /** The plan's shadow limit, which is tried out but not enforced, would have refused the request. */

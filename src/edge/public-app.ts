@@ -113,6 +113,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
       const deciding = quota.decide(customer);
       const decision = deciding instanceof Promise ? await deciding : deciding;
+      if (decision.outcome === 'admitted') exchange.release = decision.release;
       recorder.decided(exchange, decision);
       if (decision.outcome !== 'admitted') return refuseByQuota(exchange, decision);
       forward(exchange, {
@@ -165,6 +166,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   function refuseByQuota(exchange: Exchange, decision: Exclude<QuotaDecision, { outcome: 'admitted' }>): void {
     if (decision.outcome === 'not_configured') refuseWithoutQuota(exchange, decision.reason);
     else if (decision.outcome === 'burst_exceeded') refuse(exchange, refusals.burstExceeded(decision, clock.nowMs()));
+    else if (decision.outcome === 'too_many_concurrent') refuse(exchange, refusals.tooManyConcurrent(decision));
     else refuse(exchange, refusals.quotaExceeded(decision, clock.nowMs()));
   }
 

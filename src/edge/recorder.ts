@@ -52,6 +52,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     // An unexpected error can follow after the end of the request was recorded.
     if (exchange.isRecorded) return;
     exchange.isRecorded = true;
+    exchange.release?.();
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAtMs;
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
@@ -168,6 +169,9 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
           return;
         case 'burst_exceeded':
           metrics.quotaDecision(plan, BURST_POLICY, 'denied', 'lease');
+          return;
+        case 'too_many_concurrent':
+          metrics.quotaDecision(plan, 'concurrent', 'denied', 'lease');
           return;
       }
     },

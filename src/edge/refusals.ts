@@ -83,6 +83,17 @@ export function burstExceeded(
   };
 }
 
+/** Without RateLimit headers: those describe quotas over time, and the hourly quota was not checked. */
+export function tooManyConcurrent({
+  maxConcurrent,
+}: Extract<QuotaDecision, { outcome: 'too_many_concurrent' }>): Problem {
+  return {
+    code: 'too_many_concurrent',
+    detail: `This account has reached its limit of requests in progress: ${maxConcurrent}. Try again when one of them has ended.`,
+    headers: RETRY_SOON,
+  };
+}
+
 export const STORE_UNAVAILABLE: Problem = {
   code: 'store_unavailable',
   detail: 'The request cannot be checked right now. This says nothing about your key: try again shortly.',

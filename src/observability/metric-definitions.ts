@@ -99,7 +99,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Quota decisions.',
     labels: {
       plan: PLAN,
-      policy: '`hourly`, `burst` (refusals only) or `shadow` (a limit that is tested, not enforced)',
+      policy: '`hourly`, `burst` and `concurrent` (refusals only) or `shadow` (a limit that is tested, not enforced)',
       outcome:
         '`allowed`, `near` (allowed, and at least 80 % of the hourly limit is used with this request; counted instead of `allowed`, and not in mode `local`), `denied`, `shadow_denied` (a shadow limit would have refused the request) or `store_error` (no decision was possible)',
       mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',

@@ -49,7 +49,7 @@ const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
   ['customer', 'no_plan'],
   ['customer', 'unbraced_name'],
 ];
-type QuotaPolicy = 'hourly' | 'burst' | 'shadow';
+type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
 

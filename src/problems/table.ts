@@ -79,6 +79,13 @@ export const PROBLEMS = {
     when: "The customer sent more requests within a second than its plan's `burst_per_second`.",
     remedy: 'Wait for the seconds in `Retry-After` and send more slowly; refused requests are not counted.',
   },
+  too_many_concurrent: {
+    status: 429,
+    title: 'Too many requests in progress',
+    when: "The customer has as many requests in progress as its plan's `max_concurrent` allows.",
+    remedy:
+      'Wait for the seconds in `Retry-After`, and send fewer requests at the same time; refused requests are not counted.',
+  },
   store_unavailable: {
     status: 503,
     title: 'Temporarily unable to check the request',

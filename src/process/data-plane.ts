@@ -30,6 +30,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type RecentRefusal, RecentRefusals } from '../observability/recent-refusals.ts';
 import { BurstLimiter } from '../quota/burst.ts';
+import { ConcurrencyLimiter } from '../quota/concurrency.ts';
 import { CustomerQuota } from '../quota/customer-quota.ts';
 import type { LeaseState } from '../quota/hourly-quota.ts';
 import { Instances } from '../quota/instances.ts';
@@ -341,6 +342,7 @@ export function openQuota(config: Config, { store, instances, clock }: QuotaPart
     limits: config,
     hourly,
     bursts: new BurstLimiter(clock, config.auth.cacheEntries),
+    concurrency: new ConcurrencyLimiter(),
     recentUsage: new RecentUsage({ ...common, hourly, customers: config.auth.cacheEntries }),
   });
 }

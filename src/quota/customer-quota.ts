@@ -1,6 +1,7 @@
-/** Applies all limits of a customer to a request in one decision: first the burst limit, then the hourly limit. */
+/** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { BurstLimiter } from './burst.ts';
+import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
   type EffectiveLimit,
   effectiveLimit,
@@ -28,6 +29,8 @@ export type QuotaDecision =
       readonly shadow: 'allowed' | 'denied' | undefined;
       /** The plan's shadow limit, if it applies to this customer. */
       readonly shadowLimit: number | undefined;
+      /** Call it exactly once, when the request has ended. Undefined if the plan does not limit requests in progress. */
+      readonly release: (() => void) | undefined;
     }
   | {
       readonly outcome: 'quota_exceeded';
@@ -42,6 +45,7 @@ export type QuotaDecision =
       readonly burstLimit: number;
       readonly resetSeconds: number;
     }
+  | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
 
@@ -49,6 +53,7 @@ export interface CustomerQuotaParts {
   /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
+  readonly concurrency: ConcurrencyLimiter;
   readonly hourly: HourlyQuota;
   readonly recentUsage: RecentUsage;
 }
@@ -56,12 +61,14 @@ export interface CustomerQuotaParts {
 export class CustomerQuota {
   readonly hourly: HourlyQuota;
   readonly #bursts: BurstLimiter;
+  readonly #concurrency: ConcurrencyLimiter;
   readonly #recentUsage: RecentUsage;
   #limits: LimitPolicy;
 
-  constructor({ limits, bursts, hourly, recentUsage }: CustomerQuotaParts) {
+  constructor({ limits, bursts, concurrency, hourly, recentUsage }: CustomerQuotaParts) {
     this.hourly = hourly;
     this.#bursts = bursts;
+    this.#concurrency = concurrency;
     this.#recentUsage = recentUsage;
     this.#limits = limits;
   }
@@ -87,12 +94,29 @@ export class CustomerQuota {
     const { requestsPerHour: limit } = found;
     const plan = planOf(customer.plan, this.#limits);
     const burstLimit = plan?.burstPerSecond;
-    if (burstLimit === undefined) return this.#decideHour(customer, found, plan, undefined);
+    const maxConcurrent = plan?.maxConcurrent;
+    if (burstLimit === undefined && maxConcurrent === undefined) return this.#decideHour(customer, found, plan);
 
-    const burst = this.#bursts.take(customer.id, burstLimit);
-    if (!burst.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: burst.resetSeconds };
-    const decision = this.#decideHour(customer, found, plan, { limit: burstLimit, remaining: burst.remaining });
-    return this.#withBurstCounted(customer.id, decision);
+    let burst: BurstState | undefined;
+    if (burstLimit !== undefined) {
+      const taken = this.#bursts.take(customer.id, burstLimit);
+      if (!taken.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: taken.resetSeconds };
+      burst = { limit: burstLimit, remaining: taken.remaining };
+    }
+    let release: (() => void) | undefined;
+    if (maxConcurrent !== undefined) {
+      release = this.#concurrency.take(customer.id, maxConcurrent);
+      if (release === undefined) {
+        if (burst) this.#bursts.uncount(customer.id);
+        return { outcome: 'too_many_concurrent', maxConcurrent };
+      }
+    }
+    // A request that is not admitted does not reach the upstream, so neither limit counts it.
+    const uncount = () => {
+      if (burst) this.#bursts.uncount(customer.id);
+      release?.();
+    };
+    return undoUnlessAdmitted(() => this.#decideHour(customer, found, plan, burst, release), uncount);
   }
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
@@ -104,7 +128,8 @@ export class CustomerQuota {
     customer: CustomerRecord,
     { requestsPerHour: limit, source }: Extract<EffectiveLimit, { found: true }>,
     plan: PlanPolicy | undefined,
-    burst: BurstState | undefined,
+    burst?: BurstState,
+    release?: () => void,
   ): QuotaDecision | Promise<QuotaDecision> {
     // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
     const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
@@ -114,29 +139,33 @@ export class CustomerQuota {
         return { outcome: 'quota_exceeded', limit, burst, mode, resetSeconds: admission.resetSeconds() };
       }
       const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
-      return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit };
+      return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
     };
     const admission = this.hourly.admit(customer.id, settingsOf(customer, limit));
     return admission instanceof Promise ? admission.then(settle) : settle(admission);
   }
+}
 
-  /** Removes a request that was not admitted from the burst count: it does not reach the upstream. */
-  #withBurstCounted(
-    customer: string,
-    decision: QuotaDecision | Promise<QuotaDecision>,
-  ): QuotaDecision | Promise<QuotaDecision> {
-    if (decision instanceof Promise) {
-      return decision.then(
-        (settled) => this.#withBurstCounted(customer, settled),
-        (error) => {
-          this.#bursts.uncount(customer);
-          throw error;
-        },
-      );
-    }
-    if (decision.outcome !== 'admitted') this.#bursts.uncount(customer);
+/** Calls `undo` once if the decision is not an admission, or cannot be made. */
+function undoUnlessAdmitted(
+  decide: () => QuotaDecision | Promise<QuotaDecision>,
+  undo: () => void,
+): QuotaDecision | Promise<QuotaDecision> {
+  const settle = (decision: QuotaDecision): QuotaDecision => {
+    if (decision.outcome !== 'admitted') undo();
     return decision;
+  };
+  const fail = (error: unknown): never => {
+    undo();
+    throw error;
+  };
+  let deciding: QuotaDecision | Promise<QuotaDecision>;
+  try {
+    deciding = decide();
+  } catch (error) {
+    return fail(error);
   }
+  return deciding instanceof Promise ? deciding.then(settle, fail) : settle(deciding);
 }
 
 function settingsOf({ usageResetAt = '' }: CustomerRecord, limit: number): QuotaSettings {

@@ -5,6 +5,8 @@ export interface PlanPolicy {
   readonly requestsPerHour: number | 'custom';
   /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
+  /** Requests in progress, on each instance. */
+  readonly maxConcurrent?: number;
   /** A trial limit: reported, never enforced. */
   readonly shadow?: { readonly requestsPerHour: number };
 }

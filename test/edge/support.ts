@@ -14,6 +14,7 @@ import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
+import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
 import { RecentUsage } from '../../src/quota/recent-usage.ts';
 import type { CustomerRecord } from '../../src/store/record-fields.ts';
@@ -126,6 +127,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
       hourly,
       bursts: new BurstLimiter(clock, 100),
+      concurrency: new ConcurrencyLimiter(),
       recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),
     }),
     forwarder,

@@ -2,9 +2,12 @@
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { KEY, startGatewayProcess } from './gateway-process.ts';
+import { openSession } from './support.ts';
 
 const COUNT = Number(process.env.ABORTS ?? 3000);
 const AT_ONCE = 50;
+/** Below the number of callers at once, so that some are refused. */
+const MAX_CONCURRENT = 40;
 /** For a machine that is busy. */
 const PATIENT = { timeout: 20_000 };
 const MOST_GROWTH_BYTES = 48 * 1024 * 1024;
@@ -35,10 +38,13 @@ async function leaveOften(url: string, count: number): Promise<void> {
 it(`clients that disconnect at any moment leak no resources (${COUNT})`, async () => {
   let number = 0;
   let open = 0;
+  let holdsAll = false;
   const gateway = await startGatewayProcess({
+    config: { plans: { unlimited: { requests_per_hour: 1_000_000_000, max_concurrent: MAX_CONCURRENT } } },
     answer(_req, res) {
       open++;
       res.once('close', () => open--);
+      if (holdsAll) return;
       // Some answer at once, some begin and stop, some never answer.
       if (++number % 3 === 0) res.end('{}');
       else if (number % 3 === 1) res.write('the beginning');
@@ -61,4 +67,12 @@ it(`clients that disconnect at any moment leak no resources (${COUNT})`, async (
   expect(await files()).toBeLessThanOrEqual(heldFiles + AT_ONCE);
   expect((await memory()) - heldBytes, 'bytes of resident memory').toBeLessThan(MOST_GROWTH_BYTES);
   expect(gateway.backend.seen.length).toBeGreaterThan(COUNT / 2);
+
+  // Had one of them kept its place, not as many as max_concurrent would fit now.
+  holdsAll = true;
+  const holders = await Promise.all(Array.from({ length: MAX_CONCURRENT }, () => openSession(gateway.public)));
+  for (const holder of holders) holder.send(REQUEST);
+  await expect.poll(() => open, PATIENT).toBe(MAX_CONCURRENT);
+  const oneMore = await fetch(`${gateway.public}/v1/conversations`, { headers: { Authorization: `Bearer ${KEY}` } });
+  expect(await oneMore.json()).toMatchObject({ status: 429, code: 'too_many_concurrent' });
 }, 600_000);

@@ -257,24 +257,25 @@ async function askOutOfService(received: Set<string>): Promise<void> {
   expectFields(await session.expectRefusal(READ, 'store_unavailable', { key: 'unknown-key' }), ['retry-after']);
 }
 
-/** One request is all that the gateway takes, and it is under way. */
+/** One request is all that the gateway or the plan takes, and it is under way. */
 async function expectOverload(
   { storeUrl, backend, key }: { storeUrl: string; backend: Backend; key: string },
   received: Set<string>,
 ): Promise<void> {
-  const gateway = await startTestGateway({
-    storeUrl,
-    upstreamUrl: backend.url,
-    config: { limits: { in_flight: 1 } },
-  });
-  onTestFinished(() => gateway.close());
-  const before = backend.seen.length;
-  const held = new AbortController();
-  fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key), signal: held.signal }).catch(() => {});
-  await expect.poll(() => backend.seen.length).toBe(before + 1);
-  const refused = await new Session(gateway, received).expectRefusal(READ, 'overloaded', { key });
-  expectFields(refused, ['retry-after']);
-  held.abort();
+  for (const [code, operations, config] of [
+    ['overloaded', READ, { limits: { in_flight: 1 } }],
+    ['too_many_concurrent', FORWARDED, { plans: { starter: { requests_per_hour: 1000, max_concurrent: 1 } } }],
+  ] as const) {
+    const gateway = await startTestGateway({ storeUrl, upstreamUrl: backend.url, config });
+    onTestFinished(() => gateway.close());
+    const before = backend.seen.length;
+    const held = new AbortController();
+    fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key), signal: held.signal }).catch(() => {});
+    await expect.poll(() => backend.seen.length).toBe(before + 1);
+    const refused = await new Session(gateway, received).expectRefusal(operations, code, { key });
+    expectFields(refused, ['retry-after']);
+    held.abort();
+  }
 }
 
 it('a bug gets the response that the file declares', async () => {

@@ -11,6 +11,10 @@ const REASONS: Readonly<Record<string, RefusalReason>> = {
     means: 'Too many requests in one second',
     advice: 'The client should spread its requests and obey Retry-After. Or raise burst_per_second of the plan.',
   },
+  too_many_concurrent: {
+    means: 'Too many requests in progress',
+    advice: 'The client should send fewer requests at the same time. Or raise max_concurrent of the plan.',
+  },
   customer_suspended: {
     means: 'Customer suspended',
     advice: 'Reactivate the customer. The audit shows who suspended it.',
