@@ -1,3 +1,26 @@
+/**
+ * Sends notices to webhooks. A customer chooses its URL, so it may try to reach hosts that only the gateway can reach
+ * (server-side request forgery). Against that:
+ *
+ * - The addresses of a host name are checked after they are resolved, and the connection goes to a checked address:
+ *   there is no second resolution that could return another one. Node.js's `blockList` option would not do: it is
+ *   ignored for TLS connections.
+ * - No redirect is followed, and no proxy of the environment is used.
+ * - The response tells nothing but its status and Retry-After. Its body is discarded, and bounded as its headers are.
+ * - Each delivery has its own connection and TLS session, so that nothing is shared between customers.
+ */
+
+import type { LookupAddress } from 'node:dns';
+import { lookup as systemLookup } from 'node:dns/promises';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import type { LookupFunction } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import { isPublicAddress } from '../base/public-address.ts';
+import { isWebhookUrl } from '../base/webhook-url.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import { signatureHeaders } from './webhook-signature.ts';
+
 /** Where a notice is sent. */
 export interface Endpoint {
   readonly url: string;
@@ -20,3 +43,114 @@ export type Deliver = (
   endpoint: Endpoint,
   message: { readonly id: string; readonly body: string },
 ) => Promise<DeliveryOutcome>;
+
+interface DeliverOptions {
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** Aborts deliveries when the gateway stops. */
+  readonly closing: AbortSignal;
+  /** Resolves a host name to its addresses. */
+  readonly resolve?: (host: string) => Promise<readonly LookupAddress[]>;
+  /** From the resolution of the name to the end of the response. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 15_000;
+const MAX_HEADER_BYTES = 16_384;
+/** A longer response is aborted; its status counts. */
+const MAX_BODY_BYTES = 65_536;
+
+export function createDeliver(options: DeliverOptions): Deliver {
+  const { clock, closing, resolve = resolveBySystem, timeoutMs = TIMEOUT_MS } = options;
+
+  return async ({ url: text, secrets, allowPrivate }, message) => {
+    if (!isWebhookUrl(text, { allowPrivate })) return failed('the URL of the endpoint is not allowed');
+    if (secrets.length === 0) return failed('the endpoint has no secret');
+    const url = new URL(text);
+    const body = Buffer.from(message.body);
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const request = (url.protocol === 'https:' ? https : http).request(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'content-length': body.length,
+        'user-agent': 'tollgate',
+        ...signatureHeaders(message, secrets, clock.nowMs()),
+      },
+      // An agent of its own for this request: no connection is kept, and no proxy is read from the environment.
+      agent: false,
+      lookup: lookupBy(resolve, allowPrivate ? () => true : isPublicAddress),
+      maxHeaderSize: MAX_HEADER_BYTES,
+      signal: AbortSignal.any([timeout, closing]),
+    });
+    request.end(body);
+    try {
+      const response = await responseTo(request);
+      await discard(response);
+      return outcomeOf(response, clock.nowMs());
+    } catch (error) {
+      return failed(timeout.aborted ? `no response within ${timeoutMs / 1000} seconds` : reasonOf(error));
+    } finally {
+      request.destroy();
+    }
+  };
+}
+
+const resolveBySystem = (host: string) => systemLookup(host, { all: true });
+
+/** Adapts `resolve` to what `net.connect` calls for host names, which connects to the returned addresses. */
+function lookupBy(
+  resolve: NonNullable<DeliverOptions['resolve']>,
+  isAllowed: (address: string) => boolean,
+): LookupFunction {
+  return (host, { all }, callback) => {
+    resolve(host).then(
+      (addresses) => {
+        const allowed = addresses.filter(({ address }) => isAllowed(address));
+        const [first] = allowed;
+        if (first === undefined) callback(new Error('the host of the endpoint has no public address'), []);
+        else if (all) callback(null, allowed);
+        else callback(null, first.address, first.family);
+      },
+      (error) => callback(error, []),
+    );
+  };
+}
+
+/** Resolves to the response. Later failures of the request change nothing. */
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once('response', resolve);
+    request.on('error', reject);
+    // A response with status 101 is no `response` event and, without a listener for `upgrade`, no error either.
+    request.once('close', () => reject(new Error('the connection was closed without a response')));
+  });
+}
+
+/** Reads a response to its end, or to a bound. */
+async function discard(response: IncomingMessage): Promise<void> {
+  let bytes = 0;
+  try {
+    for await (const chunk of response) {
+      bytes += chunk.length;
+      if (bytes > MAX_BODY_BYTES) return;
+    }
+  } catch {
+    // The status has arrived, and nothing else matters.
+  }
+}
+
+function outcomeOf({ statusCode = 0, headers }: IncomingMessage, nowMs: number): DeliveryOutcome {
+  if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered' };
+  if (statusCode === 410) return { kind: 'gone' };
+  return failed(`the response had status ${statusCode}`, parseRetryAfter(headers['retry-after'], nowMs));
+}
+
+function failed(reason: string, retryAfterMs: number | null = null): DeliveryOutcome {
+  return { kind: 'failed', reason, retryAfterMs };
+}
+
+/** Error codes are short and safe to show; messages of the TLS layer may be long. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'the request failed';
+  return 'code' in error && typeof error.code === 'string' ? `the request failed: ${error.code}` : error.message;
+}
