@@ -22,9 +22,10 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/installation': 'store store/redis/connection store/redis/protocol npm:ioredis',
   'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
   'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
+  'store/redis/notices': 'store store/redis/connection store/redis/protocol',
   'store/redis/usage': 'store store/redis/connection store/redis/protocol',
   'store/redis':
-    'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
+    'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/notices store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
   'store/open': 'base store store/embedded store/redis',
   config: 'base store tls npm:yaml npm:zod',
   keys: 'base store',

@@ -1,12 +1,13 @@
 /**
  * The interfaces to the state that the gateway keeps outside its own memory: records (keys and customers), last uses of
- * keys, the audit log, windows (the hourly counters), usage reports and invalidations. Redis and the embedded store
- * implement them and pass the same contract tests.
+ * keys, the audit log, windows (the hourly counters), usage reports, notices and invalidations. Redis and the embedded
+ * store implement them and pass the same contract tests.
  *
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
 
 import type { Invalidations } from './invalidations.ts';
+import type { NoticeStore } from './notices.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
 import type {
   CustomerChange,
@@ -280,6 +281,7 @@ export interface Store {
   readonly usages: UsageReader;
   /** Undefined when the configuration turns the history off. */
   readonly usageHistory?: UsageHistory | undefined;
+  readonly notices: NoticeStore;
   readonly invalidations: Invalidations;
   /**
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
@@ -322,6 +324,10 @@ export type StoreOp =
   | 'read_usages'
   | 'read_history'
   | 'add_usage'
+  | 'claim_notice'
+  | 'take_notices'
+  | 'settle_notice'
+  | 'read_notices'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

@@ -14,6 +14,7 @@ import { changesContract } from './contract-changes.ts';
 import { historyContract } from './contract-history.ts';
 import { listsContract } from './contract-lists.ts';
 import { notesContract } from './contract-notes.ts';
+import { noticesContract } from './contract-notices.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
 const HOLD_MS = 2000;
@@ -72,6 +73,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   listsContract(name, open);
   notesContract(name, open);
   historyContract(name, open);
+  noticesContract(name, open);
 
   describe(`${name}: windows`, () => {
     test('grant exactly the limit, whatever the number of simultaneous calls', async () => {

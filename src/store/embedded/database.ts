@@ -92,6 +92,37 @@ const MIGRATIONS = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX near_limit_by_percent ON near_limit (percent);
 `,
+  `
+  CREATE TABLE level_claim (
+    customer TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    "limit" INTEGER NOT NULL,
+    claimed_at_ms INTEGER NOT NULL,
+    fell INTEGER NOT NULL,
+    look_ms INTEGER NOT NULL,
+    PRIMARY KEY (customer, level)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX level_claim_by_look ON level_claim (look_ms);
+  CREATE TABLE notice (
+    id TEXT PRIMARY KEY,
+    customer TEXT NOT NULL,
+    content TEXT NOT NULL,
+    due_ms INTEGER,
+    dead_ms INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX notice_by_due ON notice (due_ms);
+  CREATE INDEX notice_by_death ON notice (dead_ms);
+  CREATE INDEX notice_by_customer ON notice (customer);
+  CREATE TABLE notice_mark (
+    customer TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    until_ms INTEGER NOT NULL,
+    PRIMARY KEY (customer, mark)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE gone_endpoint (
+    url TEXT PRIMARY KEY
+  ) STRICT, WITHOUT ROWID;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

@@ -15,6 +15,7 @@ import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';
 import { isWriteRefusal, openDatabase, type RunOperation, rewriteHeader, totalChanges } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
+import { embeddedNotices } from './notices.ts';
 import { embeddedRecords } from './records.ts';
 import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
@@ -76,6 +77,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
       addToHistory: usage && historyWriter(database),
     }),
+    notices: embeddedNotices({ database, run, clock }),
     usageHistory: usage && embeddedUsageHistory({ database, run, clock, retention: usage }),
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },

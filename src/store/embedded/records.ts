@@ -63,6 +63,9 @@ export function embeddedRecords(
   const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
   const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
   const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
+  const deleteNotices = ['notice', 'notice_mark', 'level_claim'].map((table) =>
+    database.prepare(`DELETE FROM ${table} WHERE customer = ?`),
+  );
   const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
   const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
 
@@ -169,6 +172,7 @@ export function embeddedRecords(
         inTransaction(database, () => {
           keys.forEach(removeKey);
           removeWindow(id);
+          for (const each of deleteNotices) each.run(id);
           deleteCustomer.run(id);
         });
         for (const { sha256 } of keys) changed({ kind: 'key', sha256 });

@@ -31,6 +31,7 @@ import {
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { DataLossDetection } from './installation/data-loss-detection.ts';
+import { redisNotices } from './notices/notices.ts';
 import { checkPermissions } from './permission-check.ts';
 import { windowName } from './protocol/key-names.ts';
 import { withoutArguments } from './protocol/redis-errors.ts';
@@ -174,6 +175,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
       retention: options.usage,
     }),
     usages: redisUsages(background, keyPrefix),
+    notices: redisNotices(background, keyPrefix),
     usageHistory: options.usage && redisUsageHistory(background, keyPrefix, options.usage),
     invalidations: push,
     withdraw: instances.withdraw,

@@ -15,6 +15,7 @@ import {
   keyIdName,
   keyRecordName,
   keyUsesName,
+  noticesName,
   windowName,
 } from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
@@ -23,7 +24,7 @@ import type { IndexedKey, KeyIndex } from './key-index.ts';
 export function redisDeletion(index: KeyIndex) {
   const { connection, prefix } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
-  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 3);
+  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 4);
 
   /** Deletes the keys that have a record, unless it has another id or customer by now. Resolves to the number deleted. */
   const deleteKeys = async (op: StoreOp, entries: readonly IndexedKey[]): Promise<number> => {
@@ -65,7 +66,12 @@ export function redisDeletion(index: KeyIndex) {
       const record = customerRecordName(prefix, customer);
       // Does not require a plan: a record without one can be neither read nor created, only deleted.
       if ((await connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
-      const names = [record, windowName(prefix, customer), customerKeysName(prefix, customer)];
+      const names = [
+        record,
+        windowName(prefix, customer),
+        customerKeysName(prefix, customer),
+        noticesName(prefix, customer),
+      ];
       let deletedKeys = 0;
       let deleted: unknown = 0;
       while (deleted === 0) {

@@ -1,0 +1,178 @@
+/**
+ * Notices in Redis. What belongs to a customer is one hash in the customer's slot, and changes by scripts. Three sorted
+ * sets over all customers say what to do when: the notices that are pending, those that are dead, and the customers with
+ * claimed levels. In a cluster they are in other slots, so an entry is added before what it refers to and removed after
+ * it. Whoever finds an entry that refers to nothing removes it.
+ */
+import { WATCH_MS } from '../../level-claims.ts';
+import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
+import type { StoreOp } from '../../store.ts';
+import type { RedisChannel } from '../connection/channel.ts';
+import { sendAll } from '../connection/replies.ts';
+import {
+  deadNoticesName,
+  goneEndpointsName,
+  noticesName,
+  pendingNoticesName,
+  watchedLevelsName,
+} from '../protocol/key-names.ts';
+import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
+
+/** An entry whose notice is not there yet is not due before. */
+const CLAIM_MS = 10_000;
+/** Members of an index are `<notice id> <customer>`. */
+const MEMBER = /^(\S+) (\S+)$/;
+
+/** Must be called before the first command is sent on the channel, because it defines commands. */
+export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore {
+  const script = (file: string) => channel.client.defineScript(new URL(`./${file}`, import.meta.url), 1);
+  const claimLevel = script('claim-level.lua');
+  const rearm = script('rearm.lua');
+  const addOnce = script('add-once.lua');
+  const replaceNotice = script('replace-notice.lua');
+  const takeDue = script('take-due.lua');
+  const schedule = script('schedule.lua');
+  const indexes = { pending: pendingNoticesName(prefix), dead: deadNoticesName(prefix) };
+  const watched = watchedLevelsName(prefix);
+  const gone = goneEndpointsName(prefix);
+
+  const watch = (op: StoreOp, customer: string) => channel.run(op, () => schedule(watched, customer, WATCH_MS, 1));
+
+  /** `store` is the script that stores the notice, or does not. */
+  async function storeNotice(notice: StoredNotice, store: () => Promise<unknown>): Promise<boolean> {
+    const op = 'claim_notice';
+    const member = memberOf(notice);
+    await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 0));
+    const isNew = (await channel.run(op, store)) === 1;
+    if (isNew) await channel.run(op, () => schedule(indexes.pending, member, 0, 0));
+    else await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
+    return isNew;
+  }
+
+  /** Resolves to the notices of these entries. Removes entries that refer to nothing. */
+  async function read(op: StoreOp, state: NoticeState, members: readonly string[]): Promise<StoredNotice[]> {
+    const entries = members.map(entryOf);
+    const contents = await sendAll(
+      channel,
+      op,
+      entries.map(({ customer, id }) => ['hget', noticesName(prefix, customer), fieldOf(id)]),
+    );
+    const stale = members.filter((_, at) => typeof contents[at] !== 'string');
+    // What is listed as pending may be about to be claimed.
+    if (stale.length > 0 && (state === 'dead' || op === 'take_notices')) {
+      await channel.run(op, (redis) => redis.zrem(indexes[state], ...stale));
+    }
+    return entries.flatMap((entry, at) => {
+      const content = contents[at];
+      return typeof content === 'string' ? [{ ...entry, content }] : [];
+    });
+  }
+
+  async function dropOldestDead(): Promise<void> {
+    const op = 'settle_notice';
+    const surplus = (await channel.run(op, (redis) => redis.zcard(indexes.dead))) - MAX_DEAD_NOTICES;
+    if (surplus <= 0) return;
+    const members = await channel.run(op, (redis) =>
+      redis.zrangebyscore(indexes.dead, '-inf', '+inf', 'LIMIT', 0, surplus),
+    );
+    for (const notice of await read(op, 'dead', members)) await replace(notice, undefined);
+  }
+
+  async function replace(notice: StoredNotice, next: Parameters<NoticeStore['replace']>[1]): Promise<boolean> {
+    const op = 'settle_notice';
+    const member = memberOf(notice);
+    const { dueInMs, isDead = false, content = '' } = next ?? {};
+    if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, dueInMs, 0));
+    if (isDead) await channel.run(op, () => schedule(indexes.dead, member, 0, 1));
+    const name = noticesName(prefix, notice.customer);
+    const isReplaced =
+      (await channel.run(op, () => replaceNotice(name, fieldOf(notice.id), notice.content, content))) === 1;
+    if (!isReplaced) return false;
+    if (dueInMs === undefined) await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
+    if (isDead) await dropOldestDead();
+    else await channel.run(op, (redis) => redis.zrem(indexes.dead, member));
+    return true;
+  }
+
+  return {
+    async claimLevel({ customer, notice, level, levels, limit }) {
+      await watch('claim_notice', customer);
+      const args = [notice.id, notice.content, limit, level, ...levels];
+      const isNew = await storeNotice({ customer, ...notice }, () =>
+        claimLevel(noticesName(prefix, customer), ...args),
+      );
+      // Again, because the entry may have been removed just before the claim.
+      if (isNew) await watch('claim_notice', customer);
+      return isNew;
+    },
+
+    addOnce: ({ customer, mark, markUntilMs, notice }) =>
+      storeNotice({ customer, ...notice }, () =>
+        addOnce(noticesName(prefix, customer), notice.id, notice.content, mark, markUntilMs),
+      ),
+
+    async takeDue(count, hiddenMs) {
+      const members = await channel.run('take_notices', () => takeDue(indexes.pending, count, hiddenMs));
+      return read('take_notices', 'pending', textsFrom(members));
+    },
+
+    replace,
+
+    async list(state, offset, limit) {
+      const members = await channel.run('read_notices', (redis) =>
+        redis.zrangebyscore(indexes[state], '-inf', '+inf', 'LIMIT', offset, limit + 1),
+      );
+      const items = await read('read_notices', state, members.slice(0, limit));
+      return { items, nextOffset: members.length > limit ? offset + limit : undefined };
+    },
+
+    async counts() {
+      const [pending, dead] = await sendAll(channel, 'read_notices', [
+        ['zcard', indexes.pending],
+        ['zcard', indexes.dead],
+      ]);
+      return { pending: Number(pending ?? 0), dead: Number(dead ?? 0) };
+    },
+
+    async takeWatched(count) {
+      return textsFrom(await channel.run('take_notices', () => takeDue(watched, count, WATCH_MS)));
+    },
+
+    async rearm(customer, { used, limit } = { used: 0, limit: 0 }) {
+      const op = 'settle_notice';
+      const waitMs = await channel.run(op, () => rearm(noticesName(prefix, customer), used, limit));
+      if (typeof waitMs !== 'number') throw new UnexpectedReplyError('rearm');
+      if (waitMs < 0) await channel.run(op, (redis) => redis.zrem(watched, customer));
+      else await channel.run(op, () => schedule(watched, customer, waitMs, 0));
+    },
+
+    async goneEndpoints() {
+      return new Set(Object.keys(await channel.run('read_notices', (redis) => redis.hgetall(gone))));
+    },
+
+    async setGone(url, isGone) {
+      await channel.run('settle_notice', async (redis) => {
+        await (isGone ? redis.hset(gone, url, new Date().toISOString()) : redis.hdel(gone, url));
+      });
+    },
+  };
+}
+
+function memberOf({ id, customer }: Pick<StoredNotice, 'id' | 'customer'>): string {
+  return `${id} ${customer}`;
+}
+
+/** Another program may have written other entries: they refer to nothing. */
+function entryOf(member: string): Pick<StoredNotice, 'id' | 'customer'> {
+  const [, id = '', customer = ''] = MEMBER.exec(member) ?? [];
+  return { id, customer };
+}
+
+function fieldOf(id: string): string {
+  return `notice:${id}`;
+}
+
+function textsFrom(reply: unknown): string[] {
+  if (!Array.isArray(reply)) throw new UnexpectedReplyError('take-due');
+  return reply.map(String);
+}

@@ -1,0 +1,146 @@
+/** What every store promises of notices. Part of the contract suite. Histories in time: notice-claims.test.ts. */
+import { describe, expect, test } from 'vitest';
+import type { LevelClaim, MarkedNotice, NoticeStore, StoredNotice } from '../../src/store/notices.ts';
+import type { OpenedStore } from './opened-store.ts';
+
+const HIDDEN_MS = 60_000;
+const LEVELS = [80, 95, 100];
+let noticeNumber = 0;
+
+function noticeOf(content = '{}') {
+  noticeNumber += 1;
+  return { id: `msg_${noticeNumber}`, content };
+}
+
+function claim(level: number, overrides: Partial<LevelClaim> = {}): LevelClaim {
+  return { customer: 'acme', level, levels: LEVELS, limit: 100, notice: noticeOf(), ...overrides };
+}
+
+function marked(overrides: Partial<MarkedNotice> = {}): MarkedNotice {
+  const markUntilMs = Date.now() + 3_600_000;
+  return { customer: 'acme', mark: 'key_1:7', markUntilMs, notice: noticeOf(), ...overrides };
+}
+
+async function idsOf(notices: NoticeStore, state: 'pending' | 'dead'): Promise<string[]> {
+  const { items } = await notices.list(state, 0, 100);
+  return items.map(({ id }) => id);
+}
+
+async function takeOne(notices: NoticeStore): Promise<StoredNotice> {
+  const [taken] = await notices.takeDue(1, HIDDEN_MS);
+  if (taken === undefined) throw new Error('no notice is due');
+  return taken;
+}
+
+export function noticesContract(name: string, open: () => Promise<OpenedStore>): void {
+  const openNotices = async () => (await open()).store.notices;
+
+  describe(`${name}: notices`, () => {
+    test('of a level are stored for one of many simultaneous claims', async () => {
+      const notices = await openNotices();
+      const claims = Array.from({ length: 20 }, () => claim(80));
+      const results = await Promise.all(claims.map((each) => notices.claimLevel(each)));
+      expect(results.filter(Boolean)).toHaveLength(1);
+      const winner = claims[results.indexOf(true)]?.notice.id;
+      expect(await idsOf(notices, 'pending')).toEqual([winner]);
+    });
+
+    test('of a level are not stored after those of a higher one, but again for another limit or customer', async () => {
+      const notices = await openNotices();
+      expect(await notices.claimLevel(claim(95))).toBe(true);
+      expect(await notices.claimLevel(claim(80))).toBe(false);
+      expect(await notices.claimLevel(claim(100))).toBe(true);
+      expect(await notices.claimLevel(claim(80, { limit: 200 }))).toBe(true);
+      expect(await notices.claimLevel(claim(80, { customer: 'other' }))).toBe(true);
+    });
+
+    test('with a mark are stored once, until the mark is over', async () => {
+      const notices = await openNotices();
+      expect(await notices.addOnce(marked())).toBe(true);
+      expect(await notices.addOnce(marked())).toBe(false);
+      expect(await notices.addOnce(marked({ mark: 'key_1:1' }))).toBe(true);
+      expect(await notices.addOnce(marked({ mark: 'key_2:7', markUntilMs: Date.now() - 1000 }))).toBe(true);
+      expect(await notices.addOnce(marked({ mark: 'key_2:7' }))).toBe(true);
+    });
+
+    test('are taken by one of many gateways, and by another one when the first does not settle them', async () => {
+      const notices = await openNotices();
+      const one = claim(80, { notice: noticeOf('{"a":"ä"}') });
+      await notices.claimLevel(one);
+      const taken = await Promise.all(Array.from({ length: 10 }, () => notices.takeDue(5, 300)));
+      expect(taken.flat()).toEqual([{ customer: 'acme', ...one.notice }]);
+      await expect.poll(() => notices.takeDue(5, HIDDEN_MS), { timeout: 10_000 }).toEqual(taken.flat());
+    });
+
+    test('are replaced only by the one who read them last', async () => {
+      const notices = await openNotices();
+      await notices.claimLevel(claim(80));
+      const taken = await takeOne(notices);
+      const next = { content: '{"failed":1}', dueInMs: 0, isDead: false };
+      expect(await notices.replace(taken, next)).toBe(true);
+      expect(await notices.replace(taken, undefined)).toBe(false);
+      expect(await takeOne(notices)).toEqual({ ...taken, content: next.content });
+    });
+
+    test('are due again after the given time, and gone when they are delivered', async () => {
+      const notices = await openNotices();
+      await notices.claimLevel(claim(80));
+      const taken = await takeOne(notices);
+      await notices.replace(taken, { content: '{"failed":1}', dueInMs: 200, isDead: false });
+      expect(await notices.takeDue(1, HIDDEN_MS)).toEqual([]);
+      await expect.poll(() => notices.takeDue(1, HIDDEN_MS), { timeout: 10_000 }).toHaveLength(1);
+      expect(await notices.replace({ ...taken, content: '{"failed":1}' }, undefined)).toBe(true);
+      expect(await notices.counts()).toEqual({ pending: 0, dead: 0 });
+    });
+
+    test('are listed by state, one in both states twice, page by page', async () => {
+      const notices = await openNotices();
+      for (const customer of ['a', 'b', 'c']) await notices.claimLevel(claim(80, { customer }));
+      const taken = await notices.takeDue(3, HIDDEN_MS);
+      const [both, dead] = [taken[0] as StoredNotice, taken[1] as StoredNotice];
+      await notices.replace(both, { content: '{"both":1}', dueInMs: HIDDEN_MS, isDead: true });
+      await notices.replace(dead, { content: '{"dead":1}', dueInMs: undefined, isDead: true });
+      expect(await notices.counts()).toEqual({ pending: 2, dead: 2 });
+      const first = await notices.list('dead', 0, 1);
+      expect(first.nextOffset).toBe(1);
+      const second = await notices.list('dead', 1, 1);
+      expect(second.nextOffset).toBeUndefined();
+      expect([...first.items, ...second.items].map(({ id }) => id).sort()).toEqual([both.id, dead.id].sort());
+      expect((await idsOf(notices, 'pending')).sort()).toEqual([both.id, taken[2]?.id].sort());
+      // A retry of a dead one.
+      await notices.replace({ ...dead, content: '{"dead":1}' }, { content: '{}', dueInMs: 0, isDead: false });
+      expect(await idsOf(notices, 'dead')).toEqual([both.id]);
+      expect(await takeOne(notices)).toMatchObject({ id: dead.id });
+    });
+
+    test('of a deleted customer are deleted with it, and it may be told anew', async () => {
+      const { store } = await open();
+      const { notices, records } = store;
+      await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+      await notices.claimLevel(claim(80));
+      await notices.addOnce(marked());
+      await records.deleteCustomer('acme');
+      expect(await notices.takeDue(10, HIDDEN_MS)).toEqual([]);
+      expect(await notices.counts()).toEqual({ pending: 0, dead: 0 });
+      expect(await notices.claimLevel(claim(80))).toBe(true);
+      expect(await notices.addOnce(marked())).toBe(true);
+    });
+
+    test('may be told anew to a customer that has no limit any more and gets one', async () => {
+      const notices = await openNotices();
+      await notices.claimLevel(claim(80));
+      await notices.rearm('acme', undefined);
+      expect(await notices.claimLevel(claim(80))).toBe(true);
+      await notices.rearm('unknown', { used: 1, limit: 2 });
+    });
+
+    test('are not sent to endpoints that are gone, until these are back', async () => {
+      const notices = await openNotices();
+      await notices.setGone('https://a.example/', true);
+      await notices.setGone('https://a.example/', true);
+      await notices.setGone('https://b.example/', true);
+      await notices.setGone('https://b.example/', false);
+      expect([...(await notices.goneEndpoints())]).toEqual(['https://a.example/']);
+    });
+  });
+}
