@@ -45,6 +45,13 @@ const LONG_LEASE_DIVISOR = 64;
 const MIN_LONG_LEASE_UNITS = 2;
 const WINDOW_SECONDS = 3600;
 
+/** Is told of high usage, as the store's replies to reservations say. Units of open leases count as used. */
+export interface UsageLevels {
+  /** In percent of the limit. Usage below it is not reported. */
+  readonly lowestPercent: number;
+  reached(customer: string, limit: number, grant: Grant): void;
+}
+
 export interface LeasedQuotaOptions {
   readonly windows: WindowStore;
   /** Returns whether calls about this customer's window are worth making now. Must be cheap. */
@@ -52,6 +59,8 @@ export interface LeasedQuotaOptions {
   readonly withoutStore: QuotaWithoutStore;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
+  /** Omitted: usage is reported to nobody. */
+  readonly levels?: UsageLevels;
   /** How long a request waits for the store. */
   readonly timeoutMs: number;
   /** Maximum number of customers in memory. Above it, the least recently used idle customers are evicted. */
@@ -266,6 +275,9 @@ export class LeasedQuota implements HourlyQuota {
       state.leases.refund(grant, grant.granted);
       return;
     }
+    const { levels } = this.#options;
+    const { limit } = call.settings;
+    if (levels && 100 * grant.used >= levels.lowestPercent * limit) levels.reached(state.customer, limit, grant);
     state.leases.add(lease);
     this.#planRefill(state, lease, now);
     this.#serve(state, now);

@@ -6,7 +6,7 @@
  */
 
 import type { Admission, Admitted, QuotaMode, QuotaSettings } from '../../../src/quota/hourly-quota.ts';
-import { LeasedQuota } from '../../../src/quota/leased-quota.ts';
+import { LeasedQuota, type UsageLevels } from '../../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
 import { StoreUnavailableError } from '../../../src/store/store.ts';
 import { Dice } from './dice.ts';
@@ -32,6 +32,8 @@ export interface WorldOptions {
   readonly dispatch: (dice: Dice) => Dispatch;
   /** `random`: each machine has clocks and timers of its own; else the rate of all clocks, and timers are punctual. */
   readonly clocks: 'random' | number;
+  /** What each gateway tells of high usage. */
+  readonly levels?: (machine: Machine) => UsageLevels;
 }
 
 export interface Begin {
@@ -136,6 +138,7 @@ export class SimulatedGateway {
         onError: options.onError,
         instances: () => options.gateways,
       }),
+      ...(options.levels && { levels: options.levels(this.machine) }),
       timeoutMs: options.timeoutMs,
       customers: options.customers ?? 1000,
     });

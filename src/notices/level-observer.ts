@@ -1,0 +1,72 @@
+/**
+ * Claims a notice when the store's reply to a reservation says that a customer's usage reached a level. What this
+ * instance claimed recently is remembered only to spare calls: the store decides whether the level was claimed before.
+ */
+import type { Clock } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
+import type { NoticeStore } from '../store/notices.ts';
+import type { Grant } from '../store/store.ts';
+import { newNotice } from './notice.ts';
+
+/** Usage of the whole limit: always a level. */
+const EXCEEDED = 100;
+/** A claim is repeated after this time, because the level may be armed again. */
+const REMEMBERED_MS = 60_000;
+/** After a failed claim. */
+const RETRY_MS = 1000;
+const CUSTOMERS = 10_000;
+
+interface Claimed {
+  readonly level: number;
+  readonly limit: number;
+  untilMs: number;
+}
+
+export interface LevelObserverOptions {
+  readonly notices: Pick<NoticeStore, 'claimLevel'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+export class LevelObserver {
+  readonly #options: LevelObserverOptions;
+  readonly #claimed = new LruMap<string, Claimed>(CUSTOMERS);
+  #levels: readonly number[] = [];
+
+  /** `levels`: see {@link applyLevels}. */
+  constructor(options: LevelObserverOptions, levels: readonly number[] | undefined) {
+    this.#options = options;
+    this.applyLevels(levels);
+  }
+
+  /** The lowest level, in percent of the limit. Infinity while there are no notices. */
+  lowestPercent = Number.POSITIVE_INFINITY;
+
+  /** `levels`: in percent of the limit, below 100. Undefined: no notices. */
+  applyLevels(levels: readonly number[] | undefined): void {
+    this.#levels = levels === undefined ? [] : [...new Set([...levels, EXCEEDED])].toSorted((a, b) => a - b);
+    this.lowestPercent = this.#levels[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Claims the highest level reached, unless that was done recently. Call it from {@link lowestPercent} on. */
+  reached(customer: string, limit: number, grant: Pick<Grant, 'used' | 'waitMs' | 'storeTimeMs'>): void {
+    const level = this.#levels.findLast((each) => 100 * grant.used >= each * limit);
+    if (level === undefined) return;
+    const { notices, clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const known = this.#claimed.get(customer);
+    if (known && known.level >= level && known.limit === limit && nowMs < known.untilMs) return;
+    const claimed: Claimed = { level, limit, untilMs: nowMs + REMEMBERED_MS };
+    this.#claimed.set(customer, claimed);
+    const notice = newNotice(level === EXCEEDED ? 'quota.exceeded' : 'quota.threshold', grant.storeTimeMs, {
+      customer,
+      plan: null,
+      limit,
+      used: grant.used,
+      percent: Math.floor((100 * grant.used) / limit),
+      reset_seconds: Math.max(1, Math.ceil(grant.waitMs / 1000)),
+    });
+    notices.claimLevel({ customer, level, levels: this.#levels, limit, notice }).catch(() => {
+      claimed.untilMs = clock.monotonicMs() + RETRY_MS;
+    });
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * Delivers notices, and arms levels again. All gateways with a control plane do, and share the work through the store:
+ * what one of them takes is hidden from the others until it is settled, or until its taker must have died.
+ */
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { NoticeState, NoticeStore, StoredNotice } from '../store/notices.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
+import type { AuditEntry, RecordStore, UsageReader } from '../store/store.ts';
+import type { Deliver, DeliveryOutcome, Endpoint } from './delivery.ts';
+import {
+  bodyOf,
+  CUSTOMER_ENDPOINT,
+  type Delivery,
+  type NoticeContent,
+  type NoticeType,
+  parseNotice,
+} from './notice.ts';
+import { waitBeforeAttempt } from './retry-schedule.ts';
+
+const POLL_MS = 1000;
+/** Longer than a delivery may take. */
+const HIDDEN_MS = 60_000;
+/** Receivers that do not respond hold up others only when they are that many. */
+const MAX_NOTICES_IN_FLIGHT = 50;
+/** How often levels are armed and notices counted. */
+const LOOK_MS = 10_000;
+const LOOKS_AT_ONCE = 100;
+/** Deliveries that are due this soon after the first one are attempted with it. */
+const TOGETHER_MS = 2000;
+/** The wait until a delivery may have been set by another gateway, of which the clock is wrong. */
+const MAX_WAIT_MS = 3_600_000;
+
+const DISABLED = 'the endpoint is disabled: it responded with status 410';
+
+export type DeliveryResult = DeliveryOutcome['kind'] | 'dead';
+
+export interface NoticeSenderOptions {
+  readonly notices: NoticeStore;
+  readonly records: Pick<RecordStore, 'findCustomerRecord'>;
+  readonly usages: UsageReader;
+  readonly storeIsUp: () => boolean;
+  /** Returns the endpoints of the configuration; undefined while notices are not configured, which stops everything. */
+  readonly endpoints: () => readonly Endpoint[] | undefined;
+  readonly customerEndpoint: (customer: CustomerRecord) => Endpoint | undefined;
+  /** Returns the customer's hourly limit; undefined if there is none. */
+  readonly limitOf: (customer: CustomerRecord) => number | undefined;
+  /** Returns the current name of the customer's plan. */
+  readonly planOf: (customer: CustomerRecord) => string;
+  readonly deliver: Deliver;
+  /** Unsets the URL to which a customer's notices are sent. */
+  readonly unsetCustomerEndpoint: (customer: string) => Promise<void>;
+  /** Never rejects. */
+  readonly audit: (entry: Pick<AuditEntry, 'action' | 'customer' | 'details'>) => Promise<void>;
+  readonly observer: NoticeObserver;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+  /** From 0 to 1. */
+  readonly random: () => number;
+}
+
+export interface NoticeObserver {
+  /** An attempt ended. `dead`: it was the last one. */
+  attempted(notice: AttemptedNotice, result: DeliveryResult, reason: string | undefined): void;
+  /** Stored notices by state, of all gateways. */
+  counted(counts: Readonly<Record<NoticeState, number>>): void;
+  /** A round of work failed for another reason than an unavailable store. */
+  failed(error: unknown): void;
+}
+
+export interface AttemptedNotice {
+  readonly id: string;
+  readonly type: NoticeType;
+  readonly customer: string;
+  readonly endpoint: string;
+}
+
+export class NoticeSender {
+  readonly #options: NoticeSenderOptions;
+  readonly #inFlight = new Set<Promise<void>>();
+  #timer: Scheduled | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(options: NoticeSenderOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer = this.#options.scheduler.after(POLL_MS, () => {
+      this.#round = this.#work().finally(() => {
+        if (!this.#isClosed) this.start();
+      });
+    });
+  }
+
+  /** Stops. Resolves when deliveries in flight are settled: abort them first. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    await this.#round;
+    await Promise.all(this.#inFlight);
+  }
+
+  /** Never rejects. */
+  async #work(): Promise<void> {
+    const { notices, storeIsUp, endpoints, clock, observer } = this.#options;
+    if (endpoints() === undefined || !storeIsUp()) return;
+    try {
+      const free = MAX_NOTICES_IN_FLIGHT - this.#inFlight.size;
+      const due = free > 0 ? await notices.takeDue(free, HIDDEN_MS) : [];
+      const gone = due.length > 0 ? await notices.goneEndpoints() : new Set<string>();
+      for (const notice of due) this.#start(this.#process(notice, gone));
+      if (clock.monotonicMs() - this.#lookedMs < LOOK_MS) return;
+      this.#lookedMs = clock.monotonicMs();
+      await this.#rearm();
+      observer.counted(await notices.counts());
+    } catch (error) {
+      observer.failed(error);
+    }
+  }
+
+  #start(work: Promise<void>): void {
+    const settled = work.catch((error) => this.#options.observer.failed(error));
+    this.#inFlight.add(settled);
+    void settled.then(() => this.#inFlight.delete(settled));
+  }
+
+  async #rearm(): Promise<void> {
+    const { notices, records, usages, limitOf, observer } = this.#options;
+    const customers = await notices.takeWatched(LOOKS_AT_ONCE);
+    if (customers.length === 0) return;
+    const used = await usages.usedOf(customers.map((customer) => ({ customer, from: 0 })));
+    for (const [at, customer] of customers.entries()) {
+      try {
+        const record = await records.findCustomerRecord(customer);
+        const limit = record && limitOf(record);
+        await notices.rearm(customer, limit === undefined ? undefined : { used: used[at] ?? 0, limit });
+      } catch (error) {
+        // The record of one customer may be damaged. All others go on.
+        observer.failed(error);
+      }
+    }
+  }
+
+  /** Attempts all deliveries of a notice that are due, and settles it. */
+  async #process(notice: StoredNotice, gone: ReadonlySet<string>): Promise<void> {
+    const { notices, records, clock } = this.#options;
+    const stored = parseNotice(notice.content);
+    const record = stored && (await records.findCustomerRecord(notice.customer));
+    if (stored === undefined || record === undefined) {
+      await notices.replace(notice, undefined);
+      return;
+    }
+    const endpoints = this.#endpointsOf(record);
+    const content = this.#opened(
+      stored,
+      record,
+      [...endpoints.keys()].filter((endpoint) => !gone.has(endpoint)),
+    );
+    // By the store's clock, the first one is due.
+    const dueMs = nextAttempt(content.deliveries) + TOGETHER_MS;
+    const attempted = await Promise.all(
+      content.deliveries.map((delivery) => {
+        if (delivery.state === 'dead' || delivery.nextAttemptMs > dueMs) return delivery;
+        if (gone.has(delivery.endpoint)) return { ...delivery, state: 'dead' as const, lastError: DISABLED };
+        return this.#attempt(notice, content, delivery, endpoints.get(delivery.endpoint));
+      }),
+    );
+    const deliveries = attempted.filter((delivery) => delivery !== undefined);
+    if (deliveries.length === 0) {
+      await notices.replace(notice, undefined);
+      return;
+    }
+    const pending = deliveries.filter(({ state }) => state === 'pending');
+    const waitMs = Math.min(MAX_WAIT_MS, Math.max(0, nextAttempt(pending) - clock.nowMs()));
+    await notices.replace(notice, {
+      content: JSON.stringify({ ...content, deliveries }),
+      dueInMs: pending.length > 0 ? waitMs : undefined,
+      isDead: pending.length < deliveries.length,
+    });
+  }
+
+  #endpointsOf(record: CustomerRecord): ReadonlyMap<string, Endpoint> {
+    const { endpoints, customerEndpoint } = this.#options;
+    const own = customerEndpoint(record);
+    const all = (endpoints() ?? []).map((endpoint): [string, Endpoint] => [endpoint.url, endpoint]);
+    return new Map(own === undefined ? all : [...all, [CUSTOMER_ENDPOINT, own]]);
+  }
+
+  /** Returns the content with one delivery for each endpoint, and the plan. */
+  #opened(content: NoticeContent, record: CustomerRecord, endpoints: readonly string[]) {
+    if (content.deliveries !== undefined) return { ...content, deliveries: content.deliveries };
+    const nextAttemptMs = this.#options.clock.nowMs();
+    const deliveries = endpoints.map((endpoint): Delivery => {
+      return { endpoint, state: 'pending', attempts: 0, nextAttemptMs, lastError: null };
+    });
+    return { ...content, data: { ...content.data, plan: this.#options.planOf(record) }, deliveries };
+  }
+
+  /** Resolves to how the delivery stands; undefined when nothing is left to do. Never rejects. */
+  async #attempt(
+    notice: StoredNotice,
+    content: NoticeContent,
+    delivery: Delivery,
+    endpoint: Endpoint | undefined,
+  ): Promise<Delivery | undefined> {
+    const { deliver, clock, random, observer } = this.#options;
+    const { id, customer } = notice;
+    const about = { id, type: content.type, customer, endpoint: delivery.endpoint };
+    const outcome: DeliveryOutcome =
+      endpoint === undefined
+        ? { kind: 'failed', reason: 'the endpoint is not configured', retryAfterMs: null }
+        : await deliver(endpoint, { id, body: bodyOf(content) });
+    // An aborted attempt does not count. Another gateway goes on at once.
+    if (this.#isClosed && outcome.kind === 'failed') return delivery;
+    if (outcome.kind === 'delivered') {
+      observer.attempted(about, 'delivered', undefined);
+      return undefined;
+    }
+    const attempts = delivery.attempts + 1;
+    if (outcome.kind === 'gone') {
+      observer.attempted(about, 'gone', undefined);
+      return this.#disable(about, { ...delivery, attempts });
+    }
+    const waitMs = waitBeforeAttempt(attempts, outcome.retryAfterMs, random());
+    observer.attempted(about, waitMs === null ? 'dead' : 'failed', outcome.reason);
+    const lastError = outcome.reason;
+    if (waitMs === null) return { ...delivery, attempts, lastError, state: 'dead' };
+    return { ...delivery, attempts, lastError, nextAttemptMs: clock.nowMs() + waitMs };
+  }
+
+  /** Disables an endpoint that wants no more notices. The operator can send the notice again, which enables it. */
+  async #disable({ customer, endpoint }: AttemptedNotice, delivery: Delivery): Promise<Delivery | undefined> {
+    const { notices, unsetCustomerEndpoint, audit, observer, clock } = this.#options;
+    const isCustomers = endpoint === CUSTOMER_ENDPOINT;
+    try {
+      await (isCustomers ? unsetCustomerEndpoint(customer) : notices.setGone(endpoint, true));
+    } catch (error) {
+      observer.failed(error);
+      return { ...delivery, lastError: DISABLED, nextAttemptMs: clock.nowMs() + HIDDEN_MS };
+    }
+    await audit({ action: 'endpoint.disable', customer, details: { endpoint } });
+    return isCustomers ? undefined : { ...delivery, state: 'dead', lastError: DISABLED };
+  }
+}
+
+/** Returns when the first pending delivery is due. */
+function nextAttempt(deliveries: readonly Delivery[]): number {
+  return Math.min(...deliveries.flatMap(({ state, nextAttemptMs }) => (state === 'pending' ? [nextAttemptMs] : [])));
+}

@@ -1,0 +1,55 @@
+/** What a notice says, and how its deliveries stand: the text that the store keeps. */
+import { randomBytes } from 'node:crypto';
+import type { NewNotice } from '../store/notices.ts';
+
+export const NOTICE_TYPES = ['quota.threshold', 'quota.exceeded', 'key.expiring'] as const;
+export type NoticeType = (typeof NOTICE_TYPES)[number];
+
+/** The endpoint that the customer's record names. All others are named by their URL in the configuration. */
+export const CUSTOMER_ENDPOINT = 'notify_url';
+
+/** How the delivery to one endpoint stands. It is removed when it succeeds. */
+export interface Delivery {
+  /** A URL of the configuration, or {@link CUSTOMER_ENDPOINT}. */
+  readonly endpoint: string;
+  readonly state: 'pending' | 'dead';
+  /** Failed attempts. */
+  readonly attempts: number;
+  /** Wall time in ms; of a pending delivery. */
+  readonly nextAttemptMs: number;
+  readonly lastError: string | null;
+}
+
+/** `type`, `timestamp` and `data` are the body that is sent. */
+export interface NoticeContent {
+  readonly type: NoticeType;
+  /** When it came about: ISO 8601 UTC. */
+  readonly timestamp: string;
+  /** `plan` is null until the first attempt. */
+  readonly data: Readonly<Record<string, string | number | null>>;
+  /** Undefined until the first attempt: only then the endpoints are known. */
+  readonly deliveries?: readonly Delivery[];
+}
+
+const ID_BYTES = 18;
+
+/** Creates a notice with a new id. `timestampMs`: when it came about, wall time. */
+export function newNotice(type: NoticeType, timestampMs: number, data: NoticeContent['data']): NewNotice {
+  const content: NoticeContent = { type, timestamp: new Date(timestampMs).toISOString(), data };
+  return { id: `msg_${randomBytes(ID_BYTES).toString('base64url')}`, content: JSON.stringify(content) };
+}
+
+/** Returns undefined if another program wrote something else. */
+export function parseNotice(text: string): NoticeContent | undefined {
+  try {
+    const content = JSON.parse(text);
+    return NOTICE_TYPES.includes(content.type) && typeof content.data === 'object' ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the body that is sent. */
+export function bodyOf({ type, timestamp, data }: NoticeContent): string {
+  return JSON.stringify({ type, timestamp, data });
+}

@@ -1,0 +1,124 @@
+/** Gateways with notices and the receiver of these, in virtual time: a day takes a second or two. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Deliver, DeliveryOutcome, Endpoint } from '../../src/notices/delivery.ts';
+import { LevelObserver } from '../../src/notices/level-observer.ts';
+import type { NoticeContent } from '../../src/notices/notice.ts';
+import { type DeliveryResult, NoticeSender } from '../../src/notices/notice-sender.ts';
+import { openDatabase } from '../../src/store/embedded/database.ts';
+import { embeddedNotices } from '../../src/store/embedded/notices.ts';
+import type { NoticeStore } from '../../src/store/notices.ts';
+import { unharmed } from '../quota/support/simulated-store.ts';
+import { VirtualWorld } from '../quota/support/virtual-world.ts';
+
+export const MINUTE_MS = 60_000;
+export const ENDPOINT: Endpoint = { url: 'https://ops.example/hook', secrets: [], allowPrivate: false };
+
+export interface Delivered {
+  readonly id: string;
+  readonly endpoint: string;
+  readonly body: Pick<NoticeContent, 'type' | 'timestamp' | 'data'>;
+  /** Of the world, in ms since it began. */
+  readonly atMs: number;
+}
+
+export interface VirtualGateways {
+  readonly world: VirtualWorld;
+  readonly notices: NoticeStore;
+  /** What the receivers took, in order. */
+  readonly delivered: readonly Delivered[];
+  /** The result of each attempt, with the time of the world. */
+  readonly attempts: readonly { readonly atMs: number; readonly result: DeliveryResult }[];
+  readonly audited: readonly object[];
+  /** What receivers respond: a function of the endpoint and the time of the world. */
+  respond: (endpoint: string, atMs: number, id: string) => DeliveryOutcome | 'taker dies';
+  /** Sends requests, one by one through random gateways, while usage is below this number of units. */
+  climbTo(used: number, requestsPerMinute: number, minutes: number): Promise<void>;
+  run(minutes: number): Promise<void>;
+}
+
+export interface VirtualGatewaysOptions {
+  readonly seed: number;
+  readonly limit: number;
+  readonly endpoints?: readonly Endpoint[];
+}
+
+/** Three gateways, of which the clocks differ by a day. */
+export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGatewaysOptions): VirtualGateways {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-notices-'));
+  const database = openDatabase(join(folder, 'notices.db'));
+  onTestFinished(() => {
+    database.close();
+    rmSync(folder, { recursive: true });
+  });
+  const notices = embeddedNotices({
+    database,
+    run: async (_op, work) => work(),
+    clock: { nowMs: () => world.store.nowMs() },
+  });
+  const world: VirtualWorld = new VirtualWorld({
+    seed,
+    gateways: 3,
+    limit,
+    onError: 'local',
+    timeoutMs: 100,
+    clocks: 'random',
+    fate: (dice) => unharmed(dice.between(0, 3), dice.between(0, 3)),
+    dispatch: () => ({ kind: 'begins', afterMs: 0 }),
+    levels: (machine) => new LevelObserver({ notices, clock: machine }, [80, 95]),
+  });
+  const delivered: Delivered[] = [];
+  const attempts: { atMs: number; result: DeliveryResult }[] = [];
+  const audited: object[] = [];
+  const gateways: VirtualGateways = {
+    world,
+    notices,
+    delivered,
+    attempts,
+    audited,
+    respond: () => ({ kind: 'delivered' }),
+    async climbTo(used, requestsPerMinute, minutes) {
+      for (let sent = 0; sent < requestsPerMinute * minutes; sent++) {
+        if (world.store.used('acme') < used) world.gateway(Math.floor(world.dice.between(0, 3))).request();
+        await world.time.run(MINUTE_MS / requestsPerMinute);
+      }
+    },
+    run: (minutes) => world.time.run(minutes * MINUTE_MS),
+  };
+  const deliver: Deliver = async ({ url }, { id, body }) => {
+    const outcome = gateways.respond(url, world.time.nowMs, id);
+    if (outcome === 'taker dies') return new Promise(() => {});
+    if (outcome.kind === 'delivered')
+      delivered.push({ id, endpoint: url, body: JSON.parse(body), atMs: world.time.nowMs });
+    return outcome;
+  };
+  for (const { machine } of world.gateways) {
+    const sender = new NoticeSender({
+      notices,
+      records: { findCustomerRecord: async (id) => ({ id, plan: 'starter', suspended: false }) },
+      usages: { usedOf: async (asked) => asked.map(({ customer }) => world.store.used(customer)) },
+      storeIsUp: () => true,
+      endpoints: () => endpoints,
+      customerEndpoint: () => undefined,
+      limitOf: () => limit,
+      planOf: ({ plan }) => plan,
+      deliver,
+      unsetCustomerEndpoint: async () => {},
+      audit: async (entry) => void audited.push(entry),
+      observer: {
+        attempted: (_notice, result) => attempts.push({ atMs: world.time.nowMs, result }),
+        counted: () => {},
+        failed: (error) => {
+          throw error;
+        },
+      },
+      clock: machine,
+      scheduler: machine,
+      random: () => world.dice.between(0, 1),
+    });
+    sender.start();
+  }
+  return gateways;
+}
