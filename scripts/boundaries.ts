@@ -32,7 +32,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   identity: 'base npm:jose',
   quota: 'base store',
   usage: 'base store',
-  notices: 'base',
+  notices: 'base store',
   'upstream/http1': 'base',
   'upstream/health': 'type:base upstream/http1',
   upstream: 'base type:problems upstream/health upstream/http1 npm:http-proxy-middleware',
