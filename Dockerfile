@@ -4,6 +4,16 @@
 FROM node:26.10.0-trixie-slim AS base
 WORKDIR /app
 
+# Node.js and the libraries that it is linked with: no shell, no npm, no package manager. CA certificates and time zones
+# are in Node.js.
+FROM base AS runtime
+RUN mkdir /runtime \
+ && libraries=$(ldd /usr/local/bin/node | grep -o '/[^ )]*') \
+ && cp --parents --dereference $libraries /usr/local/bin/node /runtime \
+ && . /etc/os-release \
+ && dpkg-query --search $(realpath $libraries) | cut -d: -f1 | sort --unique | xargs dpkg-query --show \
+      --showformat="\${Package} \${Version} \${Architecture} \${source:Package} $ID-$VERSION_ID\n" >/debian-packages
+
 FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
 # optionalDependencies are the bundled Node.js; the image has its own.
@@ -12,21 +22,18 @@ RUN npm ci --omit=dev --omit=optional --no-audit --no-fund
 RUN find node_modules -type f \( -name '*.ts' -o -name '*.?ts' -o -name '*.map' -o -name '*.md' \) \
       ! -iname 'licen?e*' -delete \
  && rm -r node_modules/.package-lock.json node_modules/*/test node_modules/@*/*/test
-# The list of packages (CycloneDX), without its time and random number: every build gives the same one.
-RUN npm pkg delete devDependencies optionalDependencies \
- && npm sbom --sbom-format=cyclonedx >sbom.json \
- && node -e "const s = require('./sbom.json'); delete s.serialNumber; delete s.metadata.timestamp; fs.writeFileSync('sbom.json', JSON.stringify(s))"
-
-# Node.js and the libraries that it is linked with: no shell, no npm, no package manager. CA certificates and time zones
-# are in Node.js.
-FROM base AS runtime
-RUN mkdir /runtime \
- && cp --parents --dereference $(ldd /usr/local/bin/node | grep -o '/[^ )]*') /usr/local/bin/node /runtime
+COPY scripts/sbom.ts ./scripts/
+COPY --from=runtime /debian-packages /
+RUN node scripts/sbom.ts --image /debian-packages >sbom.json
 
 FROM scratch
+# docker build --build-arg REVISION=$(git rev-parse HEAD)
+ARG REVISION=""
 LABEL org.opencontainers.image.title="tollgate" \
       org.opencontainers.image.description="API gateway: API keys, hourly quotas, one REST backend" \
-      org.opencontainers.image.licenses="MIT"
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="${REVISION}"
 ENV PATH=/usr/local/bin NODE_ENV=production
 COPY --from=runtime /runtime /
 WORKDIR /app

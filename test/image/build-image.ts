@@ -23,6 +23,7 @@ export interface BuiltImage {
     readonly User: string;
     readonly Entrypoint: readonly string[];
     readonly Cmd: readonly string[];
+    readonly Labels: Readonly<Record<string, string>>;
   };
   readonly healthCheck: readonly string[];
 }
@@ -36,6 +37,8 @@ declare module 'vitest' {
 
 const PROGRAMS = ['buildah', 'mmdebstrap'];
 const BASE_IMAGE = /^FROM (\S+) AS base$/m.exec(DOCKERFILE)?.[1];
+/** Which sources the image was made from; any text will do here. */
+export const REVISION = 'the-revision-of-this-build';
 const CERTIFICATES = process.env.NODE_EXTRA_CA_CERTS ?? '/etc/ssl/certs/ca-certificates.crt';
 
 // biome-ignore lint/style/noDefaultExport: vitest calls the default export of a globalSetup file
@@ -86,7 +89,8 @@ function buildTwice(work: string): BuiltImage {
   // The OCI format has no health check; timestamps are the only thing that may differ between two builds.
   const options = ['--isolation', 'chroot', '--format', 'docker', '--no-cache', '--pull-never', '--timestamp', '0'];
   const build = (tag: string) => {
-    buildah('bud', '--quiet', ...options, ...mounts, '--tag', tag, REPOSITORY);
+    const revision = ['--build-arg', `REVISION=${REVISION}`];
+    buildah('bud', '--quiet', ...options, ...mounts, ...revision, '--tag', tag, REPOSITORY);
     return JSON.parse(buildah('inspect', '--type', 'image', tag));
   };
   const [one, other] = [build('one'), build('other')];

