@@ -4,8 +4,9 @@
  * run it and say so.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import module, { createRequire } from 'node:module';
 import { delimiter, dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const { engines, optionalDependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const [oldest] = engines.node.match(/\d+/);
@@ -21,6 +22,10 @@ if (Number.parseInt(process.versions.node, 10) < Number(oldest)) {
   );
   process.exit(1);
 }
+
+// From the second start on, the modules need not be compiled. In a folder of the package, as trustworthy as the sources: in
+// a shared temporary folder, another user of the machine could plant code. A user who cannot write it goes without.
+module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)));
 
 // A checkout has the sources, the tarball of npm pack the compiled files: Node.js strips no types in node_modules.
 const isCheckout = existsSync(new URL('../src/main.ts', import.meta.url));
