@@ -1,28 +1,71 @@
 /** The image, run as a container runtime does: its files read-only, as a user by number without a home. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { startBackend } from '../support/backend.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { type BuiltImage, REVISION } from './build-image.ts';
 
 const built = inject('image');
 
+/** What docs/deploy.md calls ample. */
+const LIMIT_BYTES = 512 * 1024 * 1024;
+const CGROUP = built && makeCgroup();
+
+/** A cgroup of version 1 or 2 whose memory can be limited; undefined where none can be made. */
+function makeCgroup(): { readonly folder: string; readonly limitFile: string } | undefined {
+  for (const [parent, limitFile] of [
+    ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'],
+    ['/sys/fs/cgroup', 'memory.max'],
+  ] as const) {
+    const folder = join(parent, `tollgate-image-${process.pid}`);
+    try {
+      mkdirSync(folder);
+    } catch {
+      continue;
+    }
+    afterAll(() => rmdirSync(folder));
+    if (existsSync(join(folder, limitFile))) return { folder, limitFile };
+  }
+  process.stderr.write('The image is not tried with a memory limit: no cgroup can be made here\n');
+  return undefined;
+}
+
 describe.skipIf(built === undefined)('the image', () => {
   const image = built as BuiltImage;
   const files = () => globSync('**', { cwd: image.root, withFileTypes: true }).filter((each) => each.isFile());
 
-  /** The arguments of `unshare` that run a command of the image. `mount` appears as /etc/tollgate. */
-  function inContainer(command: readonly string[], user = image.config.User, mount?: string): string[] {
+  interface Container {
+    readonly user?: string | undefined;
+    /** A folder that appears as /etc/tollgate. */
+    readonly mount?: string | undefined;
+    /** The folder of a cgroup that the container is in. */
+    readonly cgroup?: string | undefined;
+  }
+
+  /** The arguments of `unshare` that run a command of the image. */
+  function inContainer(command: readonly string[], { user, mount, cgroup }: Container): string[] {
     const { root, config } = image;
-    for (const folder of ['proc', 'etc/tollgate']) mkdirSync(join(root, folder), { recursive: true });
-    const mounts = [`mount --bind ${root} ${root}`, `mount --rbind /proc ${root}/proc`];
+    for (const folder of ['proc', 'sys', 'etc/tollgate']) mkdirSync(join(root, folder), { recursive: true });
+    const mounts = [`mount --bind ${root} ${root}`];
+    for (const folder of ['proc', 'sys']) mounts.push(`mount --rbind /${folder} ${root}/${folder}`);
     if (mount !== undefined) mounts.push(`mount --bind ${mount} ${root}/etc/tollgate`);
-    const [uid, gid] = user.split(':');
+    if (cgroup !== undefined) mounts.push(`echo $$ >${cgroup}/cgroup.procs`);
+    const [uid, gid] = (user ?? config.User).split(':');
     const enter = `exec unshare --root ${root} --wd ${config.WorkingDir} --setgid ${gid} --setuid ${uid} "$@"`;
     const script = [...mounts, `mount -o remount,bind,ro ${root}`, enter].join(' && ');
     return ['--mount', 'sh', '-c', script, 'sh', ...command];
@@ -34,13 +77,13 @@ describe.skipIf(built === undefined)('the image', () => {
     return { ...own, ...env, PATH: `${own.PATH}:/usr/bin:/bin` };
   }
 
-  function runOnce(command: readonly string[], env: Readonly<Record<string, string>>, mount?: string) {
-    const args = inContainer(command, undefined, mount);
+  function runOnce(command: readonly string[], env: Readonly<Record<string, string>>, container: Container = {}) {
+    const args = inContainer(command, container);
     return spawnSync('/usr/bin/unshare', args, { encoding: 'utf8', env: environment(env) });
   }
 
-  async function start(env: Readonly<Record<string, string>>, user?: string) {
-    const args = inContainer([...image.config.Entrypoint, ...image.config.Cmd], user);
+  async function start(env: Readonly<Record<string, string>>, container: Container) {
+    const args = inContainer([...image.config.Entrypoint, ...image.config.Cmd], container);
     const gateway = spawn('/usr/bin/unshare', args, { stdio: ['ignore', 'pipe', 'inherit'], env: environment(env) });
     onTestFinished(() => void gateway.kill('SIGKILL'));
     for await (const line of createInterface({ input: gateway.stdout })) {
@@ -53,11 +96,11 @@ describe.skipIf(built === undefined)('the image', () => {
     throw new Error(`the gateway ended with ${gateway.exitCode}`);
   }
 
-  async function startBeside(user?: string) {
+  async function startBeside(container: Container) {
     const [redis, backend] = await Promise.all([startRedis(), startBackend()]);
     onTestFinished(async () => void (await Promise.all([redis.stop(), backend.close()])));
     const ports = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
-    return start({ REDIS_URL: redis.url, UPSTREAM_URL: backend.url, ...ports }, user);
+    return start({ REDIS_URL: redis.url, UPSTREAM_URL: backend.url, ...ports }, container);
   }
 
   test('is the same, layer by layer, when it is built again', () => {
@@ -113,7 +156,7 @@ describe.skipIf(built === undefined)('the image', () => {
     ['its own user', undefined],
     ['a user that the platform assigns', '1000660000:0'],
   ])('as %s: serves, passes its health check, and on SIGTERM serves until it has drained', async (_, user) => {
-    const { gateway, ops, public: api } = await startBeside(user);
+    const { gateway, ops, public: api } = await startBeside({ user });
     expect((await fetch(`${ops}/readyz`)).status).toBe(200);
     expect((await fetch(`${api}/v1/conversations`)).status).toBe(401);
     const health = runOnce(image.healthCheck, { OPS_PORT: new URL(ops).port });
@@ -123,6 +166,25 @@ describe.skipIf(built === undefined)('the image', () => {
     const exited = once(gateway, 'exit');
     while ((await fetch(`${ops}/readyz`)).status === 200) await new Promise((resolve) => setImmediate(resolve));
     expect((await fetch(`${api}/v1/conversations`)).status, 'not ready, but still served').toBe(401);
+    expect(await exited).toStrictEqual([0, null]);
+  });
+
+  test.skipIf(CGROUP === undefined)('serves many clients at once with 512 MB, of which Node.js knows', async () => {
+    writeFileSync(join(String(CGROUP?.folder), String(CGROUP?.limitFile)), String(LIMIT_BYTES));
+    const container = { cgroup: CGROUP?.folder };
+    const heap = runOnce(['node', '-p', 'v8.getHeapStatistics().heap_size_limit'], {}, container);
+    expect(Number(heap.stdout), heap.stderr).toBeLessThan(LIMIT_BYTES);
+
+    const { gateway, ops, public: api } = await startBeside(container);
+    const exited = once(gateway, 'exit');
+    const ask = async (_: unknown, index: number) => {
+      const { status } = await fetch(`${api}/v1/conversations`, { headers: { Authorization: `Bearer key-${index}` } });
+      return status;
+    };
+    for (let round = 0; round < 5; round++)
+      expect(new Set(await Promise.all(Array.from({ length: 300 }, ask)))).not.toContain(500);
+    expect((await fetch(`${ops}/readyz`)).status).toBe(200);
+    gateway.kill('SIGTERM');
     expect(await exited).toStrictEqual([0, null]);
   });
 
@@ -136,7 +198,7 @@ describe.skipIf(built === undefined)('the image', () => {
     chmodSync(folder, 0o755);
     const check = (text: string) => {
       writeFileSync(join(folder, 'gateway.yaml'), text);
-      return runOnce([...image.config.Entrypoint, 'check-config', '/etc/tollgate/gateway.yaml'], {}, folder);
+      return runOnce([...image.config.Entrypoint, 'check-config', '/etc/tollgate/gateway.yaml'], {}, { mount: folder });
     };
     expect(check('upstream: { urls: [http://backend] }\nstore: { url: redis://redis }\n').status).toBe(0);
     expect(check('upstreams: {}\n')).toMatchObject({ status: 1, stderr: expect.stringContaining('upstreams') });
