@@ -27,12 +27,13 @@ export const MAX_LISTED_CHANGES = 100;
  * Values that may differ although the disclosed ones are equal, by the key under which a change is reported. Includes
  * whole sections whose secrets only a restart can change.
  */
-function hiddenValues({ admin, upstream, identity, store, seed }: Config): Readonly<Record<string, unknown>> {
+function hiddenValues({ admin, upstream, identity, notices, store, seed }: Config): Readonly<Record<string, unknown>> {
   return {
     'admin.token': admin?.token,
     'upstream.tls': upstream.tls,
     'upstream.authorization': upstream.authorization,
     'identity.assertion.signing_key_file': identity.assertion?.signingKeys,
+    'notices.endpoints': notices.endpoints,
     store,
     seed,
   };
@@ -85,10 +86,11 @@ function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
  * substitution. The result does not depend on whether the secrets are equal.
  */
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
-  const paths = [...SECRET_SETTINGS, 'seed.customers'].map((setting) => setting.split('.'));
+  const paths = [...SECRET_SETTINGS, 'notices.endpoints', 'seed.customers'].map((setting) => setting.split('.'));
   const uncompared = paths.filter((path) => {
     const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
-    if (old === undefined || old === null || !isDeepStrictEqual(old, next)) return false;
+    const isEmpty = old === undefined || old === null || (Array.isArray(old) && old.length === 0);
+    if (isEmpty || !isDeepStrictEqual(old, next)) return false;
     const expression = before.expressions.get(pathKey(path));
     return expression === undefined || expression !== after.expressions.get(pathKey(path));
   });

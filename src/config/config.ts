@@ -47,6 +47,7 @@ export interface Config {
   readonly usagePath?: string;
   /** How long the usage history is kept; absent: there is none. */
   readonly usage?: UsageRetention;
+  readonly notices: NoticesConfig;
   /** Page that explains a problem to people; `{code}` is replaced by its code. Absent: problems link to no page. */
   readonly documentationUrl?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;
@@ -178,6 +179,22 @@ interface AssertionConfig {
   readonly ttlSeconds: number;
   /** Ed25519 keys in PEM, all published. The first, private in PKCS#8, signs; the others may be private or public. */
   readonly signingKeys: readonly string[];
+}
+
+export interface NoticesConfig {
+  /** Empty in workers, which send nothing. */
+  readonly endpoints: readonly NoticeEndpointConfig[];
+  /** Percentages of the hourly limit, ascending and below 100. */
+  readonly levels: readonly number[];
+  /** Days before the expiry of a key, ascending. */
+  readonly keyExpiryDays: readonly number[];
+}
+
+export interface NoticeEndpointConfig {
+  readonly url: string;
+  /** `whsec_…`: one, or two while the secret is rotated. */
+  readonly secrets: readonly string[];
+  readonly allowPrivate: boolean;
 }
 
 interface LimitsConfig {

@@ -2,6 +2,8 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
+import { isWebhookUrl } from '../base/webhook-url.ts';
+import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../notices/webhook-signature.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
@@ -9,7 +11,7 @@ import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } fro
 import { settingAt } from './json-schema.ts';
 import type { Path, Problem } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
-import { type Secrets, secretText } from './secrets.ts';
+import { type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 
 /** Shorter tokens are refused if other machines can reach the admin listener. */
@@ -50,6 +52,7 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   checkAuthorization(context);
   checkSigningKeys(context);
   checkListenTls(context);
+  checkNotices(context);
   return problems;
 }
 
@@ -262,6 +265,30 @@ function checkListenTls({ given, report, secrets }: CheckContext): void {
   if (cert.kind === 'unknown' || key.kind === 'unknown') return;
   const checked = checkCertificate(secretText(cert) ?? '', secretText(key) ?? '');
   if (checked.kind === 'invalid') report(['listen', 'tls', `${checked.at}_file`], checked.fault);
+}
+
+function checkNotices(context: CheckContext): void {
+  const { valid, report, secrets } = context;
+  const list = ['notices', 'endpoints'];
+  const urls = validItems(context, list, 'url');
+  for (const [index, url] of urls) {
+    if (valid([...list, index, 'allow_private']) !== false || isWebhookUrl(String(url))) continue;
+    const rule = 'must be https:// and not an address of a private network';
+    report([...list, index, 'url'], `${rule}, unless allow_private is true`);
+  }
+  checkRepeats(urls, (index, earlier) => report([...list, index, 'url'], `is that of endpoints[${earlier}] too`));
+  for (const [index, secret] of secrets.noticeEndpoints.entries()) {
+    const path = [...list, index, 'secret'];
+    if (secret.kind === 'none') report(path, 'is required, as secret or secret_file');
+    if (secret.kind !== 'value') continue;
+    const lines = webhookSecretsOf(secret.value);
+    if (lines.length > 2) report(secret.path, 'must have at most two lines: the new secret and the old one');
+    if (lines.some((line) => parseWebhookSecret(line) === undefined)) report(secret.path, WEBHOOK_SECRET_RULE);
+  }
+  for (const name of ['levels', 'key_expiry_days']) {
+    const path = ['notices', name];
+    checkRepeats(validItems(context, path), (index) => report([...path, index], 'is listed already; keep one'));
+  }
 }
 
 /** Checks the CAs and the client certificate for connections to the store or the upstream. */

@@ -5,6 +5,7 @@ import type {
   AdminConfig,
   Config,
   IdentityConfig,
+  NoticesConfig,
   SeedCustomer,
   StoreConfig,
   UpstreamConfig,
@@ -22,7 +23,7 @@ import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, formatPath, formatProblems, type Path, type Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
-import { readSecrets, type Secrets, secretText } from './secrets.ts';
+import { readSecrets, type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 import { findWarnings } from './warnings.ts';
 
@@ -159,6 +160,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     aliases: aliasesOf(values),
     ...(usagePath !== undefined && { usagePath }),
     ...(values.usage && { usage: { hoursDays: values.usage.hours_days, days: values.usage.days } }),
+    notices: noticesConfig(values, secrets),
     ...(documentationUrl !== undefined && { documentationUrl }),
     plans: plansOf(values),
     formerPlans: formerPlansOf(values),
@@ -206,6 +208,18 @@ function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityCon
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
   const { issuer, ttl_seconds: ttlSeconds } = assertion;
   return { headers, assertion: { issuer, ttlSeconds, signingKeys: signing.keys } };
+}
+
+function noticesConfig({ notices }: FileValues, { noticeEndpoints }: Secrets): NoticesConfig {
+  return {
+    endpoints: notices.endpoints.map(({ url, allow_private: allowPrivate }, index) => ({
+      url,
+      secrets: webhookSecretsOf(secretText(noticeEndpoints[index] ?? { kind: 'none' }) ?? ''),
+      allowPrivate,
+    })),
+    levels: notices.levels.toSorted((a, b) => a - b),
+    keyExpiryDays: notices.key_expiry_days.toSorted((a, b) => a - b),
+  };
 }
 
 function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
@@ -285,7 +299,14 @@ function seedCustomer({ requests_per_hour: limit, ...customer }: SeedValues): Se
 }
 
 /** Names of members that hold secrets, at any depth. */
-const SECRET_MEMBERS: ReadonlySet<string> = new Set(['token', 'authorization', 'password', 'key', 'signingKeys']);
+const SECRET_MEMBERS: ReadonlySet<string> = new Set([
+  'token',
+  'authorization',
+  'password',
+  'key',
+  'signingKeys',
+  'secrets',
+]);
 
 function withoutSecrets(key: string, value: unknown): unknown {
   if (SECRET_MEMBERS.has(key)) return 'set';

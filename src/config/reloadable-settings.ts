@@ -18,6 +18,7 @@ const RELOADABLE: readonly string[] = [
   'routes',
   'aliases',
   'usage_path',
+  'notices',
   'documentation_url',
   'plans',
   'overrides',

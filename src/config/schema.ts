@@ -197,6 +197,21 @@ const seedCustomer = types.mapping({
   key: types.apiKey().describe('Its API key. Everyone who can read this file knows it.'),
 });
 
+const noticeEndpoint = types.mapping({
+  url: types.webhookUrl().describe('Where notices are sent by POST: https, unless allow_private is true.'),
+  secret: types
+    .secret('secret')
+    .optional()
+    .describe(
+      'Signs the notices: whsec_ and 24 to 64 random bytes in base64. Required, here or by secret_file; two lines while it is rotated.',
+    ),
+  secret_file: types.fileName().optional().describe('File to read the secret from instead.'),
+  allow_private: types
+    .flag()
+    .default(false)
+    .describe('Whether the host may be in a private network, or this machine, and the URL may be http.'),
+});
+
 const limits = types.mapping({
   header_bytes: types.bytes().default(16_384).describe('Maximum total size of the headers of a request.'),
   header_count: types.count().default(100).describe('Maximum number of headers in a request.'),
@@ -272,6 +287,23 @@ export const configSchema = types.mapping({
     .meta({ typeInWords: 'mapping | null' })
     .prefault({})
     .describe('The usage history; null turns it off.'),
+  notices: types
+    .mapping({
+      endpoints: types
+        .listOf(noticeEndpoint.describe('An endpoint.'))
+        .default([])
+        .describe('Endpoints of the operator; each gets the notices of all customers.'),
+      levels: types
+        .listOf(types.percent().describe('A level in percent of the hourly limit.'))
+        .default([80, 95])
+        .describe('Levels of usage that a notice tells of; a limit that is used up always has one.'),
+      key_expiry_days: types
+        .listOf(types.days().describe('A number of days.'))
+        .default([7, 1])
+        .describe('How long before the expiry of a key a notice tells of it.'),
+    })
+    .prefault({})
+    .describe('Signed notices to webhooks: see notices.md.'),
   documentation_url: types
     .documentationUrl()
     .optional()

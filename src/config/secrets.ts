@@ -30,7 +30,10 @@ export const SECRET_SETTINGS = [
   'identity.assertion.signing_key',
 ] as const;
 
-export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>>;
+export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>> & {
+  /** Of each endpoint, in their order. */
+  readonly noticeEndpoints: readonly Secret[];
+};
 
 interface NamedFileRead extends NamedFile {
   /** Undefined if the file could not be read. */
@@ -77,12 +80,25 @@ export async function readSecrets(
     }
   }
 
-  const secrets: Partial<Record<keyof Secrets, Secret>> = {};
+  const secrets: Partial<Record<(typeof SECRET_SETTINGS)[number], Secret>> = {};
   for (const setting of SECRET_SETTINGS) secrets[setting] = await readSecret(setting.split('.'));
-  return { secrets: secrets as Secrets, reads, problems };
+  const noticeEndpoints: Secret[] = [];
+  const endpoints = document.at(['notices', 'endpoints']);
+  for (const index of Array.isArray(endpoints) ? endpoints.keys() : []) {
+    noticeEndpoints.push(await readSecret(['notices', 'endpoints', index, 'secret']));
+  }
+  return { secrets: { ...(secrets as Secrets), noticeEndpoints }, reads, problems };
 }
 
 /** Returns the value of a secret; undefined if it is not set, or not available. */
 export function secretText(secret: Secret): string | undefined {
   return secret.kind === 'value' ? secret.value : undefined;
+}
+
+/** Returns the secrets of a notice endpoint: one on each line. */
+export function webhookSecretsOf(text: string): string[] {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
 }

@@ -3,6 +3,7 @@
  * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
  */
 import { z } from 'zod';
+import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import {
   isAddressOrBlock,
@@ -51,6 +52,11 @@ export const workers = () =>
     .union([integer('integer', WORKERS_RULE, 1, MAX_WORKERS), z.literal('auto')], WORKERS_RULE)
     .meta({ typeInWords: 'integer | auto' });
 
+/** 100 percent has a notice of its own. */
+export const percent = () => integer('percent', 'must be an integer of percent from 1 to 99', 1, 99);
+
+export const days = () => integer('days', 'must be an integer of days from 1 to 365', 1, 365);
+
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
 
 export const flag = () => z.boolean('must be true or false').meta({ typeInWords: 'boolean' });
@@ -88,6 +94,14 @@ export const trustworthyUrl = () =>
     'URL',
     'must be https://host[:port]/path, or http:// with a loopback host such as 127.0.0.1, without credentials and fragment',
     isTrustworthyUrl,
+  );
+
+/** What else it must be without `allow_private` is checked together with that. */
+export const webhookUrl = () =>
+  text(
+    'URL',
+    'must be http(s)://host[:port]/path of at most 2048 characters, without credentials and fragment',
+    (value) => isWebhookUrl(value, { allowPrivate: true }),
   );
 
 /** Shown to API users, who open it. */

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, usage, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging, seed';
+  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, usage, notices, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging, seed';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 
 /** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */

@@ -5,9 +5,11 @@
  */
 import { open, readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { newWebhookSecret } from '../../src/notices/webhook-signature.ts';
 import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 
+const WEBHOOK_SECRET = newWebhookSecret();
 const UPSTREAM_SECRET = 'Basic c2VjcmV0LW9mLXRoZS1iYWNrZW5k';
 const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN, DATABASE_PASSWORD: 'unrelated-secret', TZ: 'UTC' };
 // Needs /proc.
@@ -16,7 +18,10 @@ const onLinux = it.skipIf(process.platform !== 'linux');
 async function startWithSecrets() {
   const system = await startWithWorkers({
     env,
-    config: { upstream: { urls: ['http://127.0.0.1:1'], credentials: 'replace', authorization: UPSTREAM_SECRET } },
+    config: {
+      upstream: { urls: ['http://127.0.0.1:1'], credentials: 'replace', authorization: UPSTREAM_SECRET },
+      notices: { endpoints: [{ url: 'https://ops.example/', secret: WEBHOOK_SECRET }] },
+    },
   });
   const pids = (await workersOf(system.gateway)).map(({ pid }) => pid ?? 0);
   return { ...system, pids };
@@ -31,17 +36,20 @@ onLinux('the environment of a worker has the variables of the runtime and no oth
   }
 });
 
-onLinux('the memory of a worker has the secrets that it serves with, and not the admin token', async () => {
-  const { gateway, key, pids } = await startWithSecrets();
-  // The primary has used the token, and a reload sends the configuration to the workers again.
-  gateway.signal('SIGHUP');
-  await expect.poll(gateway.output, PATIENCE).toMatch(/"trigger":"signal"/);
-  await request(agentOfTest({ keepAlive: false }), gateway.public, key);
-  for (const pid of pids) {
-    const found = await findInMemory(pid, [UPSTREAM_SECRET, ADMIN_TOKEN]);
-    expect(found).toEqual([UPSTREAM_SECRET]);
-  }
-});
+onLinux(
+  'the memory of a worker has the secrets that it serves with, and neither the admin token nor a webhook secret',
+  async () => {
+    const { gateway, key, pids } = await startWithSecrets();
+    // The primary has used the token, and a reload sends the configuration to the workers again.
+    gateway.signal('SIGHUP');
+    await expect.poll(gateway.output, PATIENCE).toMatch(/"trigger":"signal"/);
+    await request(agentOfTest({ keepAlive: false }), gateway.public, key);
+    for (const pid of pids) {
+      const found = await findInMemory(pid, [UPSTREAM_SECRET, ADMIN_TOKEN, WEBHOOK_SECRET]);
+      expect(found).toEqual([UPSTREAM_SECRET]);
+    }
+  },
+);
 
 /** Those of the texts that stand in the writable memory of a process, in Latin-1. */
 async function findInMemory(pid: number, texts: readonly string[]): Promise<string[]> {

@@ -43,11 +43,15 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
   'TMP',
 ]);
 
-/** Removes the admin section and the file's unparsed text: only the primary needs them, and both may hold secrets. */
+/**
+ * Removes the admin section, the endpoints of notices and the file's unparsed text: only the primary needs them, and all
+ * may hold secrets.
+ */
 export function workerConfig({ admin: _, ...rest }: Config): Config {
   // Named in the worker's error message when the port is taken.
   const expressions = new Map([...rest.expressions].filter(([key]) => key === pathKey(['listen', 'port'])));
-  return { ...rest, expressions, source: { namedFiles: [], digest: '' } };
+  const notices = { ...rest.notices, endpoints: [] };
+  return { ...rest, notices, expressions, source: { namedFiles: [], digest: '' } };
 }
 
 /**
