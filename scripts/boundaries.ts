@@ -40,11 +40,11 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   listener: 'base type:observability problems npm:express',
   edge: 'base keys listener type:observability problems quota store tls upstream type:usage type:npm:express',
   reload: 'type:base config type:observability quota store',
-  'admin-api': 'keys store npm:zod',
+  'admin-api': 'base keys store npm:zod',
   'console/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   console: 'type:base problems npm:express npm:jose',
   admin:
-    'admin-api base config console keys listener observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
+    'admin-api base config console keys listener notices observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
   ops: 'listener problems type:npm:express',
   'sample-backend': 'npm:express',
   process:

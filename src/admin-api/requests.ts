@@ -3,6 +3,7 @@
  * No message repeats a value, because it may be a misplaced API key.
  */
 import { z } from 'zod';
+import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { CUSTOMER_ID } from './responses.ts';
@@ -25,6 +26,16 @@ export const DISPLAY_NAME = z
   .describe('For people. Without control characters, and without an API key in it.');
 
 export const REQUESTS_PER_HOUR = z.int('must be an integer').min(1, 'must be at least 1');
+
+export const NOTIFY_URL = z
+  .string()
+  .refine((url) => isWebhookUrl(url), WEBHOOK_URL_RULE)
+  .refine((url) => !containsGeneratedKey(url), NO_KEY)
+  .meta({
+    description:
+      "Where the customer's own notices are sent, once it has a secret (notify-secret). https, at most 2048 characters, and not in a private network.",
+    examples: ['https://hooks.example/tollgate'],
+  });
 
 export const PLAN_NAME = z
   .string()
@@ -67,6 +78,7 @@ export function newCustomer(plans: ReadonlySet<string>) {
     name: DISPLAY_NAME.optional(),
     plan: configuredPlan(plans),
     requests_per_hour: REQUESTS_PER_HOUR.optional().describe('Allowed for any plan; required for a custom one.'),
+    notify_url: NOTIFY_URL.optional(),
   });
 }
 
@@ -77,6 +89,7 @@ export function customerChange(plans: ReadonlySet<string>) {
       name: DISPLAY_NAME.nullable().optional(),
       requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
       suspended: z.boolean().optional().describe('Requests of a suspended customer get 403.'),
+      notify_url: NOTIFY_URL.nullable().optional(),
     })
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }

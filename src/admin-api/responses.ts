@@ -60,9 +60,16 @@ export const CUSTOMER = z.object({
   requests_per_hour: z.int().nullable().describe("The customer's own limit."),
   suspended: z.boolean(),
   usage_reset_at: RECORD_TIME,
+  notify_url: TEXT.describe("Where the customer's own notices are sent."),
   ...LIMIT,
 });
 export type CustomerDocument = z.output<typeof CUSTOMER>;
+
+export const NOTIFY_SECRET = z.object({
+  secret: z.string().meta({ description: 'The secret itself.', examples: ['whsec_…'] }),
+  former_valid_until: TIME.nullable().describe('Until then notices are signed with the former secret, too.'),
+});
+export type NotifySecretDocument = z.output<typeof NOTIFY_SECRET>;
 
 export const USAGE = z.object({
   limit: z.int().min(1),
@@ -196,6 +203,7 @@ export const AUDIT_ACTIONS = [
   'customer.create',
   'customer.update',
   'customer.delete',
+  'customer.notify_secret',
   'usage.reset',
   'key.create',
   'key.import',

@@ -43,6 +43,7 @@ const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>>
   'customer.create': 'customer created',
   'customer.update': 'customer updated',
   'customer.delete': 'customer deleted',
+  'customer.notify_secret': 'secret for notices created',
   'usage.reset': 'usage reset',
   'key.create': 'key created',
   'key.import': 'key imported',

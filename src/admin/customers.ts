@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { customerChange, newCustomer } from '../admin-api/requests.ts';
+import type { NotifySecretDocument } from '../admin-api/responses.ts';
+import { newWebhookSecret } from '../notices/webhook-signature.ts';
 import {
   type CustomerChange,
   type CustomerRecord,
@@ -13,6 +15,9 @@ import { PAGE_PARAMETERS, parseBody, parseQuery } from './parse-request.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
 
+/** Notices are signed with both secrets for so long, so that the receiver can change to the new one. */
+const FORMER_SECRET_MS = 24 * 3600 * 1000;
+
 const CUSTOMERS_QUERY = z.strictObject({
   ...PAGE_PARAMETERS,
   /** The plan name in the record or its current name; plans that are no longer configured are allowed. */
@@ -24,7 +29,8 @@ const CUSTOMERS_QUERY = z.strictObject({
 
 /** Routes that list, create, read, change and delete customers. */
 export function customerRoutes(context: AdminContext): Routes {
-  const { records, currentPlan, effectiveLimit, history, planNames, recordChange } = context;
+  const { records, notifySecrets, currentPlan, effectiveLimit, history, planNames } = context;
+  const { recordChange, randomBytes, clock } = context;
   const creationSchema = newCustomer(planNames);
   const changeSchema = customerChange(planNames);
 
@@ -37,8 +43,9 @@ export function customerRoutes(context: AdminContext): Routes {
       },
       async post(req, res) {
         const { id, ...details } = parseBody(creationSchema, req.body);
-        const { name, plan, requests_per_hour: requestsPerHour } = details;
-        const customer: CustomerRecord = { id, plan, suspended: false, ...definedMembers({ name, requestsPerHour }) };
+        const { name, plan, requests_per_hour: requestsPerHour, notify_url: notifyUrl } = details;
+        const optional = definedMembers({ name, requestsPerHour, notifyUrl });
+        const customer: CustomerRecord = { id, plan, suspended: false, ...optional };
         const problem = limitProblem(customer);
         if (problem) throw problem;
         if ((await records.createCustomer(customer)) === 'exists') {
@@ -54,8 +61,8 @@ export function customerRoutes(context: AdminContext): Routes {
       },
       async patch(req, res) {
         const details = parseBody(changeSchema, req.body);
-        const { plan, name, requests_per_hour: requestsPerHour, suspended } = details;
-        const change: CustomerChange = definedMembers({ plan, name, requestsPerHour, suspended });
+        const { plan, name, requests_per_hour: requestsPerHour, suspended, notify_url: notifyUrl } = details;
+        const change: CustomerChange = definedMembers({ plan, name, requestsPerHour, suspended, notifyUrl });
         const customer = await requireCustomer(records, req.params.id);
         // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
         const changesLimit = 'plan' in change || 'requestsPerHour' in change;
@@ -73,6 +80,18 @@ export function customerRoutes(context: AdminContext): Routes {
         await history?.forget(id);
         await recordChange(res, { action: 'customer.delete', customer: id, details: { keys } });
         res.status(204).end();
+      },
+    },
+    '/admin/v1/customers/:id/notify-secret': {
+      async post(req, res) {
+        const { id } = await requireCustomer(records, req.params.id);
+        const secret = newWebhookSecret(randomBytes);
+        const hadOne = (await notifySecrets.rotate(id, secret, FORMER_SECRET_MS)) ?? noSuchCustomer();
+        const formerValidUntil = hadOne ? new Date(clock.nowMs() + FORMER_SECRET_MS).toISOString() : null;
+        const details = { former_valid_until: formerValidUntil };
+        await recordChange(res, { action: 'customer.notify_secret', customer: id, details });
+        const document: NotifySecretDocument = { secret, ...details };
+        res.status(201).json(document);
       },
     },
   };

@@ -8,6 +8,7 @@ import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
+import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
@@ -33,6 +34,7 @@ export interface AdminDependencies {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
+  readonly notifySecrets: Pick<NotifySecretStore, 'rotate'>;
   readonly audit: AuditStore;
   readonly metrics: Pick<Metrics, 'adminRequest'>;
   /** Accepted Host names. */
@@ -63,7 +65,7 @@ export interface AdminDependencies {
   status(): GatewayStatus;
   /** Returns the page and the files of the console. Always the same ones. */
   consoleFiles(): Promise<ConsoleFiles>;
-  /** Must be cryptographically secure: API keys are generated from it. */
+  /** Must be cryptographically secure: API keys and secrets are generated from it. */
   randomBytes(size: number): Buffer;
 }
 

@@ -28,6 +28,7 @@ export function customerDocument(
     requests_per_hour: typeof requestsPerHour === 'number' ? requestsPerHour : null,
     suspended: customer.suspended,
     usage_reset_at: inUtc(customer.usageResetAt),
+    notify_url: customer.notifyUrl ?? null,
     ...limitDocument(limit),
   };
 }

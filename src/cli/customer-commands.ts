@@ -32,6 +32,7 @@ export function addCustomerCommands(program: Command): void {
     .requiredOption('--plan <plan>', 'a plan of the configuration')
     .option('--name <name>', 'display name of the customer')
     .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
+    .option('--notify-url <url>', 'where its notices are sent (https)')
     .action(async (customer: string, options: NewCustomerOptions) => (await load()).createCustomer(customer, options));
 
   documentCommand(
@@ -53,9 +54,19 @@ export function addCustomerCommands(program: Command): void {
     .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
     .option('--suspended', 'refuse its requests')
     .option('--no-suspended', 'accept its requests again')
+    .option('--notify-url <url>', 'where its notices are sent (https)')
+    .option('--no-notify-url', 'send it no notices')
     .action(async (customer: string, options: UpdateCustomerOptions) =>
       (await load()).updateCustomer(customer, options),
     );
+
+  documentCommand(
+    customers,
+    'notify-secret',
+    "make a new secret that signs a customer's notices; the old one stays valid for a day",
+  )
+    .addArgument(customerArgument())
+    .action(async (customer: string, options: DocumentOptions) => (await load()).createNotifySecret(customer, options));
 
   destructiveCommand(customers, 'delete', 'delete a customer with its keys and its usage')
     .addArgument(customerArgument())

@@ -1,4 +1,4 @@
-import { CUSTOMER, type CustomerDocument, KEY } from '../admin-api/responses.ts';
+import { CUSTOMER, type CustomerDocument, KEY, NOTIFY_SECRET } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
@@ -13,6 +13,7 @@ import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printList, remark } from './output.ts';
 import type { Columns } from './table.ts';
+import { shortTime } from './table.ts';
 
 const CUSTOMERS = '/admin/v1/customers';
 
@@ -66,12 +67,13 @@ export interface NewCustomerOptions extends DocumentOptions {
   readonly plan: string;
   readonly name?: string;
   readonly requestsPerHour?: number;
+  readonly notifyUrl?: string;
 }
 
 export async function createCustomer(customer: string, options: NewCustomerOptions): Promise<void> {
-  const { plan, name, requestsPerHour } = options;
+  const { plan, name, requestsPerHour, notifyUrl } = options;
   const client = await connect(options);
-  const body = { id: customer, plan, name, requests_per_hour: requestsPerHour };
+  const body = { id: customer, plan, name, requests_per_hour: requestsPerHour, notify_url: notifyUrl };
   await printChanged(await client.post(CUSTOMER, CUSTOMERS, body), options);
 }
 
@@ -80,11 +82,18 @@ export interface UpdateCustomerOptions extends DocumentOptions {
   readonly name?: Unsettable<string>;
   readonly requestsPerHour?: Unsettable<number>;
   readonly suspended?: boolean;
+  readonly notifyUrl?: Unsettable<string>;
 }
 
 export async function updateCustomer(customer: string, options: UpdateCustomerOptions): Promise<void> {
-  const { plan, name, requestsPerHour, suspended } = options;
-  const change = { plan, name: unset(name), requests_per_hour: unset(requestsPerHour), suspended };
+  const { plan, name, requestsPerHour, suspended, notifyUrl } = options;
+  const change = {
+    plan,
+    name: unset(name),
+    requests_per_hour: unset(requestsPerHour),
+    suspended,
+    notify_url: unset(notifyUrl),
+  };
   requireSomeChange(change);
   const client = await connect(options);
   await printChanged(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
@@ -103,6 +112,17 @@ async function printChanged(
       `The limit stays ${limit} requests an hour: an override in the configuration file takes precedence over the customer's own number. "tollgate explain ${id}" names its line.`,
     ),
   );
+}
+
+/** Prints the new secret on standard output, and what to do with it as remarks. */
+export async function createNotifySecret(customer: string, options: DocumentOptions): Promise<void> {
+  const client = await connect(options);
+  const created = await client.post(NOTIFY_SECRET, pathOf`/admin/v1/customers/${customer}/notify-secret`, {});
+  if (options.json) return printDocument(created, options);
+  const { secret, former_valid_until: until } = created;
+  if (until !== null) remark(`Notices are signed with the former secret, too, until ${shortTime(until)}.`);
+  remark('The secret is shown only once:');
+  await print(`${secret}\n`);
 }
 
 export async function deleteCustomer(customer: string, options: DestructiveOptions): Promise<void> {

@@ -33,7 +33,7 @@ function hiddenValues({ admin, upstream, identity, notices, store, seed }: Confi
     'upstream.tls': upstream.tls,
     'upstream.authorization': upstream.authorization,
     'identity.assertion.signing_key_file': identity.assertion?.signingKeys,
-    'notices.endpoints': notices.endpoints,
+    'notices.endpoints': notices?.endpoints,
     store,
     seed,
   };

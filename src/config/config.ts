@@ -47,7 +47,8 @@ export interface Config {
   readonly usagePath?: string;
   /** How long the usage history is kept; absent: there is none. */
   readonly usage?: UsageRetention;
-  readonly notices: NoticesConfig;
+  /** Absent: no notices. */
+  readonly notices?: NoticesConfig;
   /** Page that explains a problem to people; `{code}` is replaced by its code. Absent: problems link to no page. */
   readonly documentationUrl?: string;
   readonly plans: ReadonlyMap<string, PlanConfig>;

@@ -160,7 +160,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     aliases: aliasesOf(values),
     ...(usagePath !== undefined && { usagePath }),
     ...(values.usage && { usage: { hoursDays: values.usage.hours_days, days: values.usage.days } }),
-    notices: noticesConfig(values, secrets),
+    ...(values.notices && { notices: noticesConfig(values.notices, secrets) }),
     ...(documentationUrl !== undefined && { documentationUrl }),
     plans: plansOf(values),
     formerPlans: formerPlansOf(values),
@@ -210,7 +210,7 @@ function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityCon
   return { headers, assertion: { issuer, ttlSeconds, signingKeys: signing.keys } };
 }
 
-function noticesConfig({ notices }: FileValues, { noticeEndpoints }: Secrets): NoticesConfig {
+function noticesConfig(notices: NonNullable<FileValues['notices']>, { noticeEndpoints }: Secrets): NoticesConfig {
   return {
     endpoints: notices.endpoints.map(({ url, allow_private: allowPrivate }, index) => ({
       url,

@@ -302,8 +302,8 @@ export const configSchema = types.mapping({
         .default([7, 1])
         .describe('How long before the expiry of a key a notice tells of it.'),
     })
-    .prefault({})
-    .describe('Signed notices to webhooks: see notices.md.'),
+    .optional()
+    .describe('Signed notices to webhooks, see notices.md; if omitted, there are none.'),
   documentation_url: types
     .documentationUrl()
     .optional()

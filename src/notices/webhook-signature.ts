@@ -8,8 +8,9 @@ const [MIN_BYTES, MAX_BYTES, NEW_BYTES] = [24, 64, 32];
 /** The rule of {@link parseWebhookSecret}, in words. */
 export const WEBHOOK_SECRET_RULE = `must be "${PREFIX}" followed by ${MIN_BYTES} to ${MAX_BYTES} random bytes in base64`;
 
-export function newWebhookSecret(): string {
-  return PREFIX + randomBytes(NEW_BYTES).toString('base64');
+/** `random`: must be cryptographically secure. */
+export function newWebhookSecret(random: (size: number) => Buffer = randomBytes): string {
+  return PREFIX + random(NEW_BYTES).toString('base64');
 }
 
 /** Parses `whsec_…` to the key of the signature; undefined if it is not a secret of that form. */

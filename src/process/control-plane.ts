@@ -137,6 +137,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       jwt: adminJwt,
       records: store.records,
       keyUses: store.keyUses,
+      notifySecrets: store.notifySecrets,
       audit: store.audit,
       planNames: new Set(config.plans.keys()),
       currentPlan: (plan) => planNameOf(plan, config),

@@ -4,6 +4,7 @@
  */
 
 import { parseTimestamp } from '../base/timestamp.ts';
+import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import {
   type CustomerFields,
   type EnforcedCustomerFields,
@@ -30,7 +31,8 @@ export type FaultCode =
   | 'no_plan'
   | 'unknown_plan'
   | 'no_limit'
-  | 'doubtful_suspended';
+  | 'doubtful_suspended'
+  | 'bad_notify_url';
 
 export interface RecordFault {
   readonly code: FaultCode;
@@ -161,7 +163,7 @@ export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly
 }
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
-export function customerFaults(id: string, { plan, suspended }: CustomerFields): readonly RecordFault[] {
+export function customerFaults(id: string, { plan, suspended, notify_url }: CustomerFields): readonly RecordFault[] {
   const faults: RecordFault[] = [];
   if (!isCustomerId(id)) {
     faults.push({
@@ -174,6 +176,12 @@ export function customerFaults(id: string, { plan, suspended }: CustomerFields):
     faults.push({
       code: 'doubtful_suspended',
       text: `has suspended ${shown(suspended)}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
+    });
+  }
+  if (notify_url && !isWebhookUrl(notify_url)) {
+    faults.push({
+      code: 'bad_notify_url',
+      text: `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
     });
   }
   return faults;

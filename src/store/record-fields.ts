@@ -28,10 +28,12 @@ export interface CustomerRecord {
   readonly requestsPerHour?: number | 'invalid';
   readonly suspended: boolean;
   readonly usageResetAt?: string;
+  /** Where the customer's own notices are sent. As stored: other programs may have written something else than a URL. */
+  readonly notifyUrl?: string;
 }
 
 /** Like {@link EnforcedKey}: the fields that affect requests. */
-export type EnforcedCustomer = Omit<CustomerRecord, 'name'>;
+export type EnforcedCustomer = Omit<CustomerRecord, 'name' | 'notifyUrl'>;
 
 /** An omitted field keeps its value; null unsets it. */
 export interface CustomerChange {
@@ -39,6 +41,7 @@ export interface CustomerChange {
   readonly name?: string | null;
   readonly requestsPerHour?: number | null;
   readonly suspended?: boolean;
+  readonly notifyUrl?: string | null;
 }
 
 /** An omitted field keeps its value; null unsets it. */
@@ -71,7 +74,14 @@ export const KEY_FIELDS = [
   'revoked_at',
   'replaced_by',
 ] as const;
-export const CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'name', 'suspended', 'usage_reset_at'] as const;
+export const CUSTOMER_FIELDS = [
+  'plan',
+  'requests_per_hour',
+  'name',
+  'suspended',
+  'usage_reset_at',
+  'notify_url',
+] as const;
 
 /** The fields of {@link EnforcedKey}. */
 export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
@@ -112,7 +122,13 @@ export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefi
 /** Returns the record, or undefined when the plan is unset: then the customer does not exist. */
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
   const enforced = enforcedCustomerFrom(id, fields);
-  return enforced && { ...enforced, ...(fields.name && { name: fields.name }) };
+  return (
+    enforced && {
+      ...enforced,
+      ...(fields.name && { name: fields.name }),
+      ...(fields.notify_url && { notifyUrl: fields.notify_url }),
+    }
+  );
 }
 
 /** Like {@link customerRecordFrom}, without the fields that do not affect requests. */
@@ -147,6 +163,7 @@ export function customerFields(record: CustomerRecord): CustomerFields {
     name: record.name ?? null,
     suspended: record.suspended ? '1' : null,
     usage_reset_at: record.usageResetAt ?? null,
+    notify_url: record.notifyUrl ?? null,
   };
 }
 
@@ -156,12 +173,14 @@ export function keyChangeFields({ name, expiresAt }: KeyChange): KeyFields {
 }
 
 /** Returns only the fields that change; null or an empty value unsets a field. */
-export function customerChangeFields({ plan, name, requestsPerHour, suspended }: CustomerChange): CustomerFields {
+export function customerChangeFields(change: CustomerChange): CustomerFields {
+  const { plan, name, requestsPerHour, suspended, notifyUrl } = change;
   return {
     ...(plan !== undefined && { plan }),
     ...(name !== undefined && { name }),
     ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
     ...(suspended !== undefined && { suspended: suspended ? '1' : null }),
+    ...(notifyUrl !== undefined && { notify_url: notifyUrl }),
   };
 }
 

@@ -8,6 +8,7 @@
 
 import type { Invalidations } from './invalidations.ts';
 import type { NoticeStore } from './notices.ts';
+import type { NotifySecretStore } from './notify-secrets.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
 import type {
   CustomerChange,
@@ -276,6 +277,7 @@ export interface StoreStatus {
 export interface Store {
   readonly records: RecordStore;
   readonly keyUses: KeyUseStore;
+  readonly notifySecrets: NotifySecretStore;
   readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly usages: UsageReader;
@@ -328,6 +330,8 @@ export type StoreOp =
   | 'take_notices'
   | 'settle_notice'
   | 'read_notices'
+  | 'rotate_notify_secret'
+  | 'read_notify_secret'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

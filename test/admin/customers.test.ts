@@ -56,6 +56,7 @@ overBothStores((start) => {
         requests_per_hour: null,
         suspended: false,
         usage_reset_at: null,
+        notify_url: null,
         limit: 1000,
         limit_source: 'plan',
         limit_problem: null,

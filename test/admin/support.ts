@@ -104,6 +104,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     token: TOKEN,
     records: store.records,
     keyUses: store.keyUses,
+    notifySecrets: store.notifySecrets,
     history: store.usageHistory,
     audit: store.audit,
     metrics: { adminRequest() {} },

@@ -115,6 +115,7 @@ export const CUSTOMER_DOCUMENT: CustomerDocument = {
   requests_per_hour: null,
   suspended: false,
   usage_reset_at: null,
+  notify_url: null,
   limit: 1,
   limit_source: 'plan',
   limit_problem: null,

@@ -11,8 +11,12 @@ const URL = 'https://ops.example/hooks/tollgate';
 const withEndpoint = (members: string) => `${MINIMAL}notices: { endpoints: [{ ${members} }] }\n`;
 
 describe('notices', () => {
+  test('are off without their section', async () => {
+    expect(await load(MINIMAL)).not.toHaveProperty('notices');
+  });
+
   test('tell of 80 and 95 percent, and of expiry a week and a day before, if the file does not say', async () => {
-    const { notices } = await load(MINIMAL);
+    const { notices } = await load(`${MINIMAL}notices: {}\n`);
     expect(notices).toEqual({ endpoints: [], levels: [80, 95], keyExpiryDays: [1, 7] });
   });
 
@@ -25,7 +29,7 @@ describe('notices', () => {
     await withFolder({ secret: `${SECRET}\n${OLD_SECRET}\n` }, async (folder) => {
       const yaml = Buffer.from(withEndpoint(`url: "${URL}", secret_file: secret`));
       const { notices } = await parseConfig('gateway.yaml', yaml, {}, { folder });
-      expect(notices.endpoints).toEqual([{ url: URL, secrets: [SECRET, OLD_SECRET], allowPrivate: false }]);
+      expect(notices?.endpoints).toEqual([{ url: URL, secrets: [SECRET, OLD_SECRET], allowPrivate: false }]);
     });
   });
 
@@ -41,7 +45,7 @@ describe('notices', () => {
       'gateway.yaml:3: notices.endpoints[0].url: must be https:// and not an address of a private network, unless allow_private is true',
     ]);
     const { notices } = await load(withEndpoint(`${endpoint}, allow_private: true`));
-    expect(notices.endpoints[0]?.allowPrivate || allowed).toBe(true);
+    expect(notices?.endpoints[0]?.allowPrivate || allowed).toBe(true);
   });
 });
 

@@ -214,6 +214,12 @@ const WRONG: readonly (readonly [
     ['doubtful_suspended'],
   ],
   [
+    'a customer with a URL of its private network for notices',
+    () => writeCustomer('notified', { notify_url: 'https://10.0.0.1/' }),
+    'tollgate:customer:{notified}',
+    ['bad_notify_url'],
+  ],
+  [
     'a customer without braces',
     () => redis.command('HSET', 'tollgate:customer:unbraced', 'plan', 'starter'),
     'tollgate:customer:unbraced',

@@ -138,6 +138,10 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/customers/{id}`, acme);
   await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: { name: 'Acme', suspended: true } });
   await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: { name: null, suspended: false } });
+  const notified = { notify_url: 'https://hooks.example/tollgate' };
+  await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: notified });
+  await session.call('POST', `${at}/customers/{id}/notify-secret`, acme);
+  await session.call('POST', `${at}/customers/{id}/notify-secret`, acme);
   await session.call('GET', `${at}/customers/{id}/usage`, acme);
   await session.call('DELETE', `${at}/customers/{id}/usage`, acme);
   await session.call('GET', `${at}/customers/{id}/usage/history`, { ...acme, query: '?step=day' });
@@ -182,7 +186,7 @@ async function useEverything(session: Session): Promise<void> {
   }
   await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
   const { body: audit } = await session.call('GET', `${at}/audit`);
-  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(10);
+  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(11);
 }
 
 it('the file has the paths and methods that the admin listener has, and no others', () => {

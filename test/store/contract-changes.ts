@@ -17,6 +17,7 @@ const CUSTOMER = {
   requestsPerHour: 120_000,
   suspended: true,
   usageResetAt: '2026-01-02T03:04:05Z',
+  notifyUrl: 'https://hooks.example/tollgate',
 };
 const KEY = {
   id: 'k1',
@@ -34,14 +35,19 @@ function need(units: number, customer = 'acme'): ReserveRequest {
 
 export function changesContract(name: string, open: () => Promise<OpenedStore>): void {
   describe(`${name}: changes of a customer`, () => {
-    const { name: _name, requestsPerHour: _limit, ...plain } = CUSTOMER;
+    const { name: _name, requestsPerHour: _limit, notifyUrl: _url, ...plain } = CUSTOMER;
 
     test.each<[string, CustomerChange, object]>([
       ['its plan', { plan: 'starter' }, { ...CUSTOMER, plan: 'starter' }],
       ['its name', { name: 'Acme Ltd.' }, { ...CUSTOMER, name: 'Acme Ltd.' }],
       ['its limit', { requestsPerHour: 7 }, { ...CUSTOMER, requestsPerHour: 7 }],
       ['its suspension', { suspended: false }, { ...CUSTOMER, suspended: false }],
-      ['what is unset', { name: null, requestsPerHour: null }, plain],
+      [
+        'its URL for notices',
+        { notifyUrl: 'https://other.example/' },
+        { ...CUSTOMER, notifyUrl: 'https://other.example/' },
+      ],
+      ['what is unset', { name: null, requestsPerHour: null, notifyUrl: null }, plain],
       ['all at once', { plan: 'a', name: 'b', requestsPerHour: 1, suspended: false }, { plan: 'a', name: 'b' }],
       ['nothing', {}, CUSTOMER],
     ])('change %s, and leave the rest', async (_what, change, expected) => {

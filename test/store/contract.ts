@@ -15,6 +15,7 @@ import { historyContract } from './contract-history.ts';
 import { listsContract } from './contract-lists.ts';
 import { notesContract } from './contract-notes.ts';
 import { noticesContract } from './contract-notices.ts';
+import { notifySecretsContract } from './contract-notify-secrets.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
 const HOLD_MS = 2000;
@@ -72,6 +73,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   changesContract(name, open);
   listsContract(name, open);
   notesContract(name, open);
+  notifySecretsContract(name, open);
   historyContract(name, open);
   noticesContract(name, open);
 
@@ -451,7 +453,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     });
 
     test("is told of each of the admin API's calls, too", async () => {
-      const { records, keyUses, audit, observer } = await open();
+      const { store, records, keyUses, audit, observer } = await open();
       const calls: [StoreOp, () => Promise<unknown>][] = [
         ['list_customers', () => records.listCustomers(undefined, 10)],
         ['update_customer', () => records.updateCustomer('acme', { plan: 'starter' })],
@@ -464,6 +466,8 @@ export function storeContract(name: string, openStore: OpenStore): void {
         ['reindex', () => records.reindex()],
         ['note_uses', () => keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }])],
         ['read_uses', () => keyUses.lastUses(['k1'])],
+        ['rotate_notify_secret', () => store.notifySecrets.rotate('acme', 'whsec_x', 1000)],
+        ['read_notify_secret', () => store.notifySecrets.inForce('acme')],
         ['append_audit', () => audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' })],
         ['read_audit', () => audit.list(undefined, 10)],
       ];

@@ -181,7 +181,7 @@ test('a file of a newer version is not touched', async () => {
   const database = new DatabaseSync(file);
   database.exec('PRAGMA user_version = 99');
   database.close();
-  await expect(open(file)).rejects.toThrow('its schema is version 99, this program knows version 4');
+  await expect(open(file)).rejects.toThrow(/its schema is version 99, this program knows version \d+/);
 });
 
 test('calls after closing reject as unavailable', async () => {

@@ -99,6 +99,7 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'customer.create': 'Customer created',
   'customer.update': 'Customer changed',
   'customer.delete': 'Customer deleted',
+  'customer.notify_secret': 'Secret for notices created',
   'usage.reset': 'Usage reset',
   'key.create': 'Key created',
   'key.import': 'Key imported',

@@ -50,8 +50,8 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set([
 export function workerConfig({ admin: _, ...rest }: Config): Config {
   // Named in the worker's error message when the port is taken.
   const expressions = new Map([...rest.expressions].filter(([key]) => key === pathKey(['listen', 'port'])));
-  const notices = { ...rest.notices, endpoints: [] };
-  return { ...rest, notices, expressions, source: { namedFiles: [], digest: '' } };
+  const notices = rest.notices && { ...rest.notices, endpoints: [] };
+  return { ...rest, ...(notices && { notices }), expressions, source: { namedFiles: [], digest: '' } };
 }
 
 /**

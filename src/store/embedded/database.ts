@@ -123,6 +123,15 @@ const MIGRATIONS = [
     url TEXT PRIMARY KEY
   ) STRICT, WITHOUT ROWID;
 `,
+  `
+  ALTER TABLE customer ADD COLUMN notify_url TEXT;
+  CREATE TABLE notify_secret (
+    customer TEXT PRIMARY KEY,
+    secret TEXT NOT NULL,
+    former TEXT,
+    former_until_ms INTEGER
+  ) STRICT, WITHOUT ROWID;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

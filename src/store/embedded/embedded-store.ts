@@ -16,6 +16,7 @@ import { embeddedAudit } from './audit.ts';
 import { isWriteRefusal, openDatabase, type RunOperation, rewriteHeader, totalChanges } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
 import { embeddedNotices } from './notices.ts';
+import { embeddedNotifySecrets } from './notify-secrets.ts';
 import { embeddedRecords } from './records.ts';
 import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
@@ -69,6 +70,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
   return {
     records: embeddedRecords(database, run, (change) => listeners.emit(change)),
     keyUses: embeddedKeyUses(database, run),
+    notifySecrets: embeddedNotifySecrets(database, run, clock),
     audit: embeddedAudit(database, run),
     ...embeddedWindows({
       database,

@@ -52,7 +52,8 @@ export function embeddedRecords(
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
   const insertKey = database.prepare(insertInto('api_key', ['sha256', ...KEY_FIELDS]));
   const updateCustomer = database.prepare(
-    `UPDATE customer SET plan = :plan, requests_per_hour = :requests_per_hour, name = :name, suspended = :suspended
+    `UPDATE customer SET plan = :plan, requests_per_hour = :requests_per_hour, name = :name, suspended = :suspended,
+       notify_url = :notify_url
      WHERE id = :id`,
   );
   const updateKey = database.prepare(
@@ -63,7 +64,7 @@ export function embeddedRecords(
   const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
   const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
   const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
-  const deleteNotices = ['notice', 'notice_mark', 'level_claim'].map((table) =>
+  const deleteNotices = ['notice', 'notice_mark', 'level_claim', 'notify_secret'].map((table) =>
     database.prepare(`DELETE FROM ${table} WHERE customer = ?`),
   );
   const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
@@ -157,8 +158,8 @@ export function embeddedRecords(
         const fields = customerChangeFields(change);
         const objection = check?.(current);
         if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
-        const { plan, requests_per_hour, name, suspended } = { ...row, ...fields };
-        updateCustomer.run({ id, plan, requests_per_hour, name, suspended });
+        const { plan, requests_per_hour, name, suspended, notify_url } = { ...row, ...fields };
+        updateCustomer.run({ id, plan, requests_per_hour, name, suspended, notify_url });
         changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
       });

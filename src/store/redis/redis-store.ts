@@ -38,6 +38,7 @@ import { withoutArguments } from './protocol/redis-errors.ts';
 import { redisAudit } from './records/audit.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
 import { redisKeyUses } from './records/key-uses.ts';
+import { redisNotifySecrets } from './records/notify-secrets.ts';
 import { redisRecords } from './records/records.ts';
 import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
@@ -166,6 +167,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const store: Store = {
     records: redisRecords({ connection: records, background, dataLoss, damaged, keyPrefix }),
     keyUses: redisKeyUses(background, keyPrefix),
+    notifySecrets: redisNotifySecrets(background, keyPrefix),
     audit: redisAudit(background, keyPrefix),
     windows: new HourlyWindow({
       connection: windows,

@@ -29,6 +29,13 @@ export const customerKeysName = (prefix: string, customer: string): string => `$
 /** Hash: the customer's hourly window. */
 export const windowName = (prefix: string, customer: string): string => `${prefix}:window:{${customer}}`;
 
+/** String: the secret that signs the customer's notices. */
+export const notifySecretName = (prefix: string, customer: string): string => `${prefix}:notify-secret:{${customer}}`;
+
+/** String: the secret before it, which expires when it is no longer in force. */
+export const formerNotifySecretName = (prefix: string, customer: string): string =>
+  `${notifySecretName(prefix, customer)}:former`;
+
 /** Hash: the customer's requests and refusals by UTC hour of one day (`yyyymmdd`). */
 export const usageDayName = (prefix: string, customer: string, day: string): string =>
   `${prefix}:usage:{${customer}}:${day}`;

@@ -1,8 +1,7 @@
--- Deletes a customer without keys. KEYS[1] its record, KEYS[2] its window, KEYS[3] the set of its keys,
--- KEYS[4] its notices.
+-- Deletes a customer without keys. KEYS[1] the set of its keys, KEYS[2] its record, then everything else of the customer.
 -- Returns 1, or 0 when the customer has a key.
-if redis.call('SCARD', KEYS[3]) > 0 then
+if redis.call('SCARD', KEYS[1]) > 0 then
   return 0
 end
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
+redis.call('DEL', unpack(KEYS, 2))
 return 1

@@ -12,10 +12,12 @@ import { sendAll } from '../connection/replies.ts';
 import {
   customerKeysName,
   customerRecordName,
+  formerNotifySecretName,
   keyIdName,
   keyRecordName,
   keyUsesName,
   noticesName,
+  notifySecretName,
   windowName,
 } from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
@@ -24,7 +26,7 @@ import type { IndexedKey, KeyIndex } from './key-index.ts';
 export function redisDeletion(index: KeyIndex) {
   const { connection, prefix } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
-  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 4);
+  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 6);
 
   /** Deletes the keys that have a record, unless it has another id or customer by now. Resolves to the number deleted. */
   const deleteKeys = async (op: StoreOp, entries: readonly IndexedKey[]): Promise<number> => {
@@ -67,10 +69,12 @@ export function redisDeletion(index: KeyIndex) {
       // Does not require a plan: a record without one can be neither read nor created, only deleted.
       if ((await connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
       const names = [
+        customerKeysName(prefix, customer),
         record,
         windowName(prefix, customer),
-        customerKeysName(prefix, customer),
         noticesName(prefix, customer),
+        notifySecretName(prefix, customer),
+        formerNotifySecretName(prefix, customer),
       ];
       let deletedKeys = 0;
       let deleted: unknown = 0;

@@ -1,0 +1,24 @@
+/** Two strings for each customer, of which the former secret expires by itself. */
+import type { NotifySecretStore } from '../../notify-secrets.ts';
+import type { RedisChannel } from '../connection/channel.ts';
+import { pipelined } from '../connection/replies.ts';
+import { customerRecordName, formerNotifySecretName, notifySecretName } from '../protocol/key-names.ts';
+
+/** Must be called before the first command is sent on the connection, because it defines a command. */
+export function redisNotifySecrets(connection: RedisChannel, prefix: string): NotifySecretStore {
+  const rotateSecret = connection.client.defineScript(new URL('./rotate-notify-secret.lua', import.meta.url), 3);
+  const namesOf = (customer: string) => [notifySecretName(prefix, customer), formerNotifySecretName(prefix, customer)];
+  return {
+    async rotate(customer, secret, graceMs) {
+      const names = [customerRecordName(prefix, customer), ...namesOf(customer)];
+      const reply = await connection.run('rotate_notify_secret', () => rotateSecret(...names, secret, graceMs));
+      return reply === -1 ? undefined : reply === 1;
+    },
+
+    async inForce(customer) {
+      const commands = namesOf(customer).map((name) => ['get', name] as const);
+      const secrets = await connection.run('read_notify_secret', (redis) => pipelined(redis, commands));
+      return secrets.filter((secret) => typeof secret === 'string');
+    },
+  };
+}
