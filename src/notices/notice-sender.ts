@@ -41,7 +41,7 @@ export interface NoticeSenderOptions {
   readonly storeIsUp: () => boolean;
   /** Returns the endpoints of the configuration; undefined while notices are not configured, which stops everything. */
   readonly endpoints: () => readonly Endpoint[] | undefined;
-  readonly customerEndpoint: (customer: CustomerRecord) => Endpoint | undefined;
+  readonly customerEndpoint: (customer: CustomerRecord) => Promise<Endpoint | undefined>;
   /** Returns the customer's hourly limit; undefined if there is none. */
   readonly limitOf: (customer: CustomerRecord) => number | undefined;
   /** Returns the current name of the customer's plan. */
@@ -152,7 +152,7 @@ export class NoticeSender {
       await notices.replace(notice, undefined);
       return;
     }
-    const endpoints = this.#endpointsOf(record);
+    const endpoints = await this.#endpointsOf(record);
     const content = this.#opened(
       stored,
       record,
@@ -181,9 +181,9 @@ export class NoticeSender {
     });
   }
 
-  #endpointsOf(record: CustomerRecord): ReadonlyMap<string, Endpoint> {
+  async #endpointsOf(record: CustomerRecord): Promise<ReadonlyMap<string, Endpoint>> {
     const { endpoints, customerEndpoint } = this.#options;
-    const own = customerEndpoint(record);
+    const own = await customerEndpoint(record);
     const all = (endpoints() ?? []).map((endpoint): [string, Endpoint] => [endpoint.url, endpoint]);
     return new Map(own === undefined ? all : [...all, [CUSTOMER_ENDPOINT, own]]);
   }

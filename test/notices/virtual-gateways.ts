@@ -101,7 +101,7 @@ export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGat
       usages: { usedOf: async (asked) => asked.map(({ customer }) => world.store.used(customer)) },
       storeIsUp: () => true,
       endpoints: () => endpoints,
-      customerEndpoint: () => undefined,
+      customerEndpoint: async () => undefined,
       limitOf: () => limit,
       planOf: ({ plan }) => plan,
       deliver,
