@@ -39,7 +39,7 @@ export function flatten(node: CommandNode): CommandNode[] {
 }
 
 function readOption(option: Option): OptionNode {
-  const valueName = /<(.+)>/.exec(option.flags)?.[1];
+  const valueName = /<([^.>]+)/.exec(option.flags)?.[1];
   return {
     flags: [option.short, option.long].filter((flag) => flag !== undefined),
     ...(valueName !== undefined && { value: readValue(valueName, option.argChoices) }),

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   adminCommand,
   customerArgument,
@@ -9,6 +9,7 @@ import {
   integerParser,
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
+import type { SimulateOptions } from './simulate.ts';
 import { timeParser } from './times.ts';
 import type { ExportOptions, NearOptions, RangeOptions } from './usage-history.ts';
 
@@ -29,6 +30,13 @@ function rangeOptions(command: Command): Command {
 
 function stepOption(): Option {
   return new Option('--step <step>', 'length of a line').choices(['hour', 'day']).default('hour');
+}
+
+/** Adds `name=limit` to the limits given so far. @throws InvalidArgumentError */
+function limitParser(text: string, before: ReadonlyMap<string, number> = new Map()): ReadonlyMap<string, number> {
+  const [, name, limit] = /^(.+)=([1-9]\d{0,14})$/.exec(text) ?? [];
+  if (name !== undefined) return new Map([...before, [name, Number(limit)]]);
+  throw new InvalidArgumentError('It must be a name, "=" and an integer of at least 1, such as starter=800.');
 }
 
 /** Adds the commands for usage and limits, the audit log, and the state of a gateway. */
@@ -71,6 +79,20 @@ export function addGatewayCommands(program: Command): void {
   documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
     .argument('<file>', 'the YAML configuration file')
     .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
+
+  documentCommand(program, 'simulate', 'show whom other limits would have refused in the past', 'print JSON')
+    .option(
+      '--log <file...>',
+      'access logs of the gateway (JSON, *.gz too, - for standard input); without: the usage history',
+    )
+    .option('--plan <plan=limit...>', 'requests per hour of a plan: starter=800', limitParser)
+    .option('--customer <customer=limit...>', 'requests per hour of a customer', limitParser)
+    .addOption(
+      new Option('--from <time>', 'start of the usage history to read: 2026-01-31 or an age, such as 7d')
+        .argParser(timeParser('past'))
+        .conflicts('log'),
+    )
+    .action(async (options: SimulateOptions) => (await import('./simulate.ts')).simulate(options));
 
   rangeOptions(documentCommand(program, 'audit', 'list who changed what, when and from where, newest first'))
     .option('--limit <number>', 'maximum number of entries', integerParser(1))
