@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { customerChange, newCustomer } from '../admin-api/requests.ts';
 import type { NotifySecretDocument } from '../admin-api/responses.ts';
 import { newWebhookSecret } from '../notices/webhook-signature.ts';
+import type { CustomerSearch } from '../store/customer-search.ts';
 import {
   type CustomerChange,
   type CustomerRecord,
@@ -11,6 +12,7 @@ import {
 import { changesNothing } from './audit.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerDocument, definedMembers, pageDocument } from './documents.ts';
+import { type ReadPage, readOn } from './filtered-pages.ts';
 import { PAGE_PARAMETERS, parseBody, parseQuery } from './parse-request.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
@@ -29,7 +31,7 @@ const CUSTOMERS_QUERY = z.strictObject({
 
 /** Routes that list, create, read, change and delete customers. */
 export function customerRoutes(context: AdminContext): Routes {
-  const { records, notifySecrets, currentPlan, effectiveLimit, history, planNames } = context;
+  const { records, notifySecrets, currentPlan, planNamesOf, effectiveLimit, history, planNames } = context;
   const { recordChange, randomBytes, clock } = context;
   const creationSchema = newCustomer(planNames);
   const changeSchema = customerChange(planNames);
@@ -38,8 +40,9 @@ export function customerRoutes(context: AdminContext): Routes {
     '/admin/v1/customers': {
       async get(req, res) {
         const { cursor, limit, ...filter } = parseQuery(CUSTOMERS_QUERY, req);
-        const page = await records.listCustomers(cursor, limit);
-        res.json(pageDocument(page.items.filter(filterBy(filter)).map(describe), page));
+        const read = filteredBy(filter);
+        const page = await read(cursor, limit);
+        res.json(pageDocument(page.items.map(describe), page));
       },
       async post(req, res) {
         const { id, ...details } = parseBody(creationSchema, req.body);
@@ -96,14 +99,19 @@ export function customerRoutes(context: AdminContext): Routes {
     },
   };
 
-  function filterBy(filter: Omit<z.output<typeof CUSTOMERS_QUERY>, 'limit'>) {
+  function filteredBy(filter: Omit<z.output<typeof CUSTOMERS_QUERY>, 'limit'>): ReadPage<CustomerRecord> {
+    if (Object.values(filter).every((value) => value === undefined)) return records.listCustomers;
     const { plan, suspended, id_prefix: idPrefix = '', search } = filter;
-    const isFound = search === undefined ? () => true : beginsWith(search);
-    return (customer: CustomerRecord) =>
-      customer.id.startsWith(idPrefix) &&
-      isFound(customer) &&
-      (suspended === undefined || customer.suspended === (suspended === 'true')) &&
-      (plan === undefined || plan === customer.plan || plan === currentPlan(customer.plan));
+    const beginning = search ?? filter.id_prefix;
+    const wanted: CustomerSearch = definedMembers({
+      beginning,
+      suspended: suspended === undefined ? undefined : suspended === 'true',
+      plans: plan === undefined ? undefined : planNamesOf(plan),
+    });
+    return readOn(async (cursor, limit) => {
+      const { items, next } = await records.findCustomers(wanted, cursor, limit);
+      return { items: items.filter(({ id }) => id.startsWith(idPrefix)), next };
+    });
   }
 
   function describe(customer: CustomerRecord) {
@@ -114,13 +122,6 @@ export function customerRoutes(context: AdminContext): Routes {
     const limit = effectiveLimit(customer);
     return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
-}
-
-/** Returns whether the id, the name or a word of the name begins with a text, in any case. */
-function beginsWith(text: string) {
-  const wanted = text.toLowerCase();
-  return ({ id, name = '' }: CustomerRecord) =>
-    id.toLowerCase().startsWith(wanted) || ` ${name.toLowerCase()}`.includes(` ${wanted}`);
 }
 
 /** Applies the part of a change that affects the limit. */

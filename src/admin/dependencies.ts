@@ -43,6 +43,8 @@ export interface AdminDependencies {
   readonly planNames: ReadonlySet<string>;
   /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */
   currentPlan(plan: string): string | undefined;
+  /** Returns all names of a plan that records may have: this one, and the former ones of a configured plan. */
+  planNamesOf(plan: string): readonly string[];
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
   /** Returns where a limit was set: `file:line`, or a description. */
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;

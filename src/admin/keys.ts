@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { KEY_SHA256, keyChange, keyCreation } from '../admin-api/requests.ts';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
-import { expiryMsOf, isUnusedSince, keyState } from '../keys/key-state.ts';
+import { isUnusedSince, keyState } from '../keys/key-state.ts';
+import { expiresWithin } from '../store/key-expiry.ts';
 import type { EnforcedKey, KeyChange, KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { definedMembers, keyDocument, newKeyDocument, pageDocument } from './documents.ts';
+import { type ReadPage, readOn } from './filtered-pages.ts';
 import { PAGE_PARAMETERS, PAGE_QUERY, parseBody, parseQuery } from './parse-request.ts';
 import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
 import type { Routes } from './routes.ts';
@@ -33,6 +35,12 @@ const KEYS_QUERY = z.strictObject({
     .optional(),
   sha256: KEY_SHA256.optional(),
 });
+
+interface UsedKey {
+  readonly record: KeyRecord;
+  /** Wall time in ms. */
+  readonly lastUsedMs: number | undefined;
+}
 
 /** Routes that list, create, import, read, change and revoke keys. */
 export function keyRoutes(context: AdminContext): Routes {
@@ -68,15 +76,9 @@ export function keyRoutes(context: AdminContext): Routes {
     },
     '/admin/v1/keys': {
       async get(req, res) {
-        const { cursor, limit, prefix, sha256, ...filter } = parseQuery(KEYS_QUERY, req);
-        const { unused_days: unusedDays, expiring_days: expiringDays } = filter;
-        const page = sha256 === undefined ? await records.listKeys(cursor, limit) : await pageOf(sha256);
-        const begun = prefix === undefined ? page.items : page.items.filter(mayBeginWith(prefix));
-        const found = expiringDays === undefined ? begun : begun.filter(expiringWithin(expiringDays));
-        const lastUses = await keyUses.lastUses(found.map(({ id }) => id));
-        const keys = found.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
-        const wanted = unusedDays === undefined ? keys : keys.filter(unusedFor(unusedDays));
-        const items = wanted.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
+        const { cursor, limit, ...filter } = parseQuery(KEYS_QUERY, req);
+        const page = await filteredBy(filter)(cursor, limit);
+        const items = page.items.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
         res.json(pageDocument(items, page));
       },
     },
@@ -109,6 +111,29 @@ export function keyRoutes(context: AdminContext): Routes {
     },
   };
 
+  function filteredBy(filter: Omit<z.output<typeof KEYS_QUERY>, 'limit'>): ReadPage<UsedKey> {
+    const { prefix, sha256, unused_days: unusedDays, expiring_days: expiringDays } = filter;
+    const nowMs = clock.nowMs();
+    const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
+    const hasBegun = prefix === undefined ? () => true : mayBeginWith(prefix);
+    const isUnused = unusedDays === undefined ? () => true : unusedFor(unusedDays);
+    const isExpiring = (key: KeyRecord) =>
+      !expiring || (keyState(key, nowMs) === 'live' && expiresWithin(key, expiring));
+    const list: ReadPage<KeyRecord> = (cursor, limit) => {
+      if (sha256 !== undefined) return pageOf(sha256);
+      return expiring ? records.findExpiringKeys(expiring, cursor, limit) : records.listKeys(cursor, limit);
+    };
+    const read: ReadPage<UsedKey> = async (cursor, limit) => {
+      const { items, next } = await list(cursor, limit);
+      const wanted = items.filter((key) => hasBegun(key) && isExpiring(key));
+      const lastUses = await keyUses.lastUses(wanted.map(({ id }) => id));
+      const keys = wanted.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
+      return { items: keys.filter(isUnused), next };
+    };
+    const isFiltered = [prefix, unusedDays, expiringDays].some((value) => value !== undefined);
+    return isFiltered ? readOn(read) : read;
+  }
+
   /** Returns a page with the key that has this digest, if there is one. */
   async function pageOf(sha256: string): Promise<Page<KeyRecord>> {
     const enforced = await records.findKey(sha256);
@@ -121,14 +146,7 @@ export function keyRoutes(context: AdminContext): Routes {
   function unusedFor(days: number) {
     const nowMs = clock.nowMs();
     const times = { nowMs, sinceMs: nowMs - days * DAY_MS };
-    return ({ record, lastUsedMs }: { record: KeyRecord; lastUsedMs: number | undefined }) =>
-      isUnusedSince(record, lastUsedMs, times);
-  }
-
-  function expiringWithin(days: number) {
-    const nowMs = clock.nowMs();
-    return (key: KeyRecord) =>
-      keyState(key, nowMs) === 'live' && (expiryMsOf(key) ?? Number.POSITIVE_INFINITY) <= nowMs + days * DAY_MS;
+    return ({ record, lastUsedMs }: UsedKey) => isUnusedSince(record, lastUsedMs, times);
   }
 
   async function describe(key: KeyRecord) {

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import type { NearCustomerDocument } from '../admin-api/responses.ts';
+import type { CustomerUsageDocument, NearCustomerDocument } from '../admin-api/responses.ts';
 import { DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, EXPORT_FORMATS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
@@ -33,6 +33,7 @@ const EXPORT_QUERY = z.strictObject({
 
 /** Customers whose last seen usage is checked against the store. Others are left out. */
 const MAX_CANDIDATES = 2000;
+const CANDIDATES_AT_ONCE = 100;
 /** Customers in the index whose usage was seen below this percentage are removed from it. */
 const NEAR_PERCENT = 50;
 /** Stored days that are read at once for an export. */
@@ -86,30 +87,46 @@ async function readHistoryQuery(req: Pick<Request, 'originalUrl'>, history: Usag
   }
 }
 
-/** Candidates come from the index that all instances maintain; their usage is read from the store. */
+/**
+ * Candidates come from the index that all instances maintain, highest last seen usage first; their usage is read from
+ * the store. Reads no more of them than the list needs.
+ */
 async function nearCustomers(
-  { records, effectiveLimit, usages, usage }: AdminContext,
+  context: AdminContext,
   history: UsageHistory,
   above: number,
   limit: number,
 ): Promise<NearCustomerDocument[]> {
-  const candidates = await history.near(MAX_CANDIDATES);
-  const found = await Promise.all(candidates.map(({ customer }) => records.findCustomerRecord(customer)));
-  const customers = found.filter((record) => record !== undefined);
-  const used = await usages.usedOf(customers.map(({ id }) => ({ customer: id, from: 0 })));
-  const documents = customers.map((record, at) => customerUsageDocument(record, effectiveLimit(record), used[at] ?? 0));
-  const left = new Set(candidates.map(({ customer }) => customer));
-  for (const { customer, percent } of documents) if ((percent ?? 0) >= NEAR_PERCENT) left.delete(customer);
-  await history.noLongerNear([...left]);
-  const near = documents
-    .flatMap(({ customer, plan, limit, used, percent }) =>
-      limit !== null && percent !== null && percent >= above ? [{ customer, plan, limit, used, percent }] : [],
-    )
-    .toSorted((a, b) => b.percent - a.percent)
-    .slice(0, limit);
+  const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
+  const near: CustomerUsageDocument[] = [];
+  const left: string[] = [];
+  for (let start = 0; start < candidates.length && near.length < limit; start += CANDIDATES_AT_ONCE) {
+    const piece = candidates.slice(start, start + CANDIDATES_AT_ONCE);
+    const documents = await usagesOf(context, piece);
+    const percents = new Map(documents.map(({ customer, percent }) => [customer, percent ?? 0]));
+    left.push(...piece.filter((customer) => (percents.get(customer) ?? 0) < NEAR_PERCENT));
+    near.push(...documents.filter(({ percent }) => percent !== null && percent >= above));
+  }
+  if (left.length > 0) await history.noLongerNear(left);
+  const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
   return Promise.all(
-    near.map(async (each) => ({ ...each, reset_seconds: (await usage(each.customer, each.limit)).resetSeconds })),
+    worst.map(async ({ customer, plan, limit, used, percent }) => {
+      const { resetSeconds } = await context.usage(customer, limit ?? 0);
+      return { customer, plan, limit: limit ?? 0, used, percent: percent ?? 0, reset_seconds: resetSeconds };
+    }),
   );
+}
+
+/** Usages below {@link NEAR_PERCENT} may be inexact. */
+async function usagesOf({ records, effectiveLimit, usages }: AdminContext, ids: readonly string[]) {
+  const customers = (await records.readCustomers(ids)).filter((record) => record !== undefined);
+  const limits = customers.map((record) => effectiveLimit(record));
+  const windows = customers.map(({ id }, at) => {
+    const limit = limits[at];
+    return { customer: id, from: limit?.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
+  });
+  const used = await usages.usedOf(windows);
+  return customers.map((record, at) => customerUsageDocument(record, effectiveLimit(record), used[at] ?? 0));
 }
 
 /**

@@ -23,7 +23,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
-import { limitOrigin, planNameOf } from '../quota/effective-limit.ts';
+import { limitOrigin, planNameOf, planNamesOf } from '../quota/effective-limit.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
@@ -141,6 +141,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       audit: store.audit,
       planNames: new Set(config.plans.keys()),
       currentPlan: (plan) => planNameOf(plan, config),
+      planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
       // From the last file read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),

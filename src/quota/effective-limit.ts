@@ -59,6 +59,11 @@ export function planNameOf(name: string, { plans, formerPlans }: Omit<LimitPolic
   return plans.has(name) ? name : formerPlans.get(name);
 }
 
+/** Returns the name and all former names of a plan. */
+export function planNamesOf(name: string, { formerPlans }: Pick<LimitPolicy, 'formerPlans'>): string[] {
+  return [name, ...[...formerPlans].flatMap(([former, current]) => (current === name ? [former] : []))];
+}
+
 /** Returns where a customer's limit is set; without a limit, which setting is missing or invalid. */
 export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, origins: LimitOrigins): string {
   const plan = origins.plans.get(customer.plan);

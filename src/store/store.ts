@@ -6,7 +6,9 @@
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
 
+import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
+import type { ExpiryRange } from './key-expiry.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
@@ -76,6 +78,13 @@ export interface RecordStore {
   /** Lists at most `limit` customers, including those that other programs wrote. */
   listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
   /**
+   * Lists at most `limit` customers that match. A page may have fewer, or none: the call is over after a bounded number
+   * of records.
+   */
+  findCustomers(search: CustomerSearch, cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
+  /** Reads these customers, in this order; undefined where there is no record. */
+  readCustomers(ids: readonly string[]): Promise<readonly (CustomerRecord | undefined)[]>;
+  /**
    * Resolves to the resulting record, undefined when there is none. When `check` returns an error for the current
    * record, rejects with it and changes nothing. Calls `check` again when the record has changed between check and
    * write.
@@ -92,6 +101,8 @@ export interface RecordStore {
   deleteCustomer(id: string): Promise<number | undefined>;
   /** Lists at most `limit` keys of all customers, including those that other programs wrote without index entries. */
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
+  /** Lists at most `limit` keys that expire within the range, revoked ones too. Pages as of {@link findCustomers}. */
+  findExpiringKeys(range: ExpiryRange, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /**
    * Lists at most `limit` keys of one customer; keys that other programs wrote only if they are indexed. The cost
    * depends on the page size, not on the number of keys. So only a short list is sorted oldest first as a whole: see
@@ -108,8 +119,8 @@ export interface RecordStore {
   /** Deletes a key without a trace. Only for a key that was never handed out. */
   discardKey(keyId: string): Promise<void>;
   /**
-   * Adds missing index entries, by key id and by customer, of keys that other programs wrote. Deletes entries without a
-   * matching record. Safe to repeat and to run while gateways run.
+   * Adds missing index entries of records that other programs wrote. Deletes entries without a matching record. Reports
+   * on the indexes of keys by id and by customer. Safe to repeat and to run while gateways run.
    */
   reindex(): Promise<ReindexReport>;
   /** Reads every record as stored, in batches of bounded size; some records may appear twice. Changes nothing. */

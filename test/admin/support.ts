@@ -13,7 +13,7 @@ import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
 import { lazyConsoleFiles } from '../../src/console/files.ts';
 import { createLogger } from '../../src/observability/logger.ts';
-import { effectiveLimit, limitOrigin, planNameOf } from '../../src/quota/effective-limit.ts';
+import { effectiveLimit, limitOrigin, planNameOf, planNamesOf } from '../../src/quota/effective-limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -111,6 +111,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     names: { host: '127.0.0.1', allowedHosts: [] },
     planNames: new Set(POLICY.plans.keys()),
     currentPlan: (plan) => planNameOf(plan, POLICY),
+    planNamesOf: (plan) => planNamesOf(plan, POLICY),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 }, plans: {} }),

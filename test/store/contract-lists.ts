@@ -1,5 +1,6 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
+import type { CustomerSearch } from '../../src/store/customer-search.ts';
 import { type InspectedRecord, isFault } from '../../src/store/record-faults.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { InvalidCursorError } from '../../src/store/store.ts';
@@ -11,6 +12,7 @@ const CUSTOMERS = 23;
 const KEYS = 37;
 /** More than a list may have that is sorted as a whole. */
 const MANY_KEYS = 230;
+const LATER = { id: 'later', customer: 'acme', expiresAt: '2026-01-01T00:00:00.000Z' };
 const LIMITS = [1, 2, 7, CUSTOMERS, 1000];
 
 export function listsContract(name: string, open: () => Promise<OpenedStore>): void {
@@ -80,6 +82,7 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         await expect(records.listCustomers(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
         await expect(records.listKeys(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
         await expect(records.listCustomerKeys('acme', cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+        await expect(records.findCustomers({}, cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
         expect(observer.calls).toEqual([]);
       },
     );
@@ -91,11 +94,15 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         cursors.push(cursor);
         cursor = (await records.listKeys(cursor, 1)).next;
       }
+      await createKeyWithCustomer(records, sha256Of({ id: 'later' }), LATER);
+      await createKeyWithCustomer(records, sha256Of({ id: 'last' }), { ...LATER, id: 'last' });
+      const { next = '' } = await records.findExpiringKeys({ fromMs: 0, toMs: Date.now() }, undefined, 1);
+      cursors.push(next);
       expect(cursors.length).toBeGreaterThan(10);
       for (const cursor of cursors) {
         expect(cursor).toMatch(/^[A-Za-z0-9._~-]+$/);
         const plain = cursor + Buffer.from(cursor, 'base64url').toString();
-        for (const key of keys) expect(plain).not.toContain(sha256Of(key).slice(0, 20));
+        for (const key of [...keys, LATER]) expect(plain).not.toContain(sha256Of(key).slice(0, 20));
       }
     });
 
@@ -153,6 +160,83 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
       expect(listed[3]).toEqual({ id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' });
     });
 
+    const FOUND = [
+      { id: 'acme', name: 'Zenith  Foods', plan: 'starter', suspended: false },
+      { id: 'acme-2', name: 'acme', plan: 'starter', suspended: true },
+      { id: 'Globex', name: 'The Acme Works of Acme', plan: 'business', suspended: false },
+      { id: 'other', name: 'Ünlü \u{1f511}keys', plan: 'starter-2', suspended: true },
+      { id: 'unnamed', plan: 'business', suspended: false },
+    ];
+
+    test.each<[CustomerSearch, string[]]>([
+      [{ beginning: 'ACME' }, ['Globex', 'acme', 'acme-2']],
+      [{ beginning: 'acme-' }, ['acme-2']],
+      [{ beginning: 'acme w' }, ['Globex']],
+      [{ beginning: ' foods' }, ['acme']],
+      [{ beginning: 'cme' }, []],
+      [{ beginning: 'üNL' }, ['other']],
+      [{ beginning: '\u{1f511}' }, ['other']],
+      [{ beginning: '%' }, []],
+      [{ suspended: true }, ['acme-2', 'other']],
+      [{ suspended: false }, ['Globex', 'acme', 'unnamed']],
+      [{ plans: ['starter'] }, ['acme', 'acme-2']],
+      [{ plans: ['starter-2', 'business'] }, ['Globex', 'other', 'unnamed']],
+      [{ plans: [] }, []],
+      [{ beginning: 'a', suspended: true, plans: ['starter'] }, ['acme-2']],
+      [{}, ['Globex', 'acme', 'acme-2', 'other', 'unnamed']],
+    ])('find the customers that match %j, each once, in pages of any size', async (search, expected) => {
+      const { records } = await open();
+      for (const customer of FOUND) await records.createCustomer(customer);
+      for (const limit of [1, 2, 1000]) {
+        const pages = await everyPage((cursor) => records.findCustomers(search, cursor, limit));
+        for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit);
+        expect(byId(pages.flat())).toEqual(FOUND.filter(({ id }) => expected.includes(id)).toSorted(compareIds));
+      }
+    });
+
+    test('find a customer by what it is now, and never by what it was', async () => {
+      const { records } = await open();
+      const find = async (search: CustomerSearch) =>
+        (await everyPage((cursor) => records.findCustomers(search, cursor, 10))).flat().map(({ id }) => id);
+      await records.createCustomer({ id: 'acme', name: 'Before', plan: 'starter', suspended: true });
+      await records.updateCustomer('acme', { name: 'After', plan: 'business', suspended: false });
+      for (const search of [{ beginning: 'before' }, { plans: ['starter'] }, { suspended: true }]) {
+        expect(await find(search)).toEqual([]);
+      }
+      for (const search of [{ beginning: 'after' }, { plans: ['business'] }, { suspended: false }]) {
+        expect(await find(search)).toEqual(['acme']);
+      }
+      await records.deleteCustomer('acme');
+      expect(await find({ beginning: 'acme' })).toEqual([]);
+      expect(await find({ plans: ['business'] })).toEqual([]);
+    });
+
+    test('find the keys that expire within a range of time', async () => {
+      const { records } = await open();
+      const at = (day: number) => `2026-03-0${day}T00:00:00.000Z`;
+      for (const day of [1, 2, 3, 4]) {
+        const key = { id: `key-${day}`, customer: 'acme', expiresAt: at(day) };
+        await createKeyWithCustomer(records, sha256Of(key), key);
+      }
+      await createKeyWithCustomer(records, 'a'.repeat(64), { id: 'never', customer: 'acme' });
+      await createKeyWithCustomer(records, 'b'.repeat(64), { id: 'bad', customer: 'acme', expiresAt: 'tomorrow' });
+      await records.updateKey('key-4', { expiresAt: at(2) });
+      await records.updateKey('key-3', { expiresAt: null });
+      await records.retireKey('key-1', { expiresAt: at(1) }, { replacedBy: 'never', expiresAt: at(3) });
+      const range = { fromMs: Date.parse(at(2)), toMs: Date.parse(at(3)) };
+      for (const limit of [1, 2, 1000]) {
+        const pages = await everyPage((cursor) => records.findExpiringKeys(range, cursor, limit));
+        expect(byId(pages.flat()).map(({ id }) => id)).toEqual(['key-1', 'key-2', 'key-4']);
+      }
+    });
+
+    test('read customers by their ids, in the order asked for', async () => {
+      const { records } = await openFilled();
+      const read = await records.readCustomers(['customer-2', 'none', 'customer-0']);
+      expect(read.map((record) => record?.id)).toEqual(['customer-2', undefined, 'customer-0']);
+      expect(await records.readCustomers([])).toEqual([]);
+    });
+
     test('are in order already when this program wrote everything: reindex finds nothing to do', async () => {
       const { records } = await openFilled();
       expect(await records.reindex()).toEqual({
@@ -187,5 +271,9 @@ function sha256Of({ id }: Pick<KeyRecord, 'id'>): string {
 }
 
 function byId<Item extends { readonly id: string }>(items: readonly Item[]): Item[] {
-  return items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return items.toSorted(compareIds);
+}
+
+function compareIds(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : 1;
 }

@@ -118,7 +118,7 @@ const PERIODS = [
   ['7', 'Last 7 days'],
   ['35', 'Last 35 days'],
 ];
-const FILTERED_PAGE_SIZE = 1000;
+const FILTERED_PAGE_SIZE = 200;
 
 function Audit({ query }: Pick<Place, 'query'>) {
   const { customer, action, days } = query;

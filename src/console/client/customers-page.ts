@@ -24,7 +24,7 @@ const VIEWS = [
 
 const EXPIRING_DAYS = 30;
 /** A filtered page has few rows, so many records are read at once. */
-const FILTERED_PAGE_SIZE = 1000;
+const FILTERED_PAGE_SIZE = 200;
 const TYPING_PAUSE_MS = 300;
 
 export function CustomersPage({ query }: Place) {

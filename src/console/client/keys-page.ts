@@ -21,7 +21,7 @@ const VIEWS = [
 const DAYS = ['7', '30', '90', '365'];
 const DEFAULT_DAYS = '30';
 /** A filtered page has few rows, so many records are read at once. */
-const FILTERED_PAGE_SIZE = 1000;
+const FILTERED_PAGE_SIZE = 200;
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
 const MAX_PREFIX_LENGTH = 12;
 

@@ -13,8 +13,13 @@ export function pageOf<Row, Item>(
 ): Page<Item> {
   const listed = rows.slice(0, limit);
   const last = listed.at(-1);
-  const next = rows.length > limit && last !== undefined ? Buffer.from(keyOf(last)).toString('base64url') : undefined;
+  const next = rows.length > limit && last !== undefined ? cursorAfter(keyOf(last)) : undefined;
   return { items: listed.flatMap((row) => itemFrom(row) ?? []), next };
+}
+
+/** Returns the cursor of the page that begins after this key. */
+export function cursorAfter(key: string): string {
+  return Buffer.from(key).toString('base64url');
 }
 
 /** Returns the key after which the page begins. @throws InvalidCursorError when the cursor is malformed. */

@@ -1,7 +1,9 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { DatabaseSync } from 'node:sqlite';
 import { type CustomerKeys, customerKeyPage } from '../customer-key-pages.ts';
+import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
+import { expiresWithin } from '../key-expiry.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
@@ -24,7 +26,7 @@ import {
   keyRecordFrom,
 } from '../record-fields.ts';
 import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
-import { keyBefore, pageOf } from './cursor.ts';
+import { cursorAfter, keyBefore, pageOf } from './cursor.ts';
 import { inTransaction, type RunOperation } from './database.ts';
 
 type EnforcedKeyRow = Required<EnforcedKeyFields>;
@@ -34,6 +36,10 @@ type CustomerRow = Required<CustomerFields> & { readonly id: string };
 
 /** Rows that an inspection holds in memory at once. */
 const PAGE = 1000;
+/** Rows that one page of a search looks at, in about a millisecond. */
+const SEARCHED_ROWS = 2000;
+/** Sorts after every id. */
+const LAST_ID = '\u{10ffff}';
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
@@ -48,6 +54,12 @@ export function embeddedRecords(
   const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ? AND id > ? ORDER BY id LIMIT ?');
   const selectCustomerRecord = database.prepare('SELECT * FROM customer WHERE id = ?');
   const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
+  // Leaves out most rows that do not match: making records of all would take many times as long.
+  const selectCandidates = database.prepare(
+    `SELECT * FROM customer WHERE id > :after AND id <= :last AND (:suspended = 0 OR suspended <> '')
+     AND (:text = '' OR instr(lower(id), :text) = 1 OR instr(' ' || lower(name), ' ' || :text) > 0) ORDER BY id`,
+  );
+  const selectLastOf = database.prepare('SELECT id FROM customer WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?');
   const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
   const insertKey = database.prepare(insertInto('api_key', ['sha256', ...KEY_FIELDS]));
@@ -150,6 +162,32 @@ export function embeddedRecords(
       });
     },
 
+    findCustomers: async (search, cursor, limit) => {
+      const after = keyBefore(cursor);
+      const { beginning = '', suspended } = search;
+      // SQLite lowers ASCII letters alone.
+      const text = /^[\x20-\x7e]*$/.test(beginning) ? beginning.toLowerCase() : '';
+      return run('list_customers', () => {
+        const [end] = selectLastOf.all(after, SEARCHED_ROWS - 1) as Pick<CustomerRow, 'id'>[];
+        const last = end?.id ?? LAST_ID;
+        const rows = selectCandidates.all({
+          after,
+          last,
+          suspended: Number(suspended === true),
+          text,
+        }) as CustomerRow[];
+        const found = rows.filter((row) => {
+          const customer = customerFrom(row);
+          return customer !== undefined && isFound(customer, search);
+        });
+        if (found.length > limit) return pageOf(found, limit, ({ id }) => id, customerFrom);
+        const items = found.flatMap((row) => customerFrom(row) ?? []);
+        return { items, next: end && cursorAfter(end.id) };
+      });
+    },
+
+    readCustomers: (ids) => run('list_customers', () => ids.map((id) => customerFrom(customerRow(id)))),
+
     updateCustomer: async (id, change, check) => {
       const result = await run('update_customer', () => {
         const row = customerRow(id);
@@ -186,6 +224,15 @@ export function embeddedRecords(
       return run('list_keys', () => {
         const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
         return pageOf(rows, limit, ({ id }) => id, keyFrom);
+      });
+    },
+
+    findExpiringKeys: async (range, cursor, limit) => {
+      const after = keyBefore(cursor);
+      return run('list_keys', () => {
+        const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
+        const { items, next } = pageOf(rows, limit, ({ id }) => id, keyFrom);
+        return { items: items.filter((key) => expiresWithin(key, range)), next };
       });
     },
 

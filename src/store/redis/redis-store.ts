@@ -165,7 +165,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 
   // Scripts are defined before the first command is sent.
   const store: Store = {
-    records: redisRecords({ connection: records, background, dataLoss, damaged, keyPrefix }),
+    records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, keyPrefix }),
     keyUses: redisKeyUses(background, keyPrefix),
     notifySecrets: redisNotifySecrets(background, keyPrefix),
     audit: redisAudit(background, keyPrefix),

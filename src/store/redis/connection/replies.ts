@@ -14,8 +14,8 @@ import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import type { RedisChannel } from './channel.ts';
 import type { Command, RedisClient } from './client.ts';
 
-/** The most commands that are sent at once. */
-const PIPELINE_COMMANDS = 1000;
+/** The most commands that are sent at once: to build and to parse them takes about a millisecond. */
+const PIPELINE_COMMANDS = 200;
 
 /**
  * Sends the commands in pipelines of bounded size. Resolves to the replies, in order; undefined for a Redis key of a

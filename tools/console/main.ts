@@ -1,0 +1,201 @@
+/**
+ * `npm run measure:console -- --help`: how long the calls of the console take with many customers, and what five open
+ * consoles cost the clients of the gateway.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { runLoad } from '../../bench/load.ts';
+import { allowedCpus, choosePinning } from '../../bench/pinning.ts';
+import { findPrograms } from '../../bench/programs.ts';
+import { renderTable } from '../../bench/report.ts';
+import { median } from '../../bench/statistics.ts';
+import {
+  command,
+  freePort,
+  isListening,
+  LIST_PATH,
+  type Surroundings,
+  startSurroundings,
+} from '../../bench/surroundings.ts';
+import { exitOnSignals } from '../../bench/workspace.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openStore } from '../../src/store/open/open-store.ts';
+import { call, PAGE_CALLS, POLLS, TOKEN, timeCall, timeWalk, WALKS } from './calls.ts';
+import { type FilledCustomer, fillStore } from './fill.ts';
+
+interface Options {
+  readonly store: 'redis' | 'sqlite';
+  readonly customers: number;
+  readonly turns: number;
+  readonly slice: number;
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const POLL_MS = 10_000;
+/** As many requests a second as an installation of this size may have: 1000, over this many customers. */
+const CONNECTIONS = 32;
+const DELAY_MS = 32;
+const BUSY_CUSTOMERS = 5000;
+const WARM_UP_MS = 10_000;
+
+const program = new Command('npm run measure:console --')
+  .description('Measures the calls of the console, and the latency of clients while five consoles are open.')
+  .addOption(new Option('--store <kind>', 'where the customers are').choices(['redis', 'sqlite']).default('redis'))
+  .option('--customers <number>', 'customers, each with one key', parseCount, 100_000)
+  .option('--turns <number>', 'turns with and without open consoles; 0: only the calls', parseCount, 10)
+  .option('--slice <seconds>', 'length of a turn', parseCount, 20)
+  .parse();
+
+exitOnSignals();
+await run(program.opts<Options>());
+
+async function run({ store: kind, customers, turns, slice }: Options): Promise<void> {
+  const programs = findPrograms(process.env);
+  const pinning = choosePinning(programs.taskset, allowedCpus());
+  await using surroundings = await startSurroundings(programs, pinning, process.env.PATH);
+  const { redis, workspace } = surroundings;
+  const url = kind === 'redis' ? redis.url : `sqlite:${join(workspace.folder, 'store.sqlite')}`;
+  const startedMs = performance.now();
+  const filled = await fill(url, customers);
+  console.error(`${customers} customers written in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
+  const { origin, admin } = await startGateway(surroundings, url);
+
+  const calls = [];
+  for (const path of PAGE_CALLS) calls.push(await timeCall(admin, path));
+  console.log(
+    `\n## Calls, ms\n\n${renderTable({
+      head: ['call', 'first', 'median', 'slowest'],
+      rows: calls.map(({ path, firstMs, medianMs, worstMs }) => [
+        path,
+        ...[firstMs, medianMs, worstMs].map((ms) => ms.toFixed(1)),
+      ]),
+    })}`,
+  );
+  const walks = [];
+  for (const path of WALKS) walks.push(await timeWalk(admin, path));
+  console.log(
+    `\n## Lists to their end, ms\n\n${renderTable({
+      head: ['list', 'first rows', 'whole', 'slowest call', 'calls', 'rows'],
+      rows: walks.map(({ path, firstRowsMs, wholeMs, worstCallMs, calls, rows }) => [
+        path,
+        ...[firstRowsMs, wholeMs, worstCallMs].map((ms) => ms.toFixed(0)),
+        String(calls),
+        String(rows),
+      ]),
+    })}`,
+  );
+  if (turns > 0) await compareTurns(surroundings, { origin, admin, filled, turns, sliceMs: slice * 1000 });
+}
+
+async function fill(url: string, customers: number): Promise<FilledCustomer[]> {
+  const store = await openStore(
+    { url, keyPrefix: 'tollgate', timeoutMs: 60_000, usage: { hoursDays: 35, days: 400 } },
+    {
+      clock: systemClock,
+      observer: { called: () => undefined, up: () => undefined },
+      warn: (text) => console.error(text),
+    },
+  );
+  const filled = await fillStore(store, customers);
+  await store.close();
+  return filled;
+}
+
+async function startGateway({ workspace, pinning, upstream }: Surroundings, storeUrl: string) {
+  const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
+  await workspace.start({
+    name: 'tollgate',
+    command: command(pinning.measured, process.execPath, ['src/main.ts', 'start', '--config', 'config/gateway.yaml']),
+    cwd: ROOT,
+    env: {
+      NODE_ENV: 'production',
+      UPSTREAM_URL: upstream.origin,
+      REDIS_URL: storeUrl,
+      LISTEN_HOST: '127.0.0.1',
+      PORT: String(port),
+      OPS_HOST: '127.0.0.1',
+      OPS_PORT: String(opsPort),
+      ADMIN_PORT: String(adminPort),
+      TOLLGATE_ADMIN_TOKEN: TOKEN,
+    },
+    isReady: async () => (await isListening(opsPort)) && (await fetch(`http://127.0.0.1:${opsPort}/readyz`)).ok,
+  });
+  return { origin: `http://127.0.0.1:${port}`, admin: `http://127.0.0.1:${adminPort}` };
+}
+
+interface Comparison {
+  readonly origin: string;
+  readonly admin: string;
+  readonly filled: readonly FilledCustomer[];
+  readonly turns: number;
+  readonly sliceMs: number;
+}
+
+/** Alternates, so that both kinds of turn see the same machine. */
+async function compareTurns(
+  { workspace, programs, pinning }: Surroundings,
+  { origin, admin, filled, turns, sliceMs }: Comparison,
+): Promise<void> {
+  const file = join(workspace.folder, 'keys.txt');
+  writeFileSync(
+    file,
+    filled
+      .slice(0, BUSY_CUSTOMERS)
+      .map(({ key }) => `${key}\n`)
+      .join(''),
+  );
+  const wrk = command(pinning.loading, programs.wrk, []);
+  const load = (durationMs: number, seed: number) =>
+    runLoad({
+      wrk,
+      url: origin + LIST_PATH,
+      connections: CONNECTIONS,
+      durationMs,
+      key: { file, seed, delayMs: DELAY_MS },
+    });
+  await load(WARM_UP_MS, 0);
+  const p99s: Record<'without' | 'with', number[]> = { without: [], with: [] };
+  for (let turn = 0; turn < turns; turn++) {
+    for (const kind of turn % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const)) {
+      const stop = new AbortController();
+      const polling = kind === 'with' ? POLLS.map((paths, at) => poll(admin, paths, at, stop.signal)) : [];
+      const { p50, p99, requests, refused } = await load(sliceMs, turn + 1);
+      stop.abort();
+      await Promise.all(polling);
+      p99s[kind].push(p99);
+      console.error(
+        `turn ${turn + 1} ${kind} consoles: p50 ${p50} µs, p99 ${p99} µs, ${requests} requests, ${refused} refused`,
+      );
+    }
+  }
+  const ratios = p99s.with.map((p99, turn) => p99 / (p99s.without[turn] ?? Number.NaN));
+  console.log(
+    `\n## p99 of clients, µs\n\n${renderTable({
+      head: ['turns', 'without consoles', 'with five', 'ratio: median', 'lowest', 'highest'],
+      rows: [
+        [
+          String(turns),
+          ...[p99s.without, p99s.with].map((each) => median(each).toFixed(0)),
+          ...[median(ratios), Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2)),
+        ],
+      ],
+    })}`,
+  );
+}
+
+/** One open console: all calls of its page, one after the other, every 10 s. */
+async function poll(admin: string, paths: readonly string[], at: number, signal: AbortSignal): Promise<void> {
+  await setTimeout((at * POLL_MS) / POLLS.length, undefined, { signal }).catch(() => undefined);
+  while (!signal.aborted) {
+    for (const path of paths) await call(admin, path);
+    await setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+function parseCount(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
+  return Number(text);
+}
