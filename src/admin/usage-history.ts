@@ -36,6 +36,8 @@ const MAX_CANDIDATES = 2000;
 const CANDIDATES_AT_ONCE = 100;
 /** Customers in the index whose usage was seen below this percentage are removed from it. */
 const NEAR_PERCENT = 50;
+/** Usages read at once. The quota's own calls wait behind them, and a late reply counts as an absent store. */
+const USAGES_AT_ONCE = 32;
 /** Stored days that are read at once for an export. */
 const EXPORT_DAYS_AT_ONCE = 400;
 
@@ -109,12 +111,19 @@ async function nearCustomers(
   }
   if (left.length > 0) await history.noLongerNear(left);
   const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
-  return Promise.all(
-    worst.map(async ({ customer, plan, limit, used, percent }) => {
-      const { resetSeconds } = await context.usage(customer, limit ?? 0);
-      return { customer, plan, limit: limit ?? 0, used, percent: percent ?? 0, reset_seconds: resetSeconds };
-    }),
-  );
+  const read: NearCustomerDocument[] = [];
+  while (read.length < worst.length) {
+    const piece = worst.slice(read.length, read.length + USAGES_AT_ONCE);
+    read.push(
+      ...(await Promise.all(
+        piece.map(async ({ customer, plan, limit, used, percent }) => {
+          const { resetSeconds } = await context.usage(customer, limit ?? 0);
+          return { customer, plan, limit: limit ?? 0, used, percent: percent ?? 0, reset_seconds: resetSeconds };
+        }),
+      )),
+    );
+  }
+  return read;
 }
 
 /** Usages below {@link NEAR_PERCENT} may be inexact. */

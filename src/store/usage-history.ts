@@ -47,6 +47,10 @@ export interface PlanHour {
   readonly counts: Readonly<Record<Total, number>>;
 }
 
+export function noTotals(): Record<Total, number> {
+  return { requests: 0, refused: 0, upstream_errors: 0 };
+}
+
 /** Counts that an instance collected. Each is added to what is stored. */
 export interface CollectedUsage {
   readonly refusals: readonly {
@@ -93,9 +97,12 @@ export interface UsageHistory {
   nowMs(): Promise<number>;
 }
 
-/** Returns the starts of all UTC days that overlap the range. */
-export function daysIn({ fromMs, toMs }: HistoryRange): number[] {
-  const first = Math.floor(fromMs / DAY_MS);
+/**
+ * Returns the starts of the UTC days that overlap the range, except those that ended more than `keptDays` before its end:
+ * a range may begin in 1970, and each day costs a read.
+ */
+export function daysIn({ fromMs, toMs }: HistoryRange, keptDays: number): number[] {
+  const first = Math.floor(Math.max(fromMs, toMs - (1 + keptDays) * DAY_MS) / DAY_MS);
   return Array.from({ length: Math.max(0, Math.ceil(toMs / DAY_MS) - first) }, (_, at) => (first + at) * DAY_MS);
 }
 

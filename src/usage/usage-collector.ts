@@ -3,7 +3,7 @@
  * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
-import { HOUR_MS, type Total, type UsageHistory } from '../store/usage-history.ts';
+import { HOUR_MS, noTotals, type Total, type UsageHistory } from '../store/usage-history.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
 /** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
@@ -18,14 +18,12 @@ export interface UsageCollectorOptions {
   readonly scheduler: Pick<Scheduler, 'after'>;
 }
 
-type Totals = Record<Total, number>;
-
 /** What was counted in one hour of the store's time. */
 interface CollectedHour {
   readonly hourMs: number;
   /** By customer, then by problem code. */
   readonly refusals: Map<string, Map<string, number>>;
-  readonly totals: Map<string, Totals>;
+  readonly totals: Map<string, Record<Total, number>>;
 }
 
 export class UsageCollector {
@@ -136,10 +134,10 @@ export class UsageCollector {
   }
 }
 
-function totalsOf({ totals }: CollectedHour, plan: string): Totals {
+function totalsOf({ totals }: CollectedHour, plan: string): Record<Total, number> {
   let counts = totals.get(plan);
   if (counts === undefined) {
-    counts = { requests: 0, refused: 0, upstream_errors: 0 };
+    counts = noTotals();
     totals.set(plan, counts);
   }
   return counts;

@@ -1,5 +1,5 @@
 /** The usage history as evenly spaced points, for people and charts. */
-import { DAY_MS, type HistoryRange, HOUR_MS, type UsageHistory } from '../store/usage-history.ts';
+import { DAY_MS, type HistoryRange, HOUR_MS, noTotals, type Total, type UsageHistory } from '../store/usage-history.ts';
 
 export type Step = 'hour' | 'day';
 
@@ -21,7 +21,7 @@ export interface UsagePoint {
 
 export interface TotalsPoint {
   readonly start: string;
-  readonly plans: Readonly<Record<string, { requests: number; refused: number; upstream_errors: number }>>;
+  readonly plans: Readonly<Record<string, Readonly<Record<Total, number>>>>;
   readonly open?: true;
 }
 
@@ -50,7 +50,8 @@ export async function usageSeries(
   range: HistoryRange,
   nowMs: number,
 ): Promise<UsagePoint[]> {
-  const [hours = []] = await history.hours([customer], range);
+  const past = upTo(nowMs, range);
+  const [hours = []] = await history.hours([customer], past);
   const requests = new Map<number, number>();
   const refused = new Map<number, Record<string, number>>();
   for (const hour of hours) {
@@ -61,7 +62,7 @@ export async function usageSeries(
     refused.set(startMs, codes);
   }
   // Days are kept longer than hours.
-  if (step === 'day') for (const day of await history.days(customer, range)) requests.set(day.startMs, day.requests);
+  if (step === 'day') for (const day of await history.days(customer, past)) requests.set(day.startMs, day.requests);
   return startsOf(step, range).map((startMs) => {
     const codes = refused.get(startMs) ?? {};
     const total = Object.values(codes).reduce((sum, count) => sum + count, 0);
@@ -81,11 +82,11 @@ export async function totalsSeries(
   range: HistoryRange,
   nowMs: number,
 ): Promise<TotalsPoint[]> {
-  const points = new Map<number, Record<string, { requests: number; refused: number; upstream_errors: number }>>();
-  for (const { startMs, plan, counts } of await history.totals(range)) {
+  const points = new Map<number, Record<string, Record<Total, number>>>();
+  for (const { startMs, plan, counts } of await history.totals(upTo(nowMs, range))) {
     const start = Math.floor(startMs / STEP_MS[step]) * STEP_MS[step];
     const plans = points.get(start) ?? {};
-    plans[plan] ??= { requests: 0, refused: 0, upstream_errors: 0 };
+    plans[plan] ??= noTotals();
     const sum = plans[plan];
     sum.requests += counts.requests;
     sum.refused += counts.refused;
@@ -96,6 +97,11 @@ export async function totalsSeries(
     ...pointHead(step, startMs, nowMs),
     plans: points.get(startMs) ?? {},
   }));
+}
+
+/** The store reads only as far back from the end of a range as it keeps data. So the end must not be in the future. */
+function upTo(nowMs: number, range: HistoryRange): HistoryRange {
+  return { ...range, toMs: Math.min(range.toMs, nowMs + 1) };
 }
 
 function startsOf(step: Step, { fromMs, toMs }: HistoryRange): number[] {

@@ -8,6 +8,7 @@ import {
   HOUR_MS,
   NEAR_CUSTOMERS,
   type NearCustomer,
+  noTotals,
   type PlanHour,
   type Total,
   type UsageHistory,
@@ -132,7 +133,7 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
           const point = hours.get(`${hour} ${plan}`) ?? {
             startMs: hour * HOUR_MS,
             plan,
-            counts: { requests: 0, refused: 0, upstream_errors: 0 },
+            counts: noTotals(),
           };
           point.counts[what] = count;
           hours.set(`${hour} ${plan}`, point);

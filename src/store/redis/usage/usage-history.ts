@@ -12,6 +12,7 @@ import {
   hourName,
   isWithin,
   NEAR_CUSTOMERS,
+  noTotals,
   type PlanHour,
   TOTALS,
   type Total,
@@ -27,9 +28,12 @@ const READ: StoreOp = 'read_history';
 /** Hashes that are read at once; each has at most some hundred fields. */
 const HASHES = 100;
 const HOUR_FIELD = /^([01]\d|2[0-3])(?::(.+))?$/;
-const DAY_FIELD = /^\d{4}$/;
+/** A year of daily sums is kept until this many days after the last sum in it must be. */
+const DAYS_OF_YEAR = 366;
 
 export function redisUsageHistory(channel: RedisChannel, prefix: string, retention: UsageRetention): UsageHistory {
+  const { hoursDays } = retention;
+  const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readHashes = (names: readonly string[]) =>
     inPieces(
       names,
@@ -46,7 +50,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
 
   return {
     async hours(customers, range) {
-      const days = daysIn(range);
+      const days = daysIn(range, hoursDays);
       const names = customers.flatMap((customer) =>
         days.map((dayMs) => usageDayName(prefix, customer, dayName(dayMs))),
       );
@@ -61,18 +65,17 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
     },
 
     async days(customer, range) {
-      const days = daysIn(range);
-      const years = [...new Set(days.map((dayMs) => dayName(dayMs).slice(0, 4)))];
+      const days = daysIn(range, keptYearsDays);
+      const years = yearsOf(days);
       const hashes = await readHashes(years.map((year) => usageYearName(prefix, customer, year)));
       return days.flatMap((startMs) => {
-        const name = dayName(startMs);
-        const requests = countFrom(hashes[years.indexOf(name.slice(0, 4))]?.get(name.slice(4)));
-        return requests > 0 && DAY_FIELD.test(name.slice(4)) ? [{ startMs, requests }] : [];
+        const requests = countFrom(hashes[years.indexOf(yearName(startMs))]?.get(dayName(startMs).slice(4)));
+        return requests > 0 ? [{ startMs, requests }] : [];
       });
     },
 
     async totals(range) {
-      const days = daysIn(range);
+      const days = daysIn(range, hoursDays);
       const hashes = await readHashes(days.map((dayMs) => usageTotalName(prefix, dayName(dayMs))));
       return days
         .flatMap((dayMs, at) => planHoursFrom(hashes[at] ?? new Map(), dayMs))
@@ -84,7 +87,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       const expiries = new Map<string, number>();
       const increment = (name: string, field: string, count: number, hourMs: number) => {
         commands.push(['hincrby', name, field, count]);
-        expiries.set(name, Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + retention.hoursDays) * DAY_MS);
+        expiries.set(name, Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + hoursDays) * DAY_MS);
       };
       for (const { customer, hourMs, code, count } of refusals) {
         increment(usageDayName(prefix, customer, dayName(hourMs)), `${hourName(hourMs)}:${code}`, count, hourMs);
@@ -116,17 +119,22 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
 
     async forget(customer) {
       const toMs = (await storeTimeMs(channel, 'add_usage')) + DAY_MS;
-      const days = daysIn({ fromMs: toMs - (retention.hoursDays + 3) * DAY_MS, toMs });
-      const years = new Set(daysIn({ fromMs: toMs - (retention.days + 366) * DAY_MS, toMs }).map(yearName));
+      const range = { fromMs: 0, toMs };
+      const days = daysIn(range, hoursDays + 1);
+      const years = yearsOf(daysIn(range, keptYearsDays));
       await sendAll(channel, 'add_usage', [
         ...days.map((dayMs) => ['del', usageDayName(prefix, customer, dayName(dayMs))] as const),
-        ...[...years].map((year) => ['del', usageYearName(prefix, customer, year)] as const),
+        ...years.map((year) => ['del', usageYearName(prefix, customer, year)] as const),
         ['zrem', nearName(prefix), customer],
       ]);
     },
 
     nowMs: () => storeTimeMs(channel, READ),
   };
+}
+
+function yearsOf(days: readonly number[]): string[] {
+  return [...new Set(days.map(yearName))];
 }
 
 function yearName(ms: number): string {
@@ -166,7 +174,7 @@ function planHoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): Plan
     const planHour = hours.get(key) ?? {
       startMs: dayMs + Number(hour) * HOUR_MS,
       plan,
-      counts: { requests: 0, refused: 0, upstream_errors: 0 },
+      counts: noTotals(),
     };
     planHour.counts[what] = countFrom(value);
     hours.set(key, planHour);
