@@ -14,7 +14,7 @@ local HEAD_FORMAT = '%s %.0f %.0f %.0f %.0f'
 
 local call = redis.call
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-local hoursDays, daysDays = tonumber(ARGV[4]), tonumber(ARGV[5])
+local hourRetentionDays, dayRetentionDays = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -61,7 +61,7 @@ local namedHour, dayName, hourField, yearName, dayField = tonumber(ARGV[6]), ARG
 
 -- Adds units to the customer's usage history. `hour`: of the grant, as the number of hours since 1970.
 local function addToHistory(window, hour, units)
-  if hoursDays == 0 or units == 0 then
+  if hourRetentionDays == 0 or units == 0 then
     return
   end
   local day = math.floor(hour / 24)
@@ -73,8 +73,8 @@ local function addToHistory(window, hour, units)
   end
   if prefixEnd then
     local customer = string.sub(window, prefixEnd + 8)
-    addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hoursDays)
-    addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + daysDays)
+    addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hourRetentionDays)
+    addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
   end
 end
 
