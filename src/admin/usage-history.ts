@@ -1,9 +1,10 @@
 /** Routes of the usage history: by customer, by plan, the customers near their limits, and the export for billing. */
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { CustomerUsageDocument, NearCustomerDocument } from '../admin-api/responses.ts';
-import { DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
+import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, EXPORT_FORMATS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
 import type { AdminContext } from './dependencies.ts';
@@ -43,6 +44,7 @@ const EXPORT_DAYS_AT_ONCE = 400;
 
 export function usageHistoryRoutes(context: AdminContext): Routes {
   const { records, history } = context;
+  const inTurn = createTurns();
   return {
     '/admin/v1/customers/:id/usage/history': {
       async get(req, res) {
@@ -60,10 +62,27 @@ export function usageHistoryRoutes(context: AdminContext): Routes {
     '/admin/v1/usage/near': {
       async get(req, res) {
         const { above, limit } = parseQuery(NEAR_QUERY, req);
-        res.json(await nearCustomers(context, required(history), above, limit));
+        const stored = required(history);
+        res.json(await inTurn(() => nearCustomers(context, stored, above, limit)));
       },
     },
-    '/admin/v1/usage/export': { get: (req, res) => exportUsage(context, req, res) },
+    '/admin/v1/usage/export': { get: (req, res) => exportUsage(context, inTurn, req, res) },
+  };
+}
+
+type Turns = <T>(read: () => Promise<T>) => Promise<T>;
+
+/**
+ * Returns a function that runs reads one after the other. Many exports at once then cost the public listener, which may
+ * have the same process and the same Redis, no more than one does. Lets other events happen before each read, because
+ * the embedded store replies without waiting for any.
+ */
+function createTurns(): Turns {
+  let last: Promise<unknown> = Promise.resolve();
+  return (read) => {
+    const turn = last.then(() => setImmediate()).then(read);
+    last = turn.catch(() => undefined);
+    return turn;
   };
 }
 
@@ -144,6 +163,7 @@ async function usagesOf({ records, effectiveLimit, usages }: AdminContext, ids: 
  */
 async function exportUsage(
   { records, history }: AdminContext,
+  inTurn: Turns,
   req: Pick<Request, 'originalUrl'>,
   res: Response,
 ): Promise<void> {
@@ -152,25 +172,31 @@ async function exportUsage(
   const closedMs = lastClosedMs(await stored.nowMs());
   const toMs = Math.min(to ?? closedMs, closedMs);
   const range = { fromMs: from ?? toMs - DAY_MS, toMs };
-  const page = await records.listCustomers(cursor, limit);
+  const { items, next } = await inTurn(() => records.listCustomers(cursor, limit));
   const { contentType, header, line } = ENCODINGS[format];
   res.setHeader('Content-Type', contentType);
-  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, page.next)}>; rel="next"`);
+  if (next !== undefined) res.setHeader('Link', `<${nextPath(req, next)}>; rel="next"`);
   if (header !== undefined && cursor === undefined) res.write(header);
-  const ids = page.items.map(({ id }) => id);
-  for await (const [customer, hours] of storedHours(stored, ids, range)) {
+  const ids = items.map(({ id }) => id);
+  const readHours = (customers: readonly string[]) =>
+    inTurn(async () => (res.destroyed ? [] : stored.hours(customers, range)));
+  for await (const [customer, hours] of storedHours(readHours, ids, range)) {
     if (res.destroyed) return;
     if (!res.write(hours.map((hour) => line(customer, hour)).join(''))) await drained(res);
   }
   res.end();
 }
 
-async function* storedHours(history: UsageHistory, customers: readonly string[], range: HistoryRange) {
+async function* storedHours(
+  readHours: (customers: readonly string[]) => Promise<readonly (readonly CustomerHour[])[]>,
+  customers: readonly string[],
+  range: HistoryRange,
+) {
   const days = Math.max(1, Math.ceil((range.toMs - range.fromMs) / DAY_MS) + 1);
   const size = Math.max(1, Math.floor(EXPORT_DAYS_AT_ONCE / days));
   for (let start = 0; start < customers.length; start += size) {
     const piece = customers.slice(start, start + size);
-    const hours = await history.hours(piece, range);
+    const hours = await readHours(piece);
     for (const [at, customer] of piece.entries()) yield [customer, hours[at] ?? []] as const;
   }
 }
