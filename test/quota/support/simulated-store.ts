@@ -14,8 +14,29 @@ import type { VirtualTime } from './virtual-time.ts';
 const START_MS = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
 
+type Executed<T> = T | Promise<T>;
+
+/** What a connection runs its calls on. While a call takes real time, virtual time stands still. */
+export interface LinkedStore {
+  reserve(request: ReserveRequest): Executed<WindowGrant & { readonly refunded: number }>;
+  refund(customer: string, refunds: readonly Refund[]): Executed<number>;
+  report(customer: string, admitted: readonly AdmittedUnits[]): Executed<{ readonly used: number }>;
+}
+
+/** Is told what a connection carries, at the instant at which it happens. */
+export interface LinkObserver {
+  /** By the store, whether or not the gateway hears of it. */
+  granted(grant: Grant): void;
+  delivered(grant: Grant): void;
+  /** By the gateway, whether or not the store hears of it. */
+  handedBack(refund: Refund): void;
+  refunded(refund: Refund): void;
+  /** By the store. */
+  reported(units: number): void;
+}
+
 /** The windows as Redis keeps them, and the only clock that counts. */
-export class SimulatedStore {
+export class SimulatedStore implements LinkedStore {
   readonly #time: VirtualTime;
   readonly #windows = new Map<string, MemoryHash>();
   #clockMs = START_MS;
@@ -39,10 +60,12 @@ export class SimulatedStore {
     this.#windows.delete(customer);
   }
 
-  reserve({ customer, ...request }: ReserveRequest): WindowGrant {
-    const grant = reserve(this.#windowOf(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
+  reserve({ customer, ...request }: ReserveRequest): WindowGrant & { readonly refunded: number } {
+    const refunded = this.refund(customer, request.refunds);
+    const unrefunded = { ...request, refunds: [] };
+    const grant = reserve(this.#windowOf(customer), HOURLY, this.nowMs(), unrefunded, this.#newEpoch());
     this.#addToHistory(customer, Math.floor(grant.storeTimeMs / HOUR_MS), grant.granted);
-    return grant;
+    return { ...grant, refunded };
   }
 
   refund(customer: string, refunds: readonly Refund[]): number {
@@ -126,10 +149,11 @@ export class StoreLink implements WindowStore {
   };
   readonly reservations: { readonly atMs: number; readonly limit: number; readonly holdMs: number }[] = [];
   readonly refunds: Refund[] = [];
-  readonly #store: SimulatedStore;
+  readonly #store: LinkedStore;
   readonly #time: VirtualTime;
   readonly #machine: Machine;
   readonly #nextFate: () => Fate;
+  readonly #observer: LinkObserver | undefined;
   readonly #handedBack = new WeakSet<Refund>();
   readonly #openCalls = new Set<OpenCall>();
   #session = 1;
@@ -139,7 +163,8 @@ export class StoreLink implements WindowStore {
   #requestsAreLost = false;
   #repliesAreLost = false;
 
-  constructor(store: SimulatedStore, time: VirtualTime, machine: Machine, nextFate: () => Fate) {
+  constructor(store: LinkedStore, time: VirtualTime, machine: Machine, nextFate: () => Fate, observer?: LinkObserver) {
+    this.#observer = observer;
     this.#store = store;
     this.#time = time;
     this.#machine = machine;
@@ -166,18 +191,23 @@ export class StoreLink implements WindowStore {
     this.reservations.push({ atMs: this.#time.nowMs, limit: request.limit, holdMs: request.holdMs });
     const refunds = this.#take(request.refunds);
     const session = this.#session;
-    const grant = await this.#call(
-      () => {
-        const refunded = this.#store.refund(request.customer, refunds);
-        const executed = this.#store.reserve({ ...request, refunds: [] });
+    // One object for each grant: by it, an observer knows the grant again.
+    let grant: Grant | undefined;
+    await this.#call(
+      () => this.#store.reserve({ ...request, refunds }),
+      ({ refunded, ...executed }) => {
+        grant = { ...executed, session };
         this.counts.refunded += refunded;
-        this.counts.granted += executed.granted;
-        return { ...executed, session };
+        this.counts.granted += grant.granted;
+        this.#observer?.granted(grant);
+        this.#noteRefunded(refunds);
       },
       ({ granted }) => {
         this.counts.delivered += granted;
+        if (grant) this.#observer?.delivered(grant);
       },
     );
+    if (grant === undefined) throw new Error('a reply without a call');
     return grant;
   }
 
@@ -185,17 +215,24 @@ export class StoreLink implements WindowStore {
     this.counts.refunds++;
     const ours = this.#take(refunds);
     if (ours.length === 0) return 0;
-    return this.#call(() => {
-      const refunded = this.#store.refund(customer, ours);
-      this.counts.refunded += refunded;
-      return refunded;
-    });
+    return this.#call(
+      () => this.#store.refund(customer, ours),
+      (refunded) => {
+        this.counts.refunded += refunded;
+        this.#noteRefunded(ours);
+      },
+    );
   }
 
   async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }> {
     this.counts.reports++;
     for (const { units } of admitted) this.counts.reported += units;
-    return this.#call(() => this.#store.report(customer, admitted));
+    return this.#call(
+      () => this.#store.report(customer, admitted),
+      () => {
+        for (const { units } of admitted) this.#observer?.reported(units);
+      },
+    );
   }
 
   /** Those of this session. @throws Error when one was handed over before. */
@@ -205,11 +242,20 @@ export class StoreLink implements WindowStore {
       this.#handedBack.add(refund);
       this.counts.handedBack += refund.units;
       this.refunds.push(refund);
+      this.#observer?.handedBack(refund);
     }
     return refunds.filter(({ session }) => session === this.#session);
   }
 
-  #call<T>(execute: () => T, delivered: (answer: T) => void = () => {}): Promise<T> {
+  #noteRefunded(refunds: readonly Refund[]): void {
+    for (const refund of refunds) this.#observer?.refunded(refund);
+  }
+
+  #call<T>(
+    execute: () => Executed<T>,
+    executed: (answer: T) => void = () => {},
+    delivered: (answer: T) => void = () => {},
+  ): Promise<T> {
     if (!this.isUp()) return Promise.reject(new StoreUnavailableError('the store is away'));
     const session = this.#session;
     const fate = this.#nextFate();
@@ -228,6 +274,11 @@ export class StoreLink implements WindowStore {
       this.#time.at(this.#lastArrivalMs, () => {
         // Also when the connection was cut meanwhile: the request had been sent.
         const answer = execute();
+        if (answer instanceof Promise) this.#time.standStillFor(answer.then(reply));
+        else reply(answer);
+      });
+      const reply = (answer: T) => {
+        executed(answer);
         if (session !== this.#session) return;
         if (fate.lost === 'reply' && !this.#repliesAreLost) {
           this.#repliesAreLost = true;
@@ -242,7 +293,7 @@ export class StoreLink implements WindowStore {
             resolve(answer);
           });
         });
-      });
+      };
     });
   }
 

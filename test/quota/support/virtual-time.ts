@@ -13,6 +13,7 @@ export class VirtualTime {
   #planned = 0;
   /** A binary heap. */
   readonly #events: Event[] = [];
+  #standsStillFor: Promise<unknown> | undefined;
 
   get nowMs(): number {
     return this.#nowMs;
@@ -42,8 +43,19 @@ export class VirtualTime {
       this.#nowMs = next.atMs;
       next.action();
       await everythingSettled();
+      while (this.#standsStillFor !== undefined) {
+        const work = this.#standsStillFor;
+        this.#standsStillFor = undefined;
+        await work;
+        await everythingSettled();
+      }
     }
     this.#nowMs = Math.max(this.#nowMs, endMs);
+  }
+
+  /** Lets no time pass until `work`, which takes real time, is done. Called while an event happens. */
+  standStillFor(work: Promise<unknown>): void {
+    this.#standsStillFor = Promise.all([this.#standsStillFor, work]);
   }
 
   async run(durationMs: number): Promise<void> {

@@ -11,7 +11,7 @@ import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/w
 import { StoreUnavailableError } from '../../../src/store/store.ts';
 import { Dice } from './dice.ts';
 import { Machine } from './machine.ts';
-import { type Fate, SimulatedStore, StoreLink } from './simulated-store.ts';
+import { type Fate, type LinkedStore, type LinkObserver, SimulatedStore, StoreLink } from './simulated-store.ts';
 import { VirtualTime } from './virtual-time.ts';
 
 export const CUSTOMER = 'acme';
@@ -34,6 +34,12 @@ export interface WorldOptions {
   readonly clocks: 'random' | number;
   /** What each gateway tells of high usage. */
   readonly levels?: (machine: Machine) => UsageLevels;
+  /** Left out: the world's own, a simulated one. Goes by `time`. */
+  readonly store?: LinkedStore;
+  /** Left out: the world's own. */
+  readonly time?: VirtualTime;
+  /** Returns what observes the connection of a new gateway. */
+  readonly observe?: () => LinkObserver;
 }
 
 export interface Begin {
@@ -47,18 +53,23 @@ export type Answer = Admission | { readonly outcome: 'unavailable' };
 const LARGEST_DRIFT = 0.0005;
 
 export class VirtualWorld {
-  readonly time = new VirtualTime();
-  readonly store = new SimulatedStore(this.time);
+  readonly time: VirtualTime;
+  /** Unused where the options give another one. */
+  readonly store: SimulatedStore;
   readonly gateways: SimulatedGateway[] = [];
   /** Also those that are gone. */
   readonly everyGateway: SimulatedGateway[] = [];
   readonly begins: Begin[] = [];
+  /** When gateways admitted requests without the store. */
+  readonly locallyAdmittedAtMs: number[] = [];
   readonly dice: Dice;
   readonly options: WorldOptions;
 
   constructor(options: WorldOptions) {
     this.options = options;
     this.dice = new Dice(options.seed);
+    this.time = options.time ?? new VirtualTime();
+    this.store = new SimulatedStore(this.time);
     for (let index = 0; index < options.gateways; index++)
       this.start(index, { limit: options.limit, usageResetAt: '' });
   }
@@ -109,6 +120,7 @@ export class VirtualWorld {
 export class SimulatedGateway {
   readonly machine: Machine;
   readonly link: StoreLink;
+  readonly observer: LinkObserver | undefined;
   readonly quota: LeasedQuota;
   settings: QuotaSettings;
   /** Begun upstream on units of the store. */
@@ -120,11 +132,13 @@ export class SimulatedGateway {
   readonly #world: VirtualWorld;
 
   constructor(world: VirtualWorld, settings: QuotaSettings) {
-    const { options, store, time, dice } = world;
+    const { options, time, dice } = world;
     this.#world = world;
     this.settings = settings;
     this.machine = world.newMachine();
-    this.link = new StoreLink(store, time, this.machine, () => options.fate(dice));
+    this.observer = options.observe?.();
+    const store = options.store ?? world.store;
+    this.link = new StoreLink(store, time, this.machine, () => options.fate(dice), this.observer);
     const shared = {
       windows: this.link,
       storeIsUp: () => this.link.isUp(),
@@ -169,7 +183,10 @@ export class SimulatedGateway {
   #count(answer: Answer): void {
     if (answer.outcome === 'refused') this.refused++;
     else if (answer.outcome === 'unavailable') this.unavailable++;
-    else if (answer.mode === 'local') this.admittedLocally++;
+    else if (answer.mode === 'local') {
+      this.admittedLocally++;
+      this.#world.locallyAdmittedAtMs.push(this.#world.time.nowMs);
+    }
   }
 
   #dispatch(admitted: Admitted): void {
