@@ -41,6 +41,8 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   RotatedKey: responses.ROTATED_KEY,
   Key: responses.KEY,
   KeyPage: responses.pageOf(responses.KEY),
+  Notice: responses.NOTICE,
+  NoticePage: responses.pageOf(responses.NOTICE),
   AuditEntry: responses.AUDIT_ENTRY,
   AuditPage: responses.pageOf(responses.AUDIT_ENTRY),
   Configuration: responses.CONFIGURATION,

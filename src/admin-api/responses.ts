@@ -199,6 +199,29 @@ export const KEY = z.object({
 });
 export type KeyDocument = z.output<typeof KEY>;
 
+export const NOTICE_STATES = ['pending', 'dead'] as const;
+
+export const NOTICE = z.object({
+  id: z.string().describe('Sent as `webhook-id`.'),
+  type: z.enum(['quota.threshold', 'quota.exceeded', 'key.expiring']),
+  customer: CUSTOMER_ID,
+  created_at: TIME,
+  deliveries: z
+    .array(
+      z.object({
+        endpoint: z
+          .string()
+          .describe("The URL of an endpoint in the configuration, or `notify_url` of the customer's record."),
+        state: z.enum(NOTICE_STATES).describe('`dead`: all attempts failed, or the endpoint is disabled.'),
+        attempts: COUNT.describe('Failed attempts.'),
+        next_attempt_at: TIME.nullable(),
+        last_error: TEXT,
+      }),
+    )
+    .describe('One for each endpoint that does not have the notice. Empty before the first attempt.'),
+});
+export type NoticeDocument = z.output<typeof NOTICE>;
+
 export const AUDIT_ACTIONS = [
   'customer.create',
   'customer.update',
@@ -213,6 +236,8 @@ export const AUDIT_ACTIONS = [
   'config.reload',
   'config.preview',
   'session.create',
+  'notice.retry',
+  'endpoint.disable',
   'access.refused',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
@@ -221,10 +246,11 @@ export const AUDIT_ENTRY = z.object({
   id: z.string(),
   at: TIME,
   actor: z.string().meta({
-    pattern: '^(token$|unknown$|jwt:)',
-    description: '`token`, or `jwt:` and the subject; `unknown` for refused access.',
+    pattern: '^(token$|unknown$|gateway$|jwt:)',
+    description:
+      '`token`, or `jwt:` and the subject; `unknown` for refused access, `gateway` for what a gateway did itself.',
   }),
-  from: z.string().describe('The address of the client.'),
+  from: z.string().describe('The address of the client; `-` for the gateway itself.'),
   action: z.string().meta({ enum: AUDIT_ACTIONS }),
   customer: TEXT,
   key_id: TEXT,
@@ -328,6 +354,13 @@ export const PREVIEW = z.object({
 });
 export type PreviewDocument = z.output<typeof PREVIEW>;
 
+const NOTICE_COUNTS = z
+  .object({ pending: COUNT, dead: COUNT.describe('All attempts failed: `tollgate notices list`.') })
+  .nullable()
+  .describe(
+    'Notices of all gateways that are not delivered, as of a few seconds ago. Null: notices are not configured.',
+  );
+
 export const STATUS = z.object({
   version: z.string(),
   started_at: TIME,
@@ -358,6 +391,7 @@ export const STATUS = z.object({
   }),
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
+  notices: NOTICE_COUNTS,
   upstreams: z.array(
     z.object({
       url: z.string().meta({ format: 'uri', description: 'Origin and base path, as in `upstream.urls`.' }),

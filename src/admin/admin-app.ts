@@ -16,6 +16,7 @@ import type { AdminContext, AdminDependencies } from './dependencies.ts';
 import { createErrorHandler } from './error-handler.ts';
 import { checkHost } from './host-check.ts';
 import { keyRoutes } from './keys.ts';
+import { noticeRoutes } from './notices.ts';
 import { jsonBody } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
 import { noteRequest } from './request-context.ts';
@@ -41,6 +42,7 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
     ...usageHistoryRoutes(context),
     ...keyRoutes(context),
     ...rotationRoutes(context),
+    ...noticeRoutes(context),
     ...auditRoutes(context),
   };
 

@@ -39,7 +39,7 @@ export function auditRoutes({ audit }: AdminDependencies): Routes {
 }
 
 /** The log message of each action. */
-const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>> = {
+const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>, string>> = {
   'customer.create': 'customer created',
   'customer.update': 'customer updated',
   'customer.delete': 'customer deleted',
@@ -53,6 +53,7 @@ const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused'>, string>>
   'config.reload': 'configuration reloaded by the admin API',
   'config.preview': 'configuration file previewed',
   'session.create': 'console session created',
+  'notice.retry': 'notice sent again',
 };
 
 export interface Change {

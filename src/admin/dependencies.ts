@@ -9,6 +9,7 @@ import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
+import type { NoticeStore } from '../store/notices.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
@@ -62,6 +63,7 @@ export interface AdminDependencies {
   readonly usages: UsageReader;
   /** Undefined when the configuration turns it off. */
   readonly history: UsageHistory | undefined;
+  readonly notices: NoticeStore;
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

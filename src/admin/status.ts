@@ -1,10 +1,13 @@
 import type { StatusDocument } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
+import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { Routes } from './routes.ts';
+
+type NoticeCounts = Readonly<Record<NoticeState, number>>;
 
 /** The status of one gateway. Times: wall time in ms. */
 export interface GatewayStatus {
@@ -21,6 +24,8 @@ export interface GatewayStatus {
   readonly store: StoreStatus;
   /** Instances that reported to the store within the last hour. */
   readonly instances: number;
+  /** Undefined: notices are not configured, or were not counted yet. */
+  readonly notices: NoticeCounts | undefined;
   readonly upstreams: readonly UpstreamStatus[];
   /** Empty if a single process does everything. */
   readonly workers: readonly WorkerStatus[];
@@ -50,7 +55,7 @@ export function statusRoutes(context: Pick<AdminDependencies, 'status'>): Routes
   };
 }
 
-function statusDocument({ version, uptimeSeconds, instances, ...status }: GatewayStatus): StatusDocument {
+function statusDocument({ version, uptimeSeconds, instances, notices, ...status }: GatewayStatus): StatusDocument {
   const { file, hash, loadedAtMs, lastReload } = status.config;
   const { lastError, invalidation, ...store } = status.store;
   return {
@@ -66,6 +71,7 @@ function statusDocument({ version, uptimeSeconds, instances, ...status }: Gatewa
     store: { ...store, last_error: lastError ?? null },
     invalidation: { connected: invalidation === 'connected' },
     instances,
+    notices: notices ?? null,
     upstreams: status.upstreams.map(({ reason = null, fault = null, ...upstream }) => ({ ...upstream, reason, fault })),
     workers: status.workers.map(({ id, pid = null, startedAtMs, ready, configHash, restarts }) => ({
       id,

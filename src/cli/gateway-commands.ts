@@ -10,6 +10,7 @@ import {
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
 import type { SimulateOptions } from './simulate.ts';
+import type { NoticeListOptions } from './notices.ts';
 import { timeParser } from './times.ts';
 import type { ExportOptions, NearOptions, RangeOptions } from './usage-history.ts';
 
@@ -71,6 +72,14 @@ export function addGatewayCommands(program: Command): void {
     .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv'))
     .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
     .action(async (options: ExportOptions) => (await historyModule()).exportUsage(options));
+
+  const notices = program.command('notices').description('list webhook notices that are not delivered, and retry them');
+  documentCommand(notices, 'list', 'list notices that are not delivered yet, oldest first')
+    .addOption(new Option('--state <state>', 'only pending or dead ones').choices(['pending', 'dead']))
+    .action(async (options: NoticeListOptions) => (await import('./notices.ts')).listNotices(options));
+  documentCommand(notices, 'retry', 'send a notice again to the endpoints that do not have it')
+    .argument('<notice_id>', 'the id of the notice')
+    .action(async (id: string, options: DocumentOptions) => (await import('./notices.ts')).retryNotice(id, options));
 
   documentCommand(program, 'explain', "show a customer's effective limit, and the config line or record that sets it")
     .addArgument(customerArgument())

@@ -54,7 +54,8 @@ export async function retryNotice(notices: NoticeStore, id: string, nowMs: numbe
   const next = { ...content, ...(deliveries && { deliveries }) };
   const text = JSON.stringify(next);
   const isReplaced = await notices.replace(stored, { content: text, dueInMs: 0, isDead: false });
-  return isReplaced ? { stored: { ...stored, content: text }, content: next } : undefined;
+  // An attempt has just ended: what is left of the notice is sent again.
+  return isReplaced ? { stored: { ...stored, content: text }, content: next } : retryNotice(notices, id, nowMs);
 }
 
 async function find(notices: Pick<NoticeStore, 'list'>, id: string): Promise<StoredNotice | undefined> {
