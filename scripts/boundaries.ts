@@ -48,7 +48,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   ops: 'listener problems type:npm:express',
   'sample-backend': 'npm:express',
   process:
-    'admin base config console edge identity keys listener observability ops quota reload sample-backend type:store store/open tls upstream usage',
+    'admin base config console edge identity keys listener notices observability ops quota reload sample-backend store store/open tls upstream usage',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
   cli: 'admin-api admin-client base config keys process process/workers quota store npm:commander npm:yaml npm:zod',

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import type { Grant } from '../store/store.ts';
-import { newNotice } from './notice.ts';
+import { type NoticeType, newNotice } from './notice.ts';
 
 /** Usage of the whole limit: always a level. */
 const EXCEEDED = 100;
@@ -24,6 +24,8 @@ interface Claimed {
 
 export interface LevelObserverOptions {
   readonly notices: Pick<NoticeStore, 'claimLevel'>;
+  /** Called for each notice that this instance claimed. */
+  readonly created: (type: NoticeType) => void;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -51,13 +53,14 @@ export class LevelObserver {
   reached(customer: string, limit: number, grant: Pick<Grant, 'used' | 'waitMs' | 'storeTimeMs'>): void {
     const level = this.#levels.findLast((each) => 100 * grant.used >= each * limit);
     if (level === undefined) return;
-    const { notices, clock } = this.#options;
+    const { notices, clock, created } = this.#options;
     const nowMs = clock.monotonicMs();
     const known = this.#claimed.get(customer);
     if (known && known.level >= level && known.limit === limit && nowMs < known.untilMs) return;
     const claimed: Claimed = { level, limit, untilMs: nowMs + REMEMBERED_MS };
     this.#claimed.set(customer, claimed);
-    const notice = newNotice(level === EXCEEDED ? 'quota.exceeded' : 'quota.threshold', grant.storeTimeMs, {
+    const type = level === EXCEEDED ? 'quota.exceeded' : 'quota.threshold';
+    const notice = newNotice(type, grant.storeTimeMs, {
       customer,
       plan: null,
       limit,
@@ -65,8 +68,13 @@ export class LevelObserver {
       percent: Math.floor((100 * grant.used) / limit),
       reset_seconds: Math.max(1, Math.ceil(grant.waitMs / 1000)),
     });
-    notices.claimLevel({ customer, level, levels: this.#levels, limit, notice }).catch(() => {
-      claimed.untilMs = clock.monotonicMs() + RETRY_MS;
-    });
+    notices.claimLevel({ customer, level, levels: this.#levels, limit, notice }).then(
+      (isNew) => {
+        if (isNew) created(type);
+      },
+      () => {
+        claimed.untilMs = clock.monotonicMs() + RETRY_MS;
+      },
+    );
   }
 }

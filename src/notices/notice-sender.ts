@@ -41,6 +41,7 @@ export interface NoticeSenderOptions {
   readonly storeIsUp: () => boolean;
   /** Returns the endpoints of the configuration; undefined while notices are not configured, which stops everything. */
   readonly endpoints: () => readonly Endpoint[] | undefined;
+  /** Resolves to the endpoint that the customer chose. */
   readonly customerEndpoint: (customer: CustomerRecord) => Promise<Endpoint | undefined>;
   /** Returns the customer's hourly limit; undefined if there is none. */
   readonly limitOf: (customer: CustomerRecord) => number | undefined;
@@ -86,10 +87,14 @@ export class NoticeSender {
     this.#options = options;
   }
 
+  /** Starts, unless it runs already. Runs only while notices are configured. */
   start(): void {
-    this.#timer = this.#options.scheduler.after(POLL_MS, () => {
+    const { scheduler, endpoints } = this.#options;
+    if (this.#timer !== undefined || this.#isClosed || endpoints() === undefined) return;
+    this.#timer = scheduler.after(POLL_MS, () => {
       this.#round = this.#work().finally(() => {
-        if (!this.#isClosed) this.start();
+        this.#timer = undefined;
+        this.start();
       });
     });
   }
@@ -104,8 +109,8 @@ export class NoticeSender {
 
   /** Never rejects. */
   async #work(): Promise<void> {
-    const { notices, storeIsUp, endpoints, clock, observer } = this.#options;
-    if (endpoints() === undefined || !storeIsUp()) return;
+    const { notices, storeIsUp, clock, observer } = this.#options;
+    if (!storeIsUp()) return;
     try {
       const free = MAX_NOTICES_IN_FLIGHT - this.#inFlight.size;
       const due = free > 0 ? await notices.takeDue(free, HIDDEN_MS) : [];

@@ -158,6 +158,29 @@ export const METRIC_DEFINITIONS = {
         '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id` or `unreadable_time` of a key, `wrong_type`, `no_plan` or `unbraced_name` of a customer: see docs/redis.md',
     },
   },
+  noticesCreated: {
+    name: 'tollgate_notices_created_total',
+    type: 'counter',
+    help: 'Notices to webhooks, each counted by the instance that made it; only with `notices`.',
+    labels: { type: '`quota.threshold`, `quota.exceeded` or `key.expiring`' },
+  },
+  noticeAttempts: {
+    name: 'tollgate_notices_attempts_total',
+    type: 'counter',
+    help: 'Attempts to deliver a notice to an endpoint.',
+    labels: {
+      endpoint: '`operator` (of `notices.endpoints`) or `customer` (of a `notify_url`)',
+      result:
+        '`delivered`, `failed` (retried later), `dead` (failed, and was the last attempt) or `gone` (the endpoint responded 410 and is disabled)',
+    },
+  },
+  noticesUndelivered: {
+    name: 'tollgate_notices_undelivered',
+    type: 'gauge',
+    acrossWorkers: 'primary',
+    help: 'Notices of all gateways that are not delivered, as of at most 10 s ago; only with `notices`.',
+    labels: { state: '`pending` or `dead`' },
+  },
   upstreamUp: {
     name: 'tollgate_upstream_up',
     type: 'gauge',

@@ -49,6 +49,10 @@ const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
   ['customer', 'no_plan'],
   ['customer', 'unbraced_name'],
 ];
+const NOTICE_TYPES = ['quota.threshold', 'quota.exceeded', 'key.expiring'] as const;
+type NoticeType = (typeof NOTICE_TYPES)[number];
+const NOTICE_RESULTS = ['delivered', 'failed', 'dead', 'gone'] as const;
+type NoticeResult = (typeof NOTICE_RESULTS)[number];
 type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 export type QuotaMode = 'lease' | 'store' | 'local';
@@ -92,6 +96,11 @@ export interface Metrics {
   storeRefusing(isRefusing: boolean): void;
   damagedWindow(): void;
   damagedRecord(record: 'key' | 'customer', faultCode: string): void;
+
+  noticeCreated(type: NoticeType): void;
+  noticeAttempt(endpoint: 'operator' | 'customer', result: NoticeResult): void;
+  /** Records the undelivered notices of all gateways, by state. */
+  noticesCounted(counts: Readonly<Record<'pending' | 'dead', number>>): void;
 
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
   /** `route`: a template of the admin API or `none`. Methods that the admin API does not use are counted as `other`. */
@@ -166,6 +175,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     Number((storeReached && !storeUp) || storeRefusing || options.storeIsDoubtful()),
   );
 
+  let noticeCounts: Readonly<Record<'pending' | 'dead', number>> | undefined;
+  addMeasured(define.noticesUndelivered, registry, () =>
+    Object.entries(noticeCounts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
+  );
+
   const configReloads = addCounter(define.configReloads, registry, oneLabel(RELOAD_RESULTS));
   let running = { hash: options.configHash, loadedAtMs: options.configLoadedAtMs };
   let reloadFailing = false;
@@ -230,6 +244,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     damagedWindow: addCounter(define.damagedWindows, registry),
     damagedRecord: addCounter(define.damagedRecords, registry, DAMAGES),
+
+    noticeCreated: addCounter(define.noticesCreated, registry, oneLabel(NOTICE_TYPES)),
+    noticeAttempt: addCounter(
+      define.noticeAttempts,
+      registry,
+      ['operator', 'customer'].flatMap((endpoint) => NOTICE_RESULTS.map((result) => [endpoint, result])),
+    ),
+    noticesCounted(counts) {
+      noticeCounts = counts;
+    },
 
     configReloaded(result, now) {
       configReloads(result);

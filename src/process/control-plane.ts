@@ -28,6 +28,7 @@ import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
 import { type DataPlaneStatus, openListener } from './data-plane.ts';
+import { openNotices } from './notices.ts';
 import type { ProcessParts } from './observed-store.ts';
 
 const CONFIG_POLL_MS = 5000;
@@ -47,7 +48,7 @@ interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
-  readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest'>;
+  readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest' | 'noticeAttempt' | 'noticesCounted'>;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
   /** The environment variables for reloads of the config file. */
@@ -98,6 +99,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       const nextAdminApp = openAdmin(next);
       await dataPlane.applyConfig(next);
       adminApp = nextAdminApp;
+      notices.applyConfig(next);
     },
     records: store.records,
     usages: store.usages,
@@ -105,6 +107,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     logger,
     clock,
   });
+  const notices = openNotices(config, parts, opened);
   const closing = new AbortController();
   opened.defer(() => closing.abort());
   const folder = dirname(resolve(config.file));
@@ -149,6 +152,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       reload: () => reloader.reload('admin'),
       preview,
       usages: store.usages,
+      notices: store.notices,
       history: store.usageHistory,
       usage: (customer, requestsPerHour) => quota.hourly.usage(customer, requestsPerHour),
       leaseState: (customer) => dataPlane.leaseState(customer),
@@ -167,6 +171,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           },
           store,
           instances,
+          notices: notices.counts(),
           upstreams,
           workers: dataPlane.workers(),
         };

@@ -25,6 +25,7 @@ import { KeyUses } from '../keys/key-uses.ts';
 import { createConnections } from '../listener/connections.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { listen } from '../listener/listen.ts';
+import { LevelObserver } from '../notices/level-observer.ts';
 import { createAccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -117,7 +118,11 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     scheduler: systemScheduler,
   });
   opened.defer(() => instances.close());
-  const quota = openQuota(config, { store, instances, clock }, opened);
+  const levels = new LevelObserver(
+    { notices: store.notices, created: metrics.noticeCreated, clock },
+    config.notices?.levels,
+  );
+  const quota = openQuota(config, { store, instances, levels, clock }, opened);
   const authenticator = new Authenticator({
     records: store.records,
     invalidations: store.invalidations,
@@ -199,6 +204,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       identity = nextIdentity;
       settings.current = nextSettings;
       quota.applyLimits(next);
+      levels.applyLevels(next.notices?.levels);
       authenticator.applyCacheTimes(next.auth);
       accessLog.setMode(next.logging.access);
       logger.level = next.logging.level;
@@ -318,15 +324,22 @@ function servedRoutes({ routes, usagePath, usage }: Config): RouteDefinition[] {
 interface QuotaParts {
   readonly store: Store;
   readonly instances: Pick<Instances, 'countForShare'>;
+  /** Omitted in the primary, which admits no request. */
+  readonly levels?: LevelObserver;
   readonly clock: Clock;
 }
 
 /** Creates the customer quota, which admits or refuses requests and reports usage. */
-export function openQuota(config: Config, { store, instances, clock }: QuotaParts, opened: AsyncDisposableStack) {
+export function openQuota(
+  config: Config,
+  { store, instances, levels, clock }: QuotaParts,
+  opened: AsyncDisposableStack,
+) {
   const scheduler = systemScheduler;
   const common = { windows: store.windows, storeIsUp: (customer: string) => store.isUp(customer), clock, scheduler };
   const hourly = new LeasedQuota({
     ...common,
+    ...(levels && { levels }),
     timeoutMs: config.store.timeoutMs,
     customers: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({

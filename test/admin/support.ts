@@ -135,6 +135,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       },
     ],
     usages: store.usages,
+    notices: store.notices,
     usage: async (_customer, limit) => ({
       limit,
       used: 3,
@@ -155,6 +156,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       store: store.status(),
       workers: [],
       instances: 3,
+      notices: { pending: 2, dead: 1 },
       upstreams: [
         { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
       ],

@@ -11,6 +11,7 @@ import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+import { newNotice } from '../../src/notices/notice.ts';
 import { isSecurityHeader } from '../../src/problems/security-headers.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 import type { ReloadOutcome } from '../../src/reload/reloader.ts';
@@ -184,6 +185,7 @@ async function useEverything(session: Session): Promise<void> {
     const names = [path.includes('{key_id}') ? made.id : 'acme'];
     expect((await session.call('HEAD', path, { names })).status).toBe(200);
   }
+  await session.call('GET', `${at}/notices`, { query: '?state=dead' });
   await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
   const { body: audit } = await session.call('GET', `${at}/audit`);
   expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(11);
@@ -276,6 +278,17 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable);
   });
 
+  await withParts({}, async ({ origin, store }) => {
+    const notice = newNotice('quota.exceeded', Date.parse(NOW), { customer: 'acme' });
+    const markUntilMs = Date.now() + 60_000;
+    await store.notices.addOnce({ customer: 'acme', mark: 'any', markUntilMs, notice });
+    const session = new Session(origin, TOKEN, received);
+    const { body } = await session.call('GET', '/admin/v1/notices');
+    expect(body.items).toHaveLength(1);
+    const retried = await session.call('POST', '/admin/v1/notices/{id}/retry', { names: [notice.id] });
+    expect(retried).toEqual({ status: 200, body: body.items[0] });
+  });
+
   await withParts({ reload: reloadTo('plan_in_use') }, async ({ origin }) => {
     expect((await new Session(origin, TOKEN, received).call('POST', RELOAD)).status).toBe(409);
   });
@@ -285,7 +298,8 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   };
   const failing = (error: Error) => new Proxy({}, { get: () => fail(error) }) as never;
   const lost = failing(new StoreUnavailableError('connection lost'));
-  await withParts({ records: lost, audit: lost, history: lost, reload: reloadTo('unverified') }, async ({ origin }) => {
+  const unavailable = { records: lost, audit: lost, history: lost, notices: lost, reload: reloadTo('unverified') };
+  await withParts(unavailable, async ({ origin }) => {
     const session = new Session(origin, TOKEN, received);
     for (const operation of operationsWith(503)) {
       const { status } = await session.call(operation.method, operation.path, suitable(operation));
@@ -298,6 +312,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     records: failing(bug),
     audit: failing(bug),
     history: failing(bug),
+    notices: failing(bug),
     refusals: fail(bug),
     status: fail(bug),
     runningConfig: fail(bug),
@@ -368,6 +383,7 @@ describe('what is sent', () => {
     ['sha256', ['ab'.repeat(32), 'AB'.repeat(32), 'ab'.repeat(31), 'zz'.repeat(32), '']],
     ['plan', ['starter', 'no-plan', '']],
     ['suspended', ['true', 'false', 'yes', '']],
+    ['state', ['pending', 'dead', 'delivered', '']],
     ['id_prefix', ['a', 'a'.repeat(128), 'a'.repeat(129), '.a', 'a b', '']],
   ])('as the parameter "%s" is taken where and as the file says, and not otherwise', async (parameter, values) => {
     for (const operation of operationsWith(200).filter(({ queryParameters }) => queryParameters.length > 0)) {

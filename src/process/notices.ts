@@ -1,0 +1,118 @@
+/** The sending of notices, composed for the control plane. */
+import { systemScheduler } from '../base/clock.ts';
+import type { Config, NoticesConfig } from '../config/config.ts';
+import { createDeliver, type Endpoint } from '../notices/delivery.ts';
+import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
+import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
+import { parseWebhookSecret } from '../notices/webhook-signature.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { CustomerQuota } from '../quota/customer-quota.ts';
+import { planNameOf } from '../quota/effective-limit.ts';
+import type { NoticeState } from '../store/notices.ts';
+import { type AuditEntry, type Store, StoreUnavailableError } from '../store/store.ts';
+import type { ProcessParts } from './observed-store.ts';
+
+interface NoticeParts extends Pick<ProcessParts, 'log' | 'clock'> {
+  readonly store: Store;
+  readonly quota: Pick<CustomerQuota, 'limitOf'>;
+  readonly metrics: Pick<Metrics, 'noticeAttempt' | 'noticesCounted'>;
+}
+
+/** Opens the sending of notices, which starts when a configuration with notices is applied. */
+export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDisposableStack) {
+  const { store, quota, metrics, log, clock } = parts;
+  const { logger } = log;
+  let current = config;
+  let endpoints = endpointsOf(config.notices);
+  let counts: Readonly<Record<NoticeState, number>> | undefined;
+  const closing = new AbortController();
+
+  const audit = async (change: Pick<AuditEntry, 'action' | 'customer' | 'details'>) => {
+    const entry = { at: new Date(clock.nowMs()).toISOString(), actor: 'gateway', from: '-', ...change };
+    await store.audit.append(entry).catch((error) => {
+      logger.error({ err: error, audit_entry: entry }, 'a change was made but cannot be written to the audit');
+    });
+  };
+  const sender = new NoticeSender({
+    notices: store.notices,
+    records: store.records,
+    usages: store.usages,
+    storeIsUp: () => store.isUp(),
+    endpoints: () => endpoints,
+    customerEndpoint: async () => undefined,
+    limitOf: (customer) => {
+      const limit = quota.limitOf(customer);
+      return limit.found ? limit.requestsPerHour : undefined;
+    },
+    planOf: ({ plan }) => planNameOf(plan, current) ?? plan,
+    deliver: createDeliver({ clock, closing: closing.signal }),
+    unsetCustomerEndpoint: async () => {},
+    audit,
+    observer: observeNotices(metrics, logger, (counted) => {
+      counts = counted;
+    }),
+    clock,
+    scheduler: systemScheduler,
+    random: Math.random,
+  });
+  opened.defer(async () => {
+    const closed = sender.close();
+    closing.abort();
+    await closed;
+  });
+  sender.start();
+
+  return {
+    /** Returns the notices of all gateways that are not delivered; undefined while unknown, or without notices. */
+    counts: () => (endpoints === undefined ? undefined : counts),
+    applyConfig(next: Config): void {
+      current = next;
+      endpoints = endpointsOf(next.notices);
+      sender.start();
+    },
+  };
+}
+
+function endpointsOf(notices: NoticesConfig | undefined): readonly Endpoint[] | undefined {
+  return notices?.endpoints.map(({ url, secrets, allowPrivate }) => ({
+    url,
+    secrets: secrets.flatMap((secret) => parseWebhookSecret(secret) ?? []),
+    allowPrivate,
+  }));
+}
+
+/** Counts attempts, and logs what an operator should know. The URL of an endpoint may hold a secret: only its host is logged. */
+function observeNotices(
+  metrics: NoticeParts['metrics'],
+  logger: Logger,
+  counted: NoticeObserver['counted'],
+): NoticeObserver {
+  return {
+    attempted({ id, type, customer, endpoint }, result, reason) {
+      const isCustomers = endpoint === CUSTOMER_ENDPOINT;
+      metrics.noticeAttempt(isCustomers ? 'customer' : 'operator', result);
+      const facts = {
+        notice: id,
+        type,
+        customer,
+        endpoint: isCustomers ? endpoint : URL.parse(endpoint)?.host,
+        reason,
+      };
+      if (result === 'delivered') logger.info(facts, 'a notice was delivered');
+      if (result === 'failed') logger.info(facts, 'a notice was not delivered: it is retried');
+      if (result === 'dead') {
+        logger.error(facts, 'a notice was not delivered, and is not retried: see "tollgate notices list"');
+      }
+      if (result === 'gone') logger.error(facts, 'an endpoint of notices responded 410: it gets no more notices');
+    },
+    counted(counts) {
+      metrics.noticesCounted(counts);
+      counted(counts);
+    },
+    failed(error) {
+      // The store logs that it is unavailable.
+      if (!(error instanceof StoreUnavailableError)) logger.error({ err: error }, 'notices could not be sent');
+    },
+  };
+}
