@@ -9,8 +9,8 @@ import {
   integerParser,
 } from './admin-options.ts';
 import type { AuditOptions } from './audit.ts';
-import type { SimulateOptions } from './simulate.ts';
 import type { NoticeListOptions } from './notices.ts';
+import type { SimulateOptions } from './simulate.ts';
 import { timeParser } from './times.ts';
 import type { ExportOptions, NearOptions, RangeOptions } from './usage-history.ts';
 

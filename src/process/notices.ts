@@ -1,10 +1,10 @@
 /** The sending of notices, composed for the control plane. */
 import { systemScheduler } from '../base/clock.ts';
-import type { Config, NoticesConfig } from '../config/config.ts';
-import { createDeliver, type Endpoint } from '../notices/delivery.ts';
+import type { Config } from '../config/config.ts';
+import { createDeliver } from '../notices/delivery.ts';
+import { customerEndpoint, operatorEndpoint } from '../notices/endpoints.ts';
 import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
-import { parseWebhookSecret } from '../notices/webhook-signature.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
@@ -24,7 +24,7 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   const { store, quota, metrics, log, clock } = parts;
   const { logger } = log;
   let current = config;
-  let endpoints = endpointsOf(config.notices);
+  let endpoints = config.notices?.endpoints.map(operatorEndpoint);
   let counts: Readonly<Record<NoticeState, number>> | undefined;
   const closing = new AbortController();
 
@@ -40,14 +40,14 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
     usages: store.usages,
     storeIsUp: () => store.isUp(),
     endpoints: () => endpoints,
-    customerEndpoint: async () => undefined,
+    customerEndpoint: (customer) => customerEndpoint(customer, store.notifySecrets),
     limitOf: (customer) => {
       const limit = quota.limitOf(customer);
       return limit.found ? limit.requestsPerHour : undefined;
     },
     planOf: ({ plan }) => planNameOf(plan, current) ?? plan,
     deliver: createDeliver({ clock, closing: closing.signal }),
-    unsetCustomerEndpoint: async () => {},
+    unsetCustomerEndpoint: async (id) => void (await store.records.updateCustomer(id, { notifyUrl: null })),
     audit,
     observer: observeNotices(metrics, logger, (counted) => {
       counts = counted;
@@ -68,18 +68,10 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
     counts: () => (endpoints === undefined ? undefined : counts),
     applyConfig(next: Config): void {
       current = next;
-      endpoints = endpointsOf(next.notices);
+      endpoints = next.notices?.endpoints.map(operatorEndpoint);
       sender.start();
     },
   };
-}
-
-function endpointsOf(notices: NoticesConfig | undefined): readonly Endpoint[] | undefined {
-  return notices?.endpoints.map(({ url, secrets, allowPrivate }) => ({
-    url,
-    secrets: secrets.flatMap((secret) => parseWebhookSecret(secret) ?? []),
-    allowPrivate,
-  }));
 }
 
 /** Counts attempts, and logs what an operator should know. The URL of an endpoint may hold a secret: only its host is logged. */
