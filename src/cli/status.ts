@@ -34,7 +34,7 @@ export function faultsOf({ config, store, invalidation, upstreams, workers }: St
 }
 
 function sections(status: StatusDocument): string[] {
-  const { config, store, upstreams, workers } = status;
+  const { config, store, upstreams, workers, notices } = status;
   const reload = config.last_reload;
   const summary = formatDocument({
     version: status.version,
@@ -47,6 +47,7 @@ function sections(status: StatusDocument): string[] {
     store: `${store.kind}, ${store.up ? 'reachable' : 'unreachable'}`,
     'changes pushed': status.invalidation.connected,
     instances: status.instances,
+    ...(notices && { 'notices not delivered': `${notices.pending} pending, ${notices.dead} dead` }),
   });
   const changes = reload?.result === 'applied' ? reload.changes : [];
   return [

@@ -109,6 +109,8 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'config.reload': 'Config file reloaded',
   'config.preview': 'Config file previewed',
   'session.create': 'Console login',
+  'notice.retry': 'Notice sent again',
+  'endpoint.disable': 'Endpoint of notices disabled',
   'access.refused': 'Access refused',
 };
 const DAY_MS = 86_400_000;
