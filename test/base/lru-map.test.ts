@@ -41,3 +41,21 @@ test('it holds what a list in the order of use would hold, cut to the capacity',
     }),
   );
 });
+
+test('a large map evicts none of the last used three quarters, and holds as many entries as it may', () => {
+  const capacity = 16;
+  const ids = fc.integer({ min: 0, max: 2 * capacity });
+  fc.assert(
+    fc.property(fc.array(ids, { minLength: 100, maxLength: 300 }), (uses) => {
+      const map = new LruMap<number, number>(capacity);
+      let lastUsed: number[] = [];
+      for (const id of uses) {
+        if (map.get(id) === undefined) map.set(id, id);
+        lastUsed = [...lastUsed.filter((other) => other !== id), id];
+        const held = new Set(map.values());
+        expect(held.size).toBe(Math.min(capacity, lastUsed.length));
+        for (const recent of lastUsed.slice(-(3 * capacity) / 4)) expect(held).toContain(recent);
+      }
+    }),
+  );
+});
