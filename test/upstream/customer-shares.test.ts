@@ -88,7 +88,7 @@ test('after any claims, releases and withdrawals, requests wait only if they mus
           shares.withdraw(member);
           waiting = waiting.filter((each) => each !== member);
         }
-        shares.sweep();
+        shares.sweep(0);
         expect(shares.waitingCount).toBe(waiting.length);
         for (const each of waiting) {
           expect(shares.isWaiting(each)).toBe(true);

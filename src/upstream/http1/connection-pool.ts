@@ -26,6 +26,8 @@ const DEFAULT_KEEP_MS = 4_000;
 const KEEP_MARGIN_MS = 2_000;
 const MAX_KEEP_MS = 600_000;
 const SWEEP_MS = 1_000;
+/** Customers whose share is kept between their requests; about 4 MB. */
+const KEPT_SHARES = 20_000;
 
 /**
  * The customer's share of the connections is used up: its queue is full, or the request waited until its deadline.
@@ -257,7 +259,7 @@ export class ConnectionPool {
   #closeUnused(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const connection of this.#free.filter(({ usableUntilMs }) => nowMs >= usableUntilMs)) connection.destroy();
-    this.#shares.sweep();
+    this.#shares.sweep(KEPT_SHARES);
   }
 
   #isIdle(): boolean {

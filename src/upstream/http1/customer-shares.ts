@@ -86,10 +86,12 @@ export class CustomerShares {
   }
 
   /**
-   * Removes customers without requests. Call it periodically: a Map with an insertion and a deletion per request is
-   * costly for the garbage collector (see `Deadlines`).
+   * Removes customers without requests, if there are more than `kept` customers in all. Call it periodically: a Map with
+   * an insertion and a deletion per request is costly for the garbage collector (see `Deadlines`). So is a share that is
+   * created for one request and lives until the next sweep.
    */
-  sweep(): void {
+  sweep(kept: number): void {
+    if (this.#shares.size <= kept) return;
     for (const [customer, { claims, waiting }] of this.#shares) {
       if (claims === 0 && waiting.length === 0) this.#shares.delete(customer);
     }
