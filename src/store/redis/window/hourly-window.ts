@@ -5,9 +5,9 @@
  * overrides the three methods through which `consume()` reaches the store, so the library's limits, blocks and
  * delays do not apply. A grant smaller than the need is an expected outcome, so the call resolves.
  *
- * The reservations and refunds of one turn of the event loop are sent in one call of the script, because the call costs
- * more than its work on a window. A damaged window fails alone. In a cluster each window has a call of its own: a call
- * cannot span slots.
+ * The reservations and refunds of one turn of the event loop are sent by one `consume()`, in one call of the script,
+ * because the call costs more than its work on a window. A damaged window fails alone. In a cluster each window has a
+ * call of its own: a call cannot span slots.
  *
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
  * is built before the first command is sent.
@@ -49,16 +49,23 @@ interface WindowCommands {
   readonly tollgateCharge: RunScript;
 }
 
-interface ConsumeOptions {
-  readonly request: ReserveRequest;
-}
-
 /** A reservation or refund that waits for the end of the turn, or for its reply. */
 interface WindowCall {
   readonly request: ReserveRequest;
   readonly op: 'reserve' | 'refund';
   resolve(result: Reserved & Pick<Grant, 'session'>): void;
   reject(error: unknown): void;
+}
+
+interface ConsumeOptions {
+  /** By the name of their window. */
+  readonly calls: ReadonlyMap<string, WindowCall>;
+}
+
+/** What the script did for each call. */
+interface Consumed {
+  readonly session: number;
+  readonly results: readonly (Reserved | Error)[];
 }
 
 export interface HourlyWindowOptions {
@@ -105,11 +112,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     this.#retention = retention;
   }
 
-  async reserve(request: ReserveRequest): Promise<Grant> {
-    checkRequest(request);
-    const options: ConsumeOptions = { request };
-    const result = await this.consume(windowName(this.#prefix, request.customer), request.need, { ...options });
-    return (result as GrantRes).grant;
+  reserve(request: ReserveRequest): Promise<Grant> {
+    return this.#add(windowName(this.#prefix, request.customer), request, 'reserve');
   }
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
@@ -129,33 +133,49 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     }));
   }
 
+  /** The library's name for what `consume()` does: here, to run the script for the calls of one turn. */
   _upsert(
     name: string,
     _points: number,
     _durationMs: number,
     _forceExpire: boolean,
-    { request }: ConsumeOptions,
-  ): Promise<Grant> {
-    return this.#add(name, request, 'reserve');
+    { calls }: ConsumeOptions,
+  ): Promise<Consumed> {
+    const waiting = [...calls.values()];
+    const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
+    return this.#connection.run(op, async () => {
+      const session = this.#connection.sessionOf(name);
+      const requests = waiting.map(({ request }) => ofSession(request, session));
+      const args = reserveArguments(requests, this.#shape, this.#newEpoch(), this.#retention);
+      const { rlflxIncr, tollgateReserve } = this.#commands;
+      const reply = await (calls.size === 1
+        ? rlflxIncr.call(this.#commands, name, ...args)
+        : tollgateReserve.call(this.#commands, calls.size, ...calls.keys(), ...args));
+      const results = parseReserved(reply, requests, this.#shape);
+      // One damaged window is no failure of the call. What fails every window is.
+      if (results.every((result) => result instanceof Error)) throw results[0];
+      return { session, results };
+    });
   }
 
-  _getRateLimiterRes(_name: string, _points: number, grant: Grant): GrantRes {
-    return new GrantRes(grant);
+  _getRateLimiterRes(_name: string, _points: number, consumed: Consumed): ConsumedRes {
+    return new ConsumedRes(consumed);
   }
 
   _afterConsume(
-    resolve: (result: GrantRes) => void,
+    resolve: (result: ConsumedRes) => void,
     _reject: (reason: unknown) => void,
     name: string,
     points: number,
-    grant: Grant,
+    consumed: Consumed,
   ): void {
-    resolve(this._getRateLimiterRes(name, points, grant));
+    resolve(this._getRateLimiterRes(name, points, consumed));
   }
 
   /** Adds a call to those of this turn. A second call for a window comes after the first. */
   #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved & Pick<Grant, 'session'>> {
     return new Promise((resolve, reject) => {
+      checkRequest(request);
       const call = { request, op, resolve, reject };
       if (this.#connection.isCluster) {
         void this.#send(new Map([[name, call]]));
@@ -176,24 +196,11 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
 
   async #send(calls: ReadonlyMap<string, WindowCall>): Promise<void> {
     const waiting = [...calls.values()];
-    let session = 0;
+    const [name = ''] = calls.keys();
+    const options: ConsumeOptions = { calls };
     try {
-      const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
-      const results = await this.#connection.run(op, async () => {
-        const [name = ''] = calls.keys();
-        session = this.#connection.sessionOf(name);
-        const requests = waiting.map(({ request }) => ofSession(request, session));
-        const args = reserveArguments(requests, this.#shape, this.#newEpoch(), this.#retention);
-        const { rlflxIncr, tollgateReserve } = this.#commands;
-        const reply = await (calls.size === 1
-          ? rlflxIncr.call(this.#commands, name, ...args)
-          : tollgateReserve.call(this.#commands, calls.size, ...calls.keys(), ...args));
-        const parsed = parseReserved(reply, requests, this.#shape);
-        // One damaged window is no failure of the call. What fails every window is.
-        if (parsed.every((result) => result instanceof Error)) throw parsed[0];
-        return parsed;
-      });
-      for (const [index, call] of waiting.entries()) this.#settle(call, results[index], session);
+      const { consumed } = (await this.consume(name, waiting.length, { ...options })) as ConsumedRes;
+      for (const [index, call] of waiting.entries()) this.#settle(call, consumed.results[index], consumed.session);
     } catch (error) {
       for (const call of waiting) this.#fail(call, error);
     }
@@ -224,12 +231,12 @@ function ofSession(request: ReserveRequest, current: number): ReserveRequest {
   return { ...request, refunds: refunds.filter(({ session }) => session === current) };
 }
 
-/** The library's result with the whole grant. */
-export class GrantRes extends RateLimiterRes {
-  readonly grant: Grant;
+/** The library's result, which knows one window only, with those of all windows of the call. */
+class ConsumedRes extends RateLimiterRes {
+  readonly consumed: Consumed;
 
-  constructor(grant: Grant) {
-    super(grant.free, grant.waitMs, grant.used, grant.granted > 0 && grant.used === grant.granted);
-    this.grant = grant;
+  constructor(consumed: Consumed) {
+    super();
+    this.consumed = consumed;
   }
 }
