@@ -285,9 +285,23 @@ export class RedisConnection implements RedisChannel {
     const silent = systemScheduler.deadline(socketTimeoutMs, () => {
       this.#destroySocket(`no reply within ${socketTimeoutMs} ms`);
     });
-    const cancel = () => silent.cancel();
-    reply.then(cancel, cancel);
+    const settled = () => {
+      silent.cancel();
+      this.#probeAtOnce();
+    };
+    reply.then(settled, settled);
     return withTimeout(reply, commandTimeoutMs);
+  }
+
+  /**
+   * Called at each reply. If Redis was silent, it may reply in time again: the PING that finds out need not wait for its
+   * time. The reply alone does not show it, because a Redis that is always late replies as well.
+   */
+  #probeAtOnce(): void {
+    if (this.#probe === undefined) return;
+    clearTimeout(this.#probe);
+    this.#probe = undefined;
+    if (this.#isSilent) void this.#ping();
   }
 
   /**
