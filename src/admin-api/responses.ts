@@ -73,7 +73,9 @@ export type NotifySecretDocument = z.output<typeof NOTIFY_SECRET>;
 
 export const USAGE = z.object({
   limit: z.int().min(1),
-  used: COUNT.describe('Above the limit if the limit was lowered.'),
+  used: COUNT.describe(
+    'Includes units that other gateways hold in leases and may refund within ten seconds. Above the limit if the limit was lowered.',
+  ),
   remaining: COUNT,
   reset_seconds: COUNT.describe('Time until more requests are available; 0 if nothing is used.'),
   window_seconds: z.int().meta({ const: 3600 }),
