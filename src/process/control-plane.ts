@@ -48,7 +48,10 @@ interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
-  readonly metrics: Pick<Metrics, 'configReloaded' | 'adminRequest' | 'noticeAttempt' | 'noticesCounted'>;
+  readonly metrics: Pick<
+    Metrics,
+    'configReloaded' | 'adminRequest' | 'noticeAttempt' | 'noticeCreated' | 'noticesCounted'
+  >;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
   /** The environment variables for reloads of the config file. */

@@ -1,8 +1,9 @@
-/** The sending of notices, composed for the control plane. */
+/** The sending of notices, and the search for keys that expire, composed for the control plane. */
 import { systemScheduler } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { createDeliver } from '../notices/delivery.ts';
 import { customerEndpoint, operatorEndpoint } from '../notices/endpoints.ts';
+import { ExpiringKeys } from '../notices/expiring-keys.ts';
 import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -16,7 +17,7 @@ import type { ProcessParts } from './observed-store.ts';
 interface NoticeParts extends Pick<ProcessParts, 'log' | 'clock'> {
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf'>;
-  readonly metrics: Pick<Metrics, 'noticeAttempt' | 'noticesCounted'>;
+  readonly metrics: Pick<Metrics, 'noticeAttempt' | 'noticeCreated' | 'noticesCounted'>;
 }
 
 /** Opens the sending of notices, which starts when a configuration with notices is applied. */
@@ -34,6 +35,9 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
       logger.error({ err: error, audit_entry: entry }, 'a change was made but cannot be written to the audit');
     });
   };
+  const observer = observeNotices(metrics, logger, (counted) => {
+    counts = counted;
+  });
   const sender = new NoticeSender({
     notices: store.notices,
     records: store.records,
@@ -49,19 +53,29 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
     deliver: createDeliver({ clock, closing: closing.signal }),
     unsetCustomerEndpoint: async (id) => void (await store.records.updateCustomer(id, { notifyUrl: null })),
     audit,
-    observer: observeNotices(metrics, logger, (counted) => {
-      counts = counted;
-    }),
+    observer,
+    clock,
+    scheduler: systemScheduler,
+    random: Math.random,
+  });
+  const expiringKeys = new ExpiringKeys({
+    records: store.records,
+    notices: store.notices,
+    storeIsUp: () => store.isUp(),
+    days: () => current.notices?.keyExpiryDays,
+    created: () => metrics.noticeCreated('key.expiring'),
+    onFailure: observer.failed,
     clock,
     scheduler: systemScheduler,
     random: Math.random,
   });
   opened.defer(async () => {
-    const closed = sender.close();
+    const closed = Promise.all([sender.close(), expiringKeys.close()]);
     closing.abort();
     await closed;
   });
   sender.start();
+  expiringKeys.start();
 
   return {
     /** Returns the notices of all gateways that are not delivered; undefined while unknown, or without notices. */

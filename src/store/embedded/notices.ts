@@ -32,9 +32,8 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
     'DELETE FROM notice WHERE id IN (SELECT id FROM notice WHERE dead_ms IS NOT NULL ORDER BY dead_ms DESC LIMIT -1 OFFSET ?)',
   );
   const dropMarks = database.prepare('DELETE FROM notice_mark WHERE customer = ? AND until_ms <= ?');
-  const addMark = database.prepare(
-    'INSERT INTO notice_mark (customer, mark, until_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-  );
+  const selectMark = database.prepare('SELECT 1 FROM notice_mark WHERE customer = ? AND mark = ? AND until_ms > ?');
+  const addMark = database.prepare('INSERT INTO notice_mark (customer, mark, until_ms) VALUES (?, ?, ?)');
   const selectGone = database.prepare('SELECT url FROM gone_endpoint');
   const addGone = database.prepare('INSERT INTO gone_endpoint (url) VALUES (?) ON CONFLICT DO NOTHING');
   const removeGone = database.prepare('DELETE FROM gone_endpoint WHERE url = ?');
@@ -66,10 +65,11 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
       run('claim_notice', () =>
         inTransaction(database, () => {
           const nowMs = clock.nowMs();
+          if (selectMark.get(customer, mark, nowMs) !== undefined) return false;
           dropMarks.run(customer, nowMs);
-          const isNew = addMark.run(customer, mark, markUntilMs).changes > 0;
-          if (isNew) insert.run({ customer, ...notice, nowMs });
-          return isNew;
+          addMark.run(customer, mark, markUntilMs);
+          insert.run({ customer, ...notice, nowMs });
+          return true;
         }),
       ),
 

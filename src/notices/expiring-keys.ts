@@ -1,0 +1,133 @@
+/**
+ * Makes the notices of keys that expire soon, in a search once an hour.
+ *
+ * The search reads at most a page a second: the store's index of expiries makes it short, but while the index may be
+ * incomplete, because other programs wrote keys, the search reads all keys. Any number of gateways may search at once: a
+ * mark in the store lets only the first of them make a notice.
+ */
+import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import { parseTimestamp } from '../base/timestamp.ts';
+import { type ExpiryRange, readableExpiryMs } from '../store/key-expiry.ts';
+import type { NoticeStore } from '../store/notices.ts';
+import { isCustomerId, isKeyId, type KeyRecord } from '../store/record-fields.ts';
+import type { RecordStore } from '../store/store.ts';
+import { newNotice } from './notice.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+const SEARCH_INTERVAL_MS = 3_600_000;
+/** Gateways that start together begin their first searches within this time. */
+const FIRST_SEARCH_MS = 600_000;
+const PAGE_KEYS = 500;
+const PAGE_INTERVAL_MS = 1000;
+/** Each search makes at most that many notices for a customer; later ones make those that are left. */
+const MAX_NOTICES_PER_CUSTOMER = 100;
+
+export interface ExpiringKeysOptions {
+  readonly records: Pick<RecordStore, 'findExpiringKeys'>;
+  readonly notices: Pick<NoticeStore, 'addOnce'>;
+  readonly storeIsUp: () => boolean;
+  /** Returns how many days before its expiry a key has a notice, ascending; undefined or empty: there are none. */
+  readonly days: () => readonly number[] | undefined;
+  /** Called for each notice that this instance made. */
+  readonly created: () => void;
+  /** Receives the error that ended a search. The next one begins anew. */
+  readonly onFailure: (error: unknown) => void;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+  /** From 0 to 1. */
+  readonly random: () => number;
+}
+
+interface Search {
+  readonly range: ExpiryRange;
+  readonly cursor: string | undefined;
+  /** Notices that were made, by customer. */
+  readonly made: Map<string, number>;
+}
+
+export class ExpiringKeys {
+  readonly #options: ExpiringKeysOptions;
+  #timer: Scheduled | undefined;
+  #step: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: ExpiringKeysOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#continueAfter(FIRST_SEARCH_MS * this.#options.random(), undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    await this.#step;
+  }
+
+  /** `search`: the one that goes on; undefined: a new one. */
+  #continueAfter(delayMs: number, search: Search | undefined): void {
+    if (this.#isClosed) return;
+    this.#timer = this.#options.scheduler.after(delayMs, () => {
+      this.#step = this.#readPage(search).then((next) =>
+        this.#continueAfter(next === undefined ? SEARCH_INTERVAL_MS : PAGE_INTERVAL_MS, next),
+      );
+    });
+  }
+
+  /** Resolves to the search as it goes on; undefined when it is over. Never rejects. */
+  async #readPage(search: Search | undefined): Promise<Search | undefined> {
+    const { records, storeIsUp, days, created, onFailure, clock } = this.#options;
+    const wanted = days() ?? [];
+    const longest = wanted.at(-1);
+    if (longest === undefined || !storeIsUp()) return undefined;
+    const nowMs = clock.nowMs();
+    const { range = { fromMs: nowMs, toMs: nowMs + longest * DAY_MS }, made = new Map<string, number>() } =
+      search ?? {};
+    try {
+      const { items, next } = await records.findExpiringKeys(range, search?.cursor, PAGE_KEYS);
+      for (const key of items) {
+        const count = made.get(key.customer) ?? 0;
+        if (this.#isClosed) return undefined;
+        if (count >= MAX_NOTICES_PER_CUSTOMER || !(await this.#tell(key, wanted))) continue;
+        made.set(key.customer, count + 1);
+        created();
+      }
+      return next === undefined ? undefined : { range, cursor: next, made };
+    } catch (error) {
+      onFailure(error);
+      return undefined;
+    }
+  }
+
+  /** Makes the key's notice if one is due. Resolves to false if there is none, or it was made before. */
+  async #tell(key: KeyRecord, days: readonly number[]): Promise<boolean> {
+    const { notices, clock } = this.#options;
+    const nowMs = clock.nowMs();
+    const expiresMs = readableExpiryMs(key);
+    const due = dueDays(key, days, nowMs);
+    // Other programs may have written anything as ids.
+    if (due === undefined || expiresMs === undefined || !isKeyId(key.id) || !isCustomerId(key.customer)) return false;
+    const data = { customer: key.customer, plan: null, key_id: key.id, expires_at: new Date(expiresMs).toISOString() };
+    return notices.addOnce({
+      customer: key.customer,
+      // A key whose expiry changes has new notices.
+      mark: `key:${key.id}:${expiresMs}:${due}`,
+      // Later than any clock of a gateway: a key that has expired has no notice.
+      markUntilMs: expiresMs + DAY_MS,
+      notice: newNotice('key.expiring', nowMs, data),
+    });
+  }
+}
+
+/**
+ * Returns the smallest number of days within which a live key expires; undefined if there is none, or the key lives no
+ * longer than that, so that its notice would be its birth.
+ */
+function dueDays(key: KeyRecord, days: readonly number[], nowMs: number): number | undefined {
+  const expiresMs = readableExpiryMs(key);
+  if (expiresMs === undefined || expiresMs <= nowMs || key.revokedAt !== undefined) return undefined;
+  const createdMs = parseTimestamp(key.createdAt ?? '') ?? Number.NEGATIVE_INFINITY;
+  const due = days.find((each) => expiresMs - nowMs <= each * DAY_MS);
+  return due !== undefined && expiresMs - createdMs > due * DAY_MS ? due : undefined;
+}
