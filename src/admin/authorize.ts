@@ -11,7 +11,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';
 import { systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
-import { isFromOwnPage } from '../console/session.ts';
+import { isFromOwnPage, type SessionCookie } from '../console/session.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
@@ -38,6 +38,8 @@ export interface Gate {
   readonly authorize: RequestHandler;
   /** Resolves to the actor of a request that changes nothing; to undefined after responding with a refusal. */
   admitReader(req: Request, res: Response, credentials: Credentials): Promise<Actor | undefined>;
+  /** Resolves to whether a session cookie is one of this gateway's. Never counts as a failed attempt. */
+  accepts(cookie: SessionCookie): Promise<boolean>;
   /** Audits a failed login: the first one of an address block within an hour. */
   auditFailedLogin(res: Response): void;
   readonly seal: CredentialChecker['seal'];
@@ -113,6 +115,8 @@ export function createGate({
       if (await admit(req, res, credentialsOf(req.headers), mustWrite)) next();
     },
     admitReader: (req, res, credentials) => admit(req, res, credentials, false),
+    accepts: async (cookie) =>
+      'admitted' in (await credentialChecker.check({ kind: 'cookie', cookie }, false, async () => undefined)),
     auditFailedLogin: (res) => auditRefusal('login', peerAddressOf(res)),
   };
 }

@@ -1,4 +1,5 @@
 /** Routes that begin, show and end a session of the console. Mounted before authentication: a login has none. */
+import type { IncomingHttpHeaders } from 'node:http';
 import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
 import { Throttle } from '../base/throttle.ts';
@@ -6,8 +7,11 @@ import {
   deleteCookies,
   isFromOwnPage,
   MAX_SESSION_MS,
+  ownCookieName,
   pageSchemeOf,
+  SESSION_COOKIE,
   type SessionDocument,
+  sessionCookieOf,
   setCookie,
 } from '../console/session.ts';
 import { sendProblem } from '../problems/document.ts';
@@ -38,6 +42,13 @@ export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate
   const cookieFor = ({ name, mayWrite }: Actor, expiresAtMs: number, token: string): Promise<string> | string =>
     gate.seal?.seal({ actor: name, mayWrite, expiresAtMs }) ?? token;
 
+  /** The session of a gateway on another port is kept. */
+  const cookieNameFor = async (headers: IncomingHttpHeaders): Promise<string> => {
+    const former = sessionCookieOf(headers);
+    if (former === undefined || former.name !== SESSION_COOKIE) return former?.name ?? SESSION_COOKIE;
+    return (await gate.accepts(former)) ? SESSION_COOKIE : (ownCookieName(headers) ?? SESSION_COOKIE);
+  };
+
   const logIn: RequestHandler = async (req, res) => {
     const { token } = parseBody(LOGIN, req.body);
     const actor = await gate.admitReader(req, res, { kind: 'bearer', token });
@@ -48,7 +59,8 @@ export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate
     const nowMs = clock.nowMs();
     const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
     const value = await cookieFor(actor, expiresAtMs, token);
-    const header = setCookie({ value, scheme: pageSchemeOf(req.headers) }, expiresAtMs - nowMs);
+    const name = await cookieNameFor(req.headers);
+    const header = setCookie({ name, value, scheme: pageSchemeOf(req.headers) }, expiresAtMs - nowMs);
     if (header === undefined) {
       throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
     }
@@ -77,8 +89,8 @@ export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate
       },
       delete: [
         fromOwnPage,
-        (_req, res) => {
-          res.setHeader('Set-Cookie', deleteCookies());
+        ({ headers }, res) => {
+          res.setHeader('Set-Cookie', deleteCookies(headers));
           res.status(204).end();
         },
       ],

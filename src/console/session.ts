@@ -23,9 +23,7 @@ import type { Clock } from '../base/clock.ts';
 
 export const MAX_SESSION_MS = 8 * 3_600_000;
 
-const COOKIE = 'tollgate_session';
-/** Browsers accept this prefix only with Secure, `Path=/` and no Domain, so no other host can set the cookie. */
-const SECURE_COOKIE = `__Host-${COOKIE}`;
+export const SESSION_COOKIE = 'tollgate_session';
 /** Browsers ignore a cookie if its name and value together are longer (RFC 6265bis §5.7). */
 const MAX_COOKIE_BYTES = 4096;
 
@@ -53,6 +51,8 @@ export interface Session {
 }
 
 export interface SessionCookie {
+  /** Without the prefix. */
+  readonly name: string;
   readonly value: string;
   /** The scheme of the page that logged in. */
   readonly scheme: 'http' | 'https';
@@ -94,30 +94,44 @@ export class SessionSeal {
   }
 }
 
-/** Returns the session cookie of a request, that of https first. */
-export function sessionCookieOf({ cookie = '' }: IncomingHttpHeaders): SessionCookie | undefined {
-  const pairs = cookie.split(';').map((pair) => pair.trim());
-  const valueWith = (name: string) => pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1);
-  const secure = valueWith(SECURE_COOKIE);
-  if (secure !== undefined) return { value: secure, scheme: 'https' };
-  const plain = valueWith(COOKIE);
-  return plain === undefined ? undefined : { value: plain, scheme: 'http' };
+/**
+ * Returns the name of a cookie that no gateway on another port of the same host uses, because browsers send cookies to
+ * all ports. Undefined if the address has no port.
+ */
+export function ownCookieName({ host = '' }: IncomingHttpHeaders): string | undefined {
+  const [port] = /(?<=:)\d+$/.exec(host) ?? [];
+  return port === undefined ? undefined : `${SESSION_COOKIE}_${port}`;
+}
+
+/** Returns the session cookie of a request: the one named after the port first, and that of https first. */
+export function sessionCookieOf(headers: IncomingHttpHeaders): SessionCookie | undefined {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  for (const name of [ownCookieName(headers) ?? SESSION_COOKIE, SESSION_COOKIE]) {
+    for (const scheme of ['https', 'http'] as const) {
+      const start = `${nameFor(name, scheme)}=`;
+      const value = pairs.find((pair) => pair.startsWith(start))?.slice(start.length);
+      if (value !== undefined) return { name, value, scheme };
+    }
+  }
+  return undefined;
 }
 
 /** Returns the Set-Cookie header that begins a session; undefined if browsers would ignore it because of its length. */
-export function setCookie({ value, scheme }: SessionCookie, remainingMs: number): string | undefined {
-  const name = nameFor(scheme);
-  if (name.length + value.length > MAX_COOKIE_BYTES) return undefined;
-  return `${name}=${value}; Max-Age=${Math.floor(remainingMs / 1000)}${attributesFor(scheme)}`;
+export function setCookie({ name, value, scheme }: SessionCookie, remainingMs: number): string | undefined {
+  const fullName = nameFor(name, scheme);
+  if (fullName.length + value.length > MAX_COOKIE_BYTES) return undefined;
+  return `${fullName}=${value}; Max-Age=${Math.floor(remainingMs / 1000)}${attributesFor(scheme)}`;
 }
 
-/** Returns the Set-Cookie headers that end a session, whatever the scheme of its login. */
-export function deleteCookies(): string[] {
-  return (['http', 'https'] as const).map((scheme) => `${nameFor(scheme)}=; Max-Age=0${attributesFor(scheme)}`);
+/** Returns the Set-Cookie headers that end the session of a request, whatever the scheme of its login. */
+export function deleteCookies(headers: IncomingHttpHeaders): string[] {
+  const name = sessionCookieOf(headers)?.name ?? SESSION_COOKIE;
+  return (['http', 'https'] as const).map((scheme) => `${nameFor(name, scheme)}=; Max-Age=0${attributesFor(scheme)}`);
 }
 
-function nameFor(scheme: SessionCookie['scheme']): string {
-  return scheme === 'https' ? SECURE_COOKIE : COOKIE;
+/** Browsers accept the prefix only with Secure, `Path=/` and no Domain, so no other host can set the cookie. */
+function nameFor(name: string, scheme: SessionCookie['scheme']): string {
+  return scheme === 'https' ? `__Host-${name}` : name;
 }
 
 function attributesFor(scheme: SessionCookie['scheme']): string {

@@ -125,6 +125,59 @@ describe('a login with the admin token', () => {
   });
 });
 
+describe('gateways on different ports of one host', () => {
+  /** What a browser keeps: cookies of the host, whatever the port. */
+  function createBrowser() {
+    const cookies = new Map<string, string>();
+    const header = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    return async (origin: string, method: string, path: string, body?: string) => {
+      const headers = { ...OWN_PAGE, ...(cookies.size > 0 && { cookie: header() }) };
+      const response = await send(origin, method, path, headers, body);
+      for (const line of response.headers['set-cookie'] ?? []) {
+        const [, name = '', value = '', maxAge] = /^([^=]+)=([^;]*); Max-Age=(\d+)/.exec(line) ?? [];
+        if (maxAge === '0') cookies.delete(name);
+        else cookies.set(name, value);
+      }
+      return response.status;
+    };
+  }
+  const login = (token: string) => JSON.stringify({ token });
+
+  it('keep the sessions of one browser apart, through logins and logouts', async () => {
+    const other = 'the-token-of-the-other-gateway';
+    const [a, b] = [(await start()).origin, (await start({ token: other })).origin];
+    const browse = createBrowser();
+    const areOpen = async () => [
+      await browse(a, 'GET', '/admin/v1/customers'),
+      await browse(b, 'GET', '/admin/v1/customers'),
+    ];
+    await browse(a, 'POST', '/console/session', login(TOKEN));
+    await browse(b, 'POST', '/console/session', login(other));
+    expect(await areOpen()).toEqual([200, 200]);
+    await browse(a, 'POST', '/console/session', login(TOKEN));
+    await browse(b, 'POST', '/console/session', login(other));
+    expect(await areOpen()).toEqual([200, 200]);
+    await browse(b, 'DELETE', '/console/session');
+    expect(await areOpen()).toEqual([200, 401]);
+    await browse(b, 'POST', '/console/session', login(other));
+    await browse(a, 'DELETE', '/console/session');
+    expect(await areOpen()).toEqual([401, 200]);
+  });
+
+  it('name the second cookie after the port, with the prefix over https', async () => {
+    const { origin } = await start();
+    const { port } = new URL(origin);
+    const cookie = 'tollgate_session=of-another-gateway';
+    const { 'set-cookie': plain } = (await postLogin(origin, TOKEN, { cookie })).headers;
+    expect(plain).toEqual([expect.stringMatching(new RegExp(`^tollgate_session_${port}=.*; HttpOnly`))]);
+    const https = { cookie, 'x-forwarded-proto': 'https' };
+    const { 'set-cookie': secure } = (await postLogin(origin, TOKEN, https)).headers;
+    expect(secure).toEqual([
+      expect.stringMatching(new RegExp(`^__Host-tollgate_session_${port}=.*; Path=/; .*; Secure$`)),
+    ]);
+  });
+});
+
 describe('a cookie that is no session', () => {
   const keyFrom = (token: string, purpose = 'tollgate console session') =>
     new Uint8Array(hkdfSync('sha256', token, '', purpose, 32));
@@ -230,6 +283,37 @@ describe('a login with a JWT', () => {
     expect((await createAs(origin, cookie, 'new')).status).toBe(403);
     isKeyPublished = false;
     expect((await readAs(origin, cookie)).status).toBe(401);
+  });
+
+  it('without an admin token is worth no more than the JWT: expired, changed, for others or unsigned it gets 401', async () => {
+    const { origin } = await start({ token: '', jwt });
+    const good = await jwtWith({ scope: 'tollgate:write' });
+    const [head = '', payload = '', signature = ''] = good.split('.');
+    const raised = Buffer.from(payload, 'base64url').toString().replace('tollgate:write', 'tollgate:w');
+    const unsigned = Buffer.from(JSON.stringify({ alg: 'none' })).toString('base64url');
+    for (const value of [
+      `${head}.${Buffer.from(raised).toString('base64url')}.${signature}`,
+      `${head}.${payload}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`,
+      `${unsigned}.${payload}.`,
+      `${unsigned}.${payload}.x`,
+      await jwtWith({ scope: 'tollgate:write', aud: 'another' }),
+      await jwtWith({ scope: 'tollgate:write', exp: Math.floor(NOW_MS / 1000) - 120 }),
+      await sign(await createIssuerKey('key-1', 'EdDSA'), claimsAt(NOW_MS, { scope: 'tollgate:write' })),
+    ]) {
+      expect((await createAs(origin, `tollgate_session=${value}`, 'new')).status).toBe(401);
+    }
+    expect((await createAs(origin, `tollgate_session=${good}`, 'new')).status).toBe(201);
+  });
+
+  it('without an admin token needs the page of the console for a change, as every session does', async () => {
+    const { origin } = await start({ token: '', jwt });
+    const cookie = await logIn(origin, await jwtWith({ scope: 'tollgate:write' }));
+    const body = JSON.stringify({ id: 'new', plan: 'starter' });
+    const post = (headers: Record<string, string>) =>
+      send(origin, 'POST', '/admin/v1/customers', { cookie, ...OWN_PAGE, ...headers }, body);
+    expect((await post({ 'sec-fetch-site': 'same-site' })).status).toBe(403);
+    expect((await post({ 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await post({})).status).toBe(201);
   });
 
   it('without an admin token is refused if no browser would store the cookie', async () => {
