@@ -172,6 +172,11 @@ export const EXPLANATION = z.object({
         .describe('Refused requests of the last hour, by code, most recent first.'),
     })
     .describe('State in the memory of the instance that served this request.'),
+  refusals: z
+    .array(z.object(REFUSALS_OF_CODE))
+    .describe(
+      'Requests that any instance refused in this hour or the one before, by code, most recent first. Of other instances: up to 10 s late, with the start of the hour as `first_at` and without the key.',
+    ),
 });
 export type ExplanationDocument = z.output<typeof EXPLANATION>;
 
@@ -394,6 +399,22 @@ export const STATUS = z.object({
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
   notices: NOTICE_COUNTS,
+  fleet: z
+    .array(
+      z.object({
+        id: z.string().describe('Changes with each start.'),
+        announced_at: TIME.describe('Of the last announcement, which is repeated every 10 seconds.'),
+        host: TEXT,
+        pid: z.int().nullable(),
+        version: TEXT,
+        started_at: TIME.nullable(),
+        config_hash: TEXT.describe('Hash of the configuration that it runs.'),
+      }),
+    )
+    .nullable()
+    .describe(
+      'These instances, each worker by itself, latest announcement first. Null: the store cannot be read. Members are null for instances of earlier versions.',
+    ),
   upstreams: z.array(
     z.object({
       url: z.string().meta({ format: 'uri', description: 'Origin and base path, as in `upstream.urls`.' }),

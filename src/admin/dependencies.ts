@@ -8,6 +8,7 @@ import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
+import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
@@ -59,6 +60,8 @@ export interface AdminDependencies {
   leaseState(customer: string): LeaseState | Promise<LeaseState>;
   /** Returns the requests of a customer, or if undefined of all, that this gateway refused recently. */
   refusals(customer: string | undefined): readonly RecentRefusal[] | Promise<readonly RecentRefusal[]>;
+  /** Resolves to the instances that share the store. Rejects with StoreUnavailableError. */
+  announced(): Promise<readonly AnnouncedInstance[]>;
   /** Reads the usage of many customers. */
   readonly usages: UsageReader;
   /** Undefined when the configuration turns it off. */

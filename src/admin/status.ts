@@ -1,8 +1,9 @@
 import type { StatusDocument } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
+import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeState } from '../store/notices.ts';
-import type { StoreStatus } from '../store/store.ts';
+import { type StoreStatus, StoreUnavailableError } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { Routes } from './routes.ts';
@@ -45,17 +46,24 @@ export interface WorkerStatus {
   readonly restarts: number;
 }
 
-export function statusRoutes(context: Pick<AdminDependencies, 'status'>): Routes {
+export function statusRoutes({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>): Routes {
   return {
     '/status': {
-      get(_req, res) {
-        res.json(statusDocument(context.status()));
+      async get(_req, res) {
+        const fleet = await announced().catch((error: unknown) => {
+          if (error instanceof StoreUnavailableError) return undefined;
+          throw error;
+        });
+        res.json(statusDocument(status(), fleet));
       },
     },
   };
 }
 
-function statusDocument({ version, uptimeSeconds, instances, notices, ...status }: GatewayStatus): StatusDocument {
+function statusDocument(
+  { version, uptimeSeconds, instances, notices, ...status }: GatewayStatus,
+  fleet: readonly AnnouncedInstance[] | undefined,
+): StatusDocument {
   const { file, hash, loadedAtMs, lastReload } = status.config;
   const { lastError, invalidation, ...store } = status.store;
   return {
@@ -72,6 +80,16 @@ function statusDocument({ version, uptimeSeconds, instances, notices, ...status 
     invalidation: { connected: invalidation === 'connected' },
     instances,
     notices: notices ?? null,
+    fleet:
+      fleet?.map(({ instance, announcedAtMs, state }) => ({
+        id: instance,
+        announced_at: isoTime(announcedAtMs),
+        host: state?.host ?? null,
+        pid: state?.pid ?? null,
+        version: state?.version ?? null,
+        started_at: state === undefined ? null : isoTime(state.startedAtMs),
+        config_hash: state?.configHash ?? null,
+      })) ?? null,
     upstreams: status.upstreams.map(({ reason = null, fault = null, ...upstream }) => ({ ...upstream, reason, fault })),
     workers: status.workers.map(({ id, pid = null, startedAtMs, ready, configHash, restarts }) => ({
       id,

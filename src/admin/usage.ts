@@ -5,6 +5,7 @@ import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsageDocument, limitDocument, pageDocument } from './documents.ts';
 import { PAGE_QUERY, parseQuery } from './parse-request.ts';
+import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
 
@@ -29,7 +30,7 @@ export function usageRoutes(context: AdminContext): Routes {
     '/admin/v1/usage/refused': {
       async get(req, res) {
         const { limit } = parseQuery(REFUSED_QUERY, req);
-        const latest = (await refusals(undefined)).slice(0, limit);
+        const latest = await latestRefusals(context, limit);
         res.json(latest.map((each) => ({ customer: each.customer, ...refusalDocument(each) })));
       },
     },
@@ -67,6 +68,7 @@ export function usageRoutes(context: AdminContext): Routes {
             refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
             refusals: refused.map(refusalDocument),
           },
+          refusals: (await refusalsOf(context, customer.id)).map(refusalDocument),
         };
         res.json(explanation);
       },

@@ -65,7 +65,7 @@ export function addGatewayCommands(program: Command): void {
   documentCommand(usage, 'near', 'list the customers nearest to their limits, highest percentage first')
     .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
     .action(async (options: NearOptions) => (await historyModule()).listNear(options));
-  documentCommand(usage, 'refused', 'list the customers that this gateway refused in the last hour, and why').action(
+  documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
     async (options: DocumentOptions) => (await historyModule()).listRefused(options),
   );
   rangeOptions(adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour'))

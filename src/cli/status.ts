@@ -5,6 +5,9 @@ import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
 import { formatDocument, formatTable, shortTime, tableUnlessEmpty } from './table.ts';
 
+/** Announcements are repeated every 10 s. An instance that misses three has ended, or has lost the store. */
+const MAX_SILENCE_MS = 30_000;
+
 /** Prints the gateway's status, then rejects if the gateway is degraded. */
 export async function showStatus(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
@@ -15,7 +18,8 @@ export async function showStatus(options: DocumentOptions): Promise<void> {
 }
 
 /** Returns what needs an operator now, or will at the next restart. Empty if the gateway is healthy. */
-export function faultsOf({ config, store, invalidation, upstreams, workers }: StatusDocument): string[] {
+export function faultsOf(status: StatusDocument): string[] {
+  const { config, store, invalidation, upstreams, workers } = status;
   const { last_reload: reload } = config;
   const isRefused = reload !== null && reload.result !== 'applied' && reload.result !== 'unchanged';
   return [
@@ -27,10 +31,22 @@ export function faultsOf({ config, store, invalidation, upstreams, workers }: St
     ...(store.up && !invalidation.connected ? ['changes to keys and customers are not pushed'] : []),
     ...upstreams.filter(({ up }) => !up).map(({ url, reason }) => `upstream ${url} is out of service (${reason})`),
     ...workers.filter(({ ready }) => !ready).map(({ id }) => `worker ${id} is not ready`),
+    ...instancesOfOtherConfigs(status).map(({ host, pid, config_hash: hash }) => {
+      return `the instance ${host} (pid ${pid}) runs another configuration (${hash})`;
+    }),
     ...(isRefused
       ? [`the configuration file was refused (${reload.result}): ${reload.error?.replaceAll('\n', '; ')}`]
       : []),
   ];
+}
+
+/** Instances that announce themselves now, and run another configuration than this gateway. */
+function instancesOfOtherConfigs({ config, fleet }: StatusDocument) {
+  const times = (fleet ?? []).map(({ announced_at: at }) => Date.parse(at));
+  const sinceMs = Math.max(...times) - MAX_SILENCE_MS;
+  return (fleet ?? []).filter(
+    ({ announced_at: at, config_hash: hash }) => Date.parse(at) >= sinceMs && hash !== null && hash !== config.hash,
+  );
 }
 
 function sections(status: StatusDocument): string[] {
@@ -58,6 +74,14 @@ function sections(status: StatusDocument): string[] {
       'IN SERVICE': ({ up }) => up,
       REASON: ({ reason }) => reason,
       'LAST FAULT': ({ fault }) => fault,
+    }),
+    ...tableUnlessEmpty(status.fleet ?? [], {
+      INSTANCE: ({ host }) => host,
+      PID: ({ pid }) => pid,
+      VERSION: ({ version }) => version,
+      STARTED: ({ started_at: at }) => at && shortTime(at),
+      ANNOUNCED: ({ announced_at: at }) => shortTime(at),
+      CONFIG: ({ config_hash: hash }) => hash,
     }),
     ...tableUnlessEmpty(workers, {
       WORKER: ({ id }) => id,

@@ -41,8 +41,8 @@ export async function explain(customer: string, options: DocumentOptions): Promi
   const explanation = await client.get(EXPLANATION, pathOf`/admin/v1/customers/${customer}/explain`);
   if (options.json) return printDocument(explanation, options);
 
-  const { usage, instance, ...reasons } = explanation;
-  const { leases, refuses_for_seconds: refuses, refusals } = instance;
+  const { usage, instance, refusals, ...reasons } = explanation;
+  const { leases, refuses_for_seconds: refuses } = instance;
   await printDocument(
     {
       ...reasons,

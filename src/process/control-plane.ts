@@ -154,6 +154,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       runningConfig: () => config.disclosed,
       reload: () => reloader.reload('admin'),
       preview,
+      announced: () => store.announced(),
       usages: store.usages,
       notices: store.notices,
       history: store.usageHistory,

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
+import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
@@ -72,7 +73,7 @@ interface DataPlaneParts extends ProcessParts {
  * @throws Error when the certificate cannot be used, or the embedded store's file is in use.
  */
 export async function openDataPlane(config: Config, parts: DataPlaneParts) {
-  const { log, clock, keyFailed } = parts;
+  const { log, clock, version, startedAtMs, keyFailed } = parts;
   const { logger, destination } = log;
   await using opened = new AsyncDisposableStack();
   const upstreams = () => forwarder.status();
@@ -110,8 +111,9 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   opened.defer(() => forwarder.close());
 
   const instance = randomUUID();
+  const told = { host: hostname(), pid: process.pid, version, startedAtMs };
   const instances = new Instances({
-    announce: () => store.announce(instance),
+    announce: () => store.announce(instance, { ...told, configHash: current.hash }),
     withdraw: () => store.withdraw(instance),
     timeoutMs: config.store.timeoutMs,
     clock,
@@ -208,6 +210,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       authenticator.applyCacheTimes(next.auth);
       accessLog.setMode(next.logging.access);
       logger.level = next.logging.level;
+      instances.announceNow();
     },
 
     /**

@@ -43,6 +43,11 @@ export class Instances {
     }
   }
 
+  /** Announces this instance early, because what it tells has changed. */
+  announceNow(): void {
+    if (this.announced && !this.#closed) void this.start();
+  }
+
   /** True once other instances can count this one. Until then it must not receive traffic. */
   get announced(): boolean {
     return this.#count !== undefined;
@@ -73,6 +78,7 @@ export class Instances {
 
   #startAfter(delayMs: number): void {
     if (this.#closed) return;
+    this.#timer?.cancel();
     this.#timer = this.#options.scheduler.after(delayMs, () => void this.start());
   }
 }

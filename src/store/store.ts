@@ -6,6 +6,7 @@
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
 
+import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
 import type { ExpiryRange } from './key-expiry.ts';
@@ -300,7 +301,9 @@ export interface Store {
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
    * this one.
    */
-  announce(instance: string): Promise<number>;
+  announce(instance: string, state?: InstanceState): Promise<number>;
+  /** Resolves to the instances that were announced within the last hour and not withdrawn, oldest announcement last. */
+  announced(): Promise<readonly AnnouncedInstance[]>;
   /** Deletes the announcement of this instance. */
   withdraw(instance: string): Promise<void>;
   /** Accepts the store's present data as intended, although data was lost: gateways trust the store again. */

@@ -65,6 +65,8 @@ export interface CollectedUsage {
     readonly what: Total;
     readonly count: number;
   }[];
+  /** When these were collected: wall time of the store in ms. */
+  readonly atMs?: number;
   /** The last seen usage of customers near their limits, in percent of the limit. */
   readonly near: readonly NearCustomer[];
 }
@@ -73,6 +75,17 @@ export interface NearCustomer {
   readonly customer: string;
   readonly percent: number;
 }
+
+export interface RefusedCustomer {
+  readonly customer: string;
+  /** The problem code. */
+  readonly code: string;
+  /** When the last of these refusals was written: wall time in ms. */
+  readonly lastAtMs: number;
+}
+
+/** The number of customers and codes that are remembered: those refused last. */
+export const REFUSED_CUSTOMERS = 10_000;
 
 /** The number of customers that the index of customers near their limits holds: those with the highest usage. */
 export const NEAR_CUSTOMERS = 10_000;
@@ -89,6 +102,11 @@ export interface UsageHistory {
   add(collected: CollectedUsage): Promise<void>;
   /** Resolves to the customers with the highest last seen usage, highest first. */
   near(limit: number): Promise<readonly NearCustomer[]>;
+  /**
+   * Resolves to the customers that any instance refused since then, the latest first. The embedded store gives none: there
+   * is one process, which remembers them.
+   */
+  refused(sinceMs: number, limit: number): Promise<readonly RefusedCustomer[]>;
   /** Removes customers from the index of those near their limits. */
   noLongerNear(customers: readonly string[]): Promise<void>;
   /** Deletes everything of a customer. */

@@ -103,9 +103,10 @@ export class UsageCollector {
   async #write(): Promise<void> {
     const { history, storeIsUp, dropped, clock } = this.#options;
     if (!storeIsUp()) return;
+    let storeMs: number;
     try {
       const beforeMs = clock.nowMs();
-      const storeMs = await history.nowMs();
+      storeMs = await history.nowMs();
       this.#offsetMs = storeMs - (beforeMs + clock.nowMs()) / 2;
     } catch {
       return;
@@ -127,6 +128,7 @@ export class UsageCollector {
     const collected = {
       refusals,
       totals: totals.filter(({ count }) => count > 0),
+      atMs: storeMs,
       near: Array.from(near, ([customer, percent]) => ({ customer, percent })),
     };
     // The store's metrics count the failure.

@@ -143,6 +143,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       resetSeconds: 41,
       windowSeconds: 3600,
     }),
+    announced: () => store.announced(),
     status: () => ({
       version: '1.2.3',
       startedAtMs: Date.parse('2026-03-01T11:00:00Z'),

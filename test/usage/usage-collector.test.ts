@@ -57,6 +57,7 @@ test('counts of one interval are added in one call', async () => {
         { plan: 'none', hourMs, what: 'refused', count: 1 },
       ],
       near: [{ customer: 'acme', percent: 82 }],
+      atMs: clock.nowMs(),
     },
   ]);
   await flush();

@@ -105,7 +105,7 @@ function Limit({ explanation }: { explanation: ExplanationDocument }) {
 }
 
 function WhyRefused({ explanation }: { explanation: ExplanationDocument }) {
-  const { suspended, limit, usage, instance } = explanation;
+  const { suspended, limit, usage, refusals } = explanation;
   const [tone, verdict] = suspended
     ? ['bad', 'Its requests are refused now: the customer is suspended.']
     : limit === null
@@ -117,11 +117,11 @@ function WhyRefused({ explanation }: { explanation: ExplanationDocument }) {
           ]
         : ['good', 'Its requests are admitted now.'];
   return html`<p class=${`verdict ${tone}`}>${verdict}</p>
-    <${Table} label="Refusals of the last hour" rows=${instance.refusals} keyOf=${(row: Refusal) => row.code}
-      empty="This gateway refused none of its requests in the last hour." columns=${REFUSAL_COLUMNS} />`;
+    <${Table} label="Refusals of the last hour" rows=${refusals} keyOf=${(row: Refusal) => row.code}
+      empty="None of its requests was refused in the last hour." columns=${REFUSAL_COLUMNS} />`;
 }
 
-type Refusal = ExplanationDocument['instance']['refusals'][number];
+type Refusal = ExplanationDocument['refusals'][number];
 
 const REFUSAL_COLUMNS = [
   {

@@ -13,7 +13,7 @@ import { compact, count, counted, duration, tollgate } from './format.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { POLL_MS, useResource } from './resources.ts';
 import { at } from './router.ts';
-import { statusProblems } from './status-problems.ts';
+import { liveInstances, statusProblems } from './status-problems.ts';
 import { Table } from './table.ts';
 
 const HISTORY_POLL_MS = 60_000;
@@ -45,15 +45,17 @@ function Health({ status }: { status: StatusDocument }) {
   const problems = statusProblems(status);
   const { store, upstreams, config, workers } = status;
   const upstreamsUp = upstreams.filter(({ up }) => up).length;
-  const hashes = new Set([config.hash, ...workers.flatMap(({ config_hash }) => config_hash ?? [])]);
+  const instances = liveInstances(status);
+  const same = [...instances, ...workers].every(({ config_hash }) => config_hash === config.hash);
+  const where = same ? 'on all instances' : 'not on all instances';
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Store', `${store.kind === 'redis' ? 'Redis' : 'embedded'}, ${store.up ? 'connected' : 'unreachable'}`],
     ['Backend', `${upstreamsUp} of ${upstreams.length} in service`],
     [
       'Configuration',
-      html`<code>${config.hash.slice(0, 12)}</code>${workers.length > 0 && (hashes.size === 1 ? ', on all workers' : ', not on all workers')}`,
+      html`<code>${config.hash.slice(0, 12)}</code>${instances.length + workers.length > 1 && `, ${where}`}`,
     ],
-    ['Instances', count(status.instances)],
+    ['Instances', count(instances.length || status.instances)],
     ['Version', status.version],
     ['Running for', duration(status.uptime_seconds)],
   ];
@@ -67,8 +69,28 @@ function Health({ status }: { status: StatusDocument }) {
       )}</ul>`
     }
     <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    ${
+      (status.fleet?.length ?? 0) > 1 &&
+      html`<details><summary>Instances</summary>
+      <${Table} label="Instances" rows=${status.fleet} keyOf=${(row: Instance) => row.id} empty="" columns=${instanceColumns(config.hash)} />
+      <${Command} line=${tollgate('status')} /></details>`
+    }
   </section>`;
 }
+
+type Instance = NonNullable<StatusDocument['fleet']>[number];
+
+const instanceColumns = (hash: string) => [
+  { title: 'Host', cell: ({ host }: Instance) => host ?? 'unknown' },
+  { title: 'Process', isNumber: true, cell: ({ pid }: Instance) => pid },
+  { title: 'Version', cell: ({ version }: Instance) => version },
+  {
+    title: 'Configuration',
+    cell: ({ config_hash }: Instance) =>
+      html`<code>${config_hash}</code>${config_hash !== null && config_hash !== hash && html` <${Badge} tone="bad">another<//>`}`,
+  },
+  { title: 'Last announced', cell: ({ announced_at }: Instance) => html`<${Time} at=${announced_at} relative />` },
+];
 
 export function NearTable({ rows }: { rows: readonly NearCustomerDocument[] }) {
   return html`<${Table} label="Customers near their limits" rows=${rows} keyOf=${(row: NearCustomerDocument) => row.customer}
@@ -95,8 +117,7 @@ const REFUSED_COLUMNS = [
 
 function RefusedTable({ rows }: { rows: readonly RefusedCustomerDocument[] }) {
   return html`<${Table} label="Refused customers" rows=${rows} keyOf=${(row: RefusedCustomerDocument) => `${row.customer} ${row.code}`}
-      empty="This gateway refused no customer." columns=${REFUSED_COLUMNS} />
-    <p class="quiet">By this gateway. A customer's page shows the refusals of all.</p>`;
+      empty="No customer was refused." columns=${REFUSED_COLUMNS} />`;
 }
 
 function Totals({ totals }: { totals: UsageTotalsDocument }) {

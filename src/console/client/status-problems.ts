@@ -7,8 +7,20 @@ export interface StatusProblem {
   readonly detail?: string | null;
 }
 
+/** Announcements are repeated every 10 s. An instance that misses three has ended, or has lost the store. */
+const MAX_SILENCE_MS = 30_000;
+
+/** Instances that announce themselves now. */
+export function liveInstances({ fleet }: StatusDocument): NonNullable<StatusDocument['fleet']> {
+  const times = (fleet ?? []).map(({ announced_at }) => Date.parse(announced_at));
+  const sinceMs = Math.max(...times) - MAX_SILENCE_MS;
+  return (fleet ?? []).filter(({ announced_at }) => Date.parse(announced_at) >= sinceMs);
+}
+
 export function statusProblems(status: StatusDocument): StatusProblem[] {
   const { store, invalidation, upstreams, workers, config } = status;
+  const instances = liveInstances(status);
+  const others = instances.filter(({ config_hash }) => config_hash !== null && config_hash !== config.hash);
   const { last_reload: reload } = config;
   const problems: (StatusProblem | false)[] = [
     !store.up && {
@@ -47,6 +59,11 @@ export function statusProblems(status: StatusDocument): StatusProblem[] {
           advice: 'Its log lines say why.',
         },
     ),
+    others.length > 0 && {
+      what: `${others.length} of ${instances.length} instances run another configuration.`,
+      advice: 'Give all of them the same file. A change is on its way for some seconds.',
+      detail: others.map(({ host, pid, config_hash }) => `${host} (pid ${pid}): ${config_hash}`).join('\n'),
+    },
     reload !== null &&
       reload.error !== null && {
         what: 'The last config file was refused. The former one is still running.',

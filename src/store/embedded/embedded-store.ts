@@ -8,6 +8,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import type { AnnouncedInstance } from '../announced-instances.ts';
 import { InvalidationListeners } from '../invalidations.ts';
 import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
 import type { UsageRetention } from '../usage-history.ts';
@@ -39,6 +40,8 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
   const listeners = new InvalidationListeners();
   let up = true;
   let lastError: string | undefined;
+  /** No other process uses the file. */
+  let own: AnnouncedInstance | undefined;
   observer.up(true);
   const refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
 
@@ -84,13 +87,18 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.
-    announce: () =>
+    announce: (instance, state) =>
       run('announce', () => {
         rewriteHeader(database);
         refusals.written();
+        own = { instance, announcedAtMs: clock.nowMs(), state };
         return 1;
       }),
-    withdraw: () => run('withdraw', () => undefined),
+    announced: async () => (own === undefined ? [] : [own]),
+    withdraw: () =>
+      run('withdraw', () => {
+        own = undefined;
+      }),
     // Nothing to accept: this store never suspects data loss. A lost file is simply a new store.
     initialise: () => run('initialise', () => undefined),
     isUp: () => up,

@@ -155,6 +155,8 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
 
     near: (limit) => run('read_history', () => selectNear.all(limit) as unknown as NearCustomer[]),
 
+    refused: async () => [],
+
     noLongerNear: (customers) =>
       run('add_usage', () =>
         inTransaction(database, () => {

@@ -108,7 +108,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const tasks = () => [...push.tasks, ...dataLoss.tasks];
   const damaged = new DamagedRecords({ keyPrefix, clock, observer });
   const faults = new ReservationFaults({ clock, observer });
-  const instances = redisInstances(windows, keyPrefix);
+  const instances = redisInstances(windows, background, keyPrefix);
 
   const isUp = (customer?: string): boolean => {
     if (state !== 'open') return false;
@@ -181,11 +181,12 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     usageHistory: options.usage && redisUsageHistory(background, keyPrefix, options.usage),
     invalidations: push,
     withdraw: instances.withdraw,
+    announced: instances.announced,
 
-    async announce(instance) {
+    async announce(instance, state) {
       dataLoss.checkEvictions();
       try {
-        return await faults.ofAnnouncement(instances.announce(instance));
+        return await faults.ofAnnouncement(instances.announce(instance, state));
       } catch (error) {
         if (error instanceof Error) warnOfRefusal('this instance cannot announce itself', error.cause);
         throw error;

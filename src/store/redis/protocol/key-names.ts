@@ -74,6 +74,12 @@ export const keyIndexName = (prefix: string): string => `${prefix}:key-index`;
 /** Sorted set: the instances, by the store time of their last announcement in milliseconds. */
 export const instancesName = (prefix: string): string => `${prefix}:instances`;
 
+/** String: what an instance tells about itself, as JSON. */
+export const instanceName = (prefix: string, instance: string): string => `${prefix}:instance:${instance}`;
+
+/** Sorted set: the customers and codes of refusals, by the time of the last one. */
+export const refusedName = (prefix: string): string => `${prefix}:refused`;
+
 /** Sorted set: the ids of keys, by the time of their last use in milliseconds. */
 export const keyUsesName = (prefix: string): string => `${prefix}:key-uses`;
 

@@ -14,6 +14,7 @@ import {
   NEAR_CUSTOMERS,
   noTotals,
   type PlanHour,
+  REFUSED_CUSTOMERS,
   TOTALS,
   type Total,
   type UsageHistory,
@@ -22,7 +23,7 @@ import {
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
 import { inPieces, sendAll, storeTimeMs } from '../connection/replies.ts';
-import { nearName, usageDayName, usageTotalName, usageYearName } from '../protocol/key-names.ts';
+import { nearName, refusedName, usageDayName, usageTotalName, usageYearName } from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';
 /** Hashes that are read at once; each has at most some hundred fields. */
@@ -47,6 +48,11 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         ).map(fieldsOf),
       HASHES,
     );
+
+  const refusedMembers = async (customer: string) => {
+    const members = await channel.run('add_usage', (redis) => redis.zrevrange(refusedName(prefix), 0, -1));
+    return members.filter((member) => member.startsWith(`${customer} `));
+  };
 
   return {
     async hours(customers, range) {
@@ -82,7 +88,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         .filter(({ startMs }) => isWithin(startMs, range));
     },
 
-    async add({ refusals, totals, near }) {
+    async add({ refusals, totals, near, atMs }) {
       const commands: Command[] = [];
       const expiries = new Map<string, number>();
       const increment = (name: string, field: string, count: number, hourMs: number) => {
@@ -96,6 +102,14 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         increment(usageTotalName(prefix, dayName(hourMs)), `${hourName(hourMs)}:${plan}:${what}`, count, hourMs);
       }
       for (const [name, atMs] of expiries) commands.push(['pexpireat', name, atMs]);
+      if (refusals.length > 0) {
+        const name = refusedName(prefix);
+        for (const { customer, code, hourMs } of refusals) {
+          commands.push(['zadd', name, atMs ?? hourMs, `${customer} ${code}`]);
+        }
+        commands.push(['zremrangebyrank', name, 0, -REFUSED_CUSTOMERS - 1]);
+        commands.push(['pexpire', name, DAY_MS]);
+      }
       if (near.length > 0) {
         const name = nearName(prefix);
         commands.push(['zadd', name, ...near.flatMap(({ customer, percent }) => [percent, customer])]);
@@ -107,6 +121,17 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
     async near(limit) {
       const reply = await channel.run(READ, (redis) => redis.zrevrange(nearName(prefix), 0, limit - 1, 'WITHSCORES'));
       return reply.flatMap((customer, at) => (at % 2 === 0 ? [{ customer, percent: Number(reply[at + 1]) }] : []));
+    },
+
+    async refused(sinceMs, limit) {
+      const reply = await channel.run(READ, (redis) =>
+        redis.zrevrange(refusedName(prefix), 0, limit - 1, 'WITHSCORES'),
+      );
+      return reply.flatMap((member, at) => {
+        const [customer = '', code] = member.split(' ');
+        const lastAtMs = Number(reply[at + 1]);
+        return at % 2 === 0 && code !== undefined && lastAtMs >= sinceMs ? [{ customer, code, lastAtMs }] : [];
+      });
     },
 
     async noLongerNear(customers) {
@@ -126,6 +151,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         ...days.map((dayMs) => ['del', usageDayName(prefix, customer, dayName(dayMs))] as const),
         ...years.map((year) => ['del', usageYearName(prefix, customer, year)] as const),
         ['zrem', nearName(prefix), customer],
+        ...(await refusedMembers(customer)).map((member) => ['zrem', refusedName(prefix), member] as const),
       ]);
     },
 

@@ -1,28 +1,60 @@
 /** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
-import type { Store } from '../../store.ts';
+import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../../announced-instances.ts';
+import type { Store, StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { instancesName } from '../protocol/key-names.ts';
+import { sendAll } from '../connection/replies.ts';
+import { instanceName, instancesName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const COUNTED_MS = 3_600_000;
+/** The most instances that are read. */
+const MAX_READ = 1000;
+const OP: StoreOp = 'announce';
 
 /**
  * Must be called before the first command is sent on the connection, because it defines a command. A withdrawal uses
- * the same connection, so that it follows an announcement in flight.
+ * the same connection, so that it follows an announcement in flight. `background`: for reading.
  */
-export function redisInstances(connection: RedisChannel, keyPrefix: string): Pick<Store, 'announce' | 'withdraw'> {
+export function redisInstances(
+  connection: RedisChannel,
+  background: RedisChannel,
+  keyPrefix: string,
+): Pick<Store, 'announce' | 'announced' | 'withdraw'> {
   const announce = connection.client.defineScript(new URL('./announce.lua', import.meta.url), 1);
   const name = instancesName(keyPrefix);
   return {
-    announce: (instance) =>
-      connection.run('announce', async () => {
-        const count = await announce(name, instance, COUNTED_MS);
+    announce: (instance, state) =>
+      connection.run(OP, async (redis) => {
+        const [count] = await Promise.all([
+          announce(name, instance, COUNTED_MS),
+          // For people only: an announcement counts without it.
+          state &&
+            redis.set(instanceName(keyPrefix, instance), JSON.stringify(state), 'PX', COUNTED_MS).catch(() => {}),
+        ]);
         if (typeof count !== 'number') throw new UnexpectedReplyError('announce');
         return count;
       }),
+    async announced() {
+      const found = await background.run(OP, (redis) => redis.zrevrange(name, 0, MAX_READ - 1, 'WITHSCORES'));
+      const instances = found.flatMap((instance, at) =>
+        at % 2 === 0 ? [{ instance, announcedAtMs: Number(found[at + 1]) }] : [],
+      );
+      const commands = instances.map(({ instance }) => ['get', instanceName(keyPrefix, instance)] as const);
+      const states = await sendAll(background, OP, commands);
+      return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
+    },
     withdraw: (instance) =>
       connection.run('withdraw', async (redis) => {
-        await redis.zrem(name, instance);
+        await Promise.all([redis.zrem(name, instance), redis.del(instanceName(keyPrefix, instance)).catch(() => {})]);
       }),
   };
+}
+
+function stateFrom(reply: unknown): InstanceState | undefined {
+  try {
+    const state: unknown = JSON.parse(String(reply));
+    return isInstanceState(state) ? state : undefined;
+  } catch {
+    return undefined;
+  }
 }
