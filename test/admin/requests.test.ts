@@ -142,6 +142,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     invalidation: { connected: true },
     instances: 3,
     fleet: [],
+    notices: { pending: 2, dead: 1 },
     upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],
     workers: [],
   });
