@@ -28,7 +28,7 @@ export async function listNotices(options: NoticeListOptions): Promise<void> {
   const client = await connect(options);
   const { state } = options;
   const notices = await client.list(NOTICE, '/admin/v1/notices', { query: { ...(state && { state }) } });
-  if (options.json) return printJson({ items: notices });
+  if (options.json) return printJson({ items: notices, next_cursor: null });
   await printList('notices', COLUMNS, notices.flatMap(rowsOf), options);
 }
 

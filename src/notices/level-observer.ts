@@ -13,7 +13,7 @@ const EXCEEDED = 100;
 /** A claim is repeated after this time, because the level may be armed again. */
 const REMEMBERED_MS = 60_000;
 /** After a failed claim. */
-const RETRY_MS = 1000;
+const RETRY_MS = 5000;
 const CUSTOMERS = 10_000;
 
 interface Claimed {

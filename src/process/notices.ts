@@ -1,18 +1,21 @@
 /** The sending of notices, and the search for keys that expire, composed for the control plane. */
 import { systemScheduler } from '../base/clock.ts';
+import { Throttle } from '../base/throttle.ts';
 import type { Config } from '../config/config.ts';
 import { createDeliver } from '../notices/delivery.ts';
 import { customerEndpoint, operatorEndpoint } from '../notices/endpoints.ts';
 import { ExpiringKeys } from '../notices/expiring-keys.ts';
 import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { planNameOf } from '../quota/effective-limit.ts';
 import type { NoticeState } from '../store/notices.ts';
 import { type AuditEntry, type Store, StoreUnavailableError } from '../store/store.ts';
 import type { ProcessParts } from './observed-store.ts';
+
+/** Minimum interval between log lines about failures that are no failed deliveries. */
+const FAILURE_INTERVAL_MS = 60_000;
 
 interface NoticeParts extends Pick<ProcessParts, 'log' | 'clock'> {
   readonly store: Store;
@@ -35,7 +38,7 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
       logger.error({ err: error, audit_entry: entry }, 'a change was made but cannot be written to the audit');
     });
   };
-  const observer = observeNotices(metrics, logger, (counted) => {
+  const observer = observeNotices(parts, (counted) => {
     counts = counted;
   });
   const sender = new NoticeSender({
@@ -90,10 +93,10 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
 
 /** Counts attempts, and logs what an operator should know. The URL of an endpoint may hold a secret: only its host is logged. */
 function observeNotices(
-  metrics: NoticeParts['metrics'],
-  logger: Logger,
+  { metrics, log: { logger }, clock, store }: NoticeParts,
   counted: NoticeObserver['counted'],
 ): NoticeObserver {
+  const failures = new Throttle(clock, FAILURE_INTERVAL_MS, 1);
   return {
     attempted({ id, type, customer, endpoint }, result, reason) {
       const isCustomers = endpoint === CUSTOMER_ENDPOINT;
@@ -117,8 +120,9 @@ function observeNotices(
       counted(counts);
     },
     failed(error) {
-      // The store logs that it is unavailable.
-      if (!(error instanceof StoreUnavailableError)) logger.error({ err: error }, 'notices could not be sent');
+      // The store itself logs that it is unreachable.
+      if (error instanceof StoreUnavailableError && !store.isUp()) return;
+      if (failures.isDue('')) logger.error({ err: error }, 'notices could not be sent: this is tried again');
     },
   };
 }

@@ -36,7 +36,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
   const watched = watchedLevelsName(prefix);
   const gone = goneEndpointsName(prefix);
 
-  const watch = (op: StoreOp, customer: string) => channel.run(op, () => schedule(watched, customer, WATCH_MS, 1));
+  const watch = (customer: string) => channel.run('claim_notice', () => schedule(watched, customer, WATCH_MS, 1));
 
   /** `store` is the script that stores the notice, or does not. */
   async function storeNotice(notice: StoredNotice, store: () => Promise<unknown>): Promise<boolean> {
@@ -96,13 +96,18 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
 
   return {
     async claimLevel({ customer, notice, level, levels, limit }) {
-      await watch('claim_notice', customer);
+      const op = 'claim_notice';
+      const name = noticesName(prefix, customer);
+      const [claim] = await Promise.all([
+        channel.run(op, (redis) => redis.hget(name, `level:${level}`)),
+        watch(customer),
+      ]);
+      // Most calls end here: every gateway claims again and again while usage is above a level.
+      if (claim?.startsWith(`${limit} `) && claim.endsWith(' 0')) return false;
       const args = [notice.id, notice.content, limit, level, ...levels];
-      const isNew = await storeNotice({ customer, ...notice }, () =>
-        claimLevel(noticesName(prefix, customer), ...args),
-      );
+      const isNew = await storeNotice({ customer, ...notice }, () => claimLevel(name, ...args));
       // Again, because the entry may have been removed just before the claim.
-      if (isNew) await watch('claim_notice', customer);
+      if (isNew) await watch(customer);
       return isNew;
     },
 
