@@ -178,7 +178,7 @@ export class NoticeSender {
       return;
     }
     const pending = deliveries.filter(({ state }) => state === 'pending');
-    const waitMs = Math.min(MAX_WAIT_MS, Math.max(0, nextAttempt(pending) - clock.nowMs()));
+    const waitMs = Math.min(MAX_WAIT_MS, Math.max(0, Math.ceil(nextAttempt(pending) - clock.nowMs())));
     await notices.replace(notice, {
       content: JSON.stringify({ ...content, deliveries }),
       dueInMs: pending.length > 0 ? waitMs : undefined,

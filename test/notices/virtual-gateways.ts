@@ -88,11 +88,12 @@ export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGat
     run: (minutes) => world.time.run(minutes * MINUTE_MS),
   };
   const deliver: Deliver = async ({ url }, { id, body }) => {
-    const outcome = gateways.respond(url, world.time.nowMs, id);
+    const atMs = world.time.nowMs;
+    const outcome = gateways.respond(url, atMs, id);
     if (outcome === 'taker dies') return new Promise(() => {});
-    if (outcome.kind === 'delivered')
-      delivered.push({ id, endpoint: url, body: JSON.parse(body), atMs: world.time.nowMs });
-    return outcome;
+    if (outcome.kind === 'delivered') delivered.push({ id, endpoint: url, body: JSON.parse(body), atMs });
+    // Long enough for other gateways to look for due notices meanwhile.
+    return new Promise((resolve) => world.time.in(world.dice.between(10, 4000), () => resolve(outcome)));
   };
   for (const { machine } of world.gateways) {
     const sender = new NoticeSender({
