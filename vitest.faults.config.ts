@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/faults/**/*.test.ts'],
-    globalSetup: ['test/support/find-redis.ts'],
+    globalSetup: ['test/support/find-redis.ts', 'test/faults/find-compose-programs.ts'],
     testTimeout: 180_000,
     hookTimeout: 120_000,
     // Each file starts a handful of servers.

@@ -1,51 +1,16 @@
 /** deploy/compose.yaml: its parts fit together, and those that are the gateway's own are run. */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { BlockList } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { freePort, startRedis } from '../support/redis-server.ts';
+import { compose, DEPLOY, read, service, text } from './support/compose.ts';
 import { REPOSITORY, readCommand } from './support/dockerfile.ts';
-
-const DEPLOY = join(REPOSITORY, 'deploy');
-const read = (file: string) => readFileSync(join(DEPLOY, file), 'utf8');
-
-const SERVICE = z.looseObject({
-  image: z.string().optional(),
-  command: z.array(z.string()).optional(),
-  entrypoint: z.array(z.string()).optional(),
-  environment: z.record(z.string(), z.string()).optional(),
-  volumes: z.array(z.string()).optional(),
-  ports: z.array(z.string()).optional(),
-  depends_on: z.union([z.array(z.string()), z.record(z.string(), z.unknown())]).optional(),
-  healthcheck: z
-    .object({ test: z.array(z.string()) })
-    .loose()
-    .optional(),
-  stop_grace_period: z.string().optional(),
-  networks: z.union([z.array(z.string()), z.record(z.string(), z.object({ ipv4_address: z.string() }))]),
-});
-const text = read('compose.yaml');
-const compose = z
-  .looseObject({
-    services: z.record(z.string(), SERVICE),
-    networks: z.object({
-      inside: z.object({ ipam: z.object({ config: z.tuple([z.object({ subnet: z.string() })]) }) }),
-    }),
-    volumes: z.record(z.string(), z.null()),
-  })
-  .parse(parse(text));
-
-function service(name: string): z.infer<typeof SERVICE> {
-  const found = compose.services[name];
-  if (found === undefined) throw new Error(`there is no service ${name}`);
-  return found;
-}
 
 const GATEWAYS = ['gateway-1', 'gateway-2'];
 

@@ -42,11 +42,17 @@ interface ApiAnswer {
 
 const START_DEADLINE_MS = 60_000;
 
-/** With config/prometheus as it is, but for the targets (host and port) and shorter intervals. Ends with the test. */
-export async function startPrometheus(targets: readonly string[]): Promise<PrometheusServer> {
+/**
+ * With the prometheus.yml and the rules of `source` as they are, but for the targets (host and port) and shorter intervals.
+ * Ends with the test.
+ */
+export async function startPrometheus(
+  targets: readonly string[],
+  source = PROMETHEUS_FOLDER,
+): Promise<PrometheusServer> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-prometheus-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await cp(PROMETHEUS_FOLDER, folder, { recursive: true });
+  await cp(source, folder, { recursive: true });
   const config = parse(await readFile(join(folder, 'prometheus.yml'), 'utf8'));
   config.global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' };
   config.scrape_configs[0].static_configs = [{ targets }];
