@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, type TestContext, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { onPath } from '../support/programs.ts';
 import { REPOSITORY, readCommand } from './support/dockerfile.ts';
@@ -64,15 +64,34 @@ test('the gateway may read the addresses of the machine', () => {
   expect(setting('RestrictAddressFamilies').split(' ')).toContain('AF_NETLINK');
 });
 
-test.skipIf(onPath(['systemd-analyze'], process.env) === undefined)(
-  'systemd finds little that the unit exposes',
-  () => {
+describe('systemd', () => {
+  /** Runs `systemd-analyze`, or skips the test where it cannot run. */
+  function analyze(skip: TestContext['skip'], ...args: string[]) {
+    skip(onPath(['systemd-analyze'], process.env) === undefined, 'systemd-analyze is not installed');
+    const ended = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+    skip(/unrecognized option|Unknown.*verb/i.test(ended.stderr), 'systemd is older than 250');
+    return ended;
+  }
+
+  test('finds little that the unit exposes', ({ skip }) => {
     const args = ['security', '--offline=true', '--threshold=20', '--no-pager', UNIT_FILE];
-    const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
-    if (/unrecognized option|Unknown.*verb/i.test(stderr)) return; // older than 250
+    const { status, stdout } = analyze(skip, ...args);
     expect(status, stdout.split('\n').at(-2)).toBe(0);
-  },
-);
+  });
+
+  test.for([
+    ['a unit', 'tollgate.service', 'tollgate.service'],
+    ['a template', 'tollgate@.service', 'tollgate@a.service'],
+  ] as const)('accepts every line of it as %s', ([, installed, instance], { skip }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'tollgate-unit-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    // systemd looks for the program, which a machine that runs the tests may have elsewhere.
+    writeFileSync(join(folder, installed), unit.replaceAll('/usr/bin/node', process.execPath));
+    const verify = ['verify', '--man=no', '--recursive-errors=no', join(folder, instance)];
+    const { status, stderr } = analyze(skip, ...verify);
+    expect({ status, stderr }).toStrictEqual({ status: 0, stderr: '' });
+  });
+});
 
 test('every setting of the unit is one line: systemd has no other comments', () => {
   for (const line of unit.split('\n')) expect(line).toMatch(/^$|^#|^\[\w+\]$|^\w+=[^#]*$/);
