@@ -5,6 +5,7 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -42,7 +43,7 @@ export const REVISION = 'the-revision-of-this-build';
 const CERTIFICATES = process.env.NODE_EXTRA_CA_CERTS ?? '/etc/ssl/certs/ca-certificates.crt';
 
 // biome-ignore lint/style/noDefaultExport: vitest calls the default export of a globalSetup file
-export default function setup({ provide }: TestProject): (() => void) | undefined {
+export default function setup({ provide }: TestProject): (() => Promise<void>) | undefined {
   const obstacle = findObstacle();
   if (obstacle !== undefined) {
     process.stderr.write(`The image is not built, and its tests are skipped: ${obstacle}\n`);
@@ -50,14 +51,14 @@ export default function setup({ provide }: TestProject): (() => void) | undefine
     return undefined;
   }
   const work = mkdtempSync(join(tmpdir(), 'tollgate-image-'));
-  const cleanUp = () => rmSync(work, { recursive: true, force: true });
   try {
     provide('image', buildTwice(work));
   } catch (error) {
-    cleanUp();
+    rmSync(work, { recursive: true, force: true });
     throw error;
   }
-  return cleanUp;
+  // Not synchronous: vitest ends its workers at the same time, and gigabytes may take longer than it waits for them.
+  return () => rm(work, { recursive: true, force: true });
 }
 
 function findObstacle(): string | undefined {

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { REPOSITORY } from '../deploy/support/dockerfile.ts';
 import { startBackend } from '../support/backend.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { type BuiltImage, REVISION } from './build-image.ts';
@@ -96,11 +97,11 @@ describe.skipIf(built === undefined)('the image', () => {
     throw new Error(`the gateway ended with ${gateway.exitCode}`);
   }
 
-  async function startBeside(container: Container) {
+  async function startBeside(container: Container, env: Readonly<Record<string, string>> = {}) {
     const [redis, backend] = await Promise.all([startRedis(), startBackend()]);
     onTestFinished(async () => void (await Promise.all([redis.stop(), backend.close()])));
     const ports = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
-    return start({ REDIS_URL: redis.url, UPSTREAM_URL: backend.url, ...ports }, container);
+    return start({ REDIS_URL: redis.url, UPSTREAM_URL: backend.url, ...ports, ...env }, container);
   }
 
   test('is the same, layer by layer, when it is built again', () => {
@@ -167,6 +168,21 @@ describe.skipIf(built === undefined)('the image', () => {
     while ((await fetch(`${ops}/readyz`)).status === 200) await new Promise((resolve) => setImmediate(resolve));
     expect((await fetch(`${api}/v1/conversations`)).status, 'not ready, but still served').toBe(401);
     expect(await exited).toStrictEqual([0, null]);
+  });
+
+  test("with Node.js's permission model as docs/deploy.md has it: serves, and reads no other files", async () => {
+    const page = readFileSync(join(REPOSITORY, 'docs/deploy.md'), 'utf8');
+    const options = { NODE_OPTIONS: String(/^-e NODE_OPTIONS='(.*)'$/m.exec(page)?.[1]) };
+    const { gateway, ops, public: api } = await startBeside({}, options);
+    expect((await fetch(`${ops}/readyz`)).status).toBe(200);
+    expect((await fetch(`${api}/v1/conversations`)).status).toBe(401);
+    const health = runOnce(image.healthCheck, { ...options, OPS_PORT: new URL(ops).port });
+    expect(health.status, health.stderr).toBe(0);
+    const read = runOnce([...image.config.Entrypoint, 'check-config', '/proc/self/environ'], options);
+    expect(read).toMatchObject({ status: 1, stderr: expect.stringContaining('ERR_ACCESS_DENIED') });
+    const exited = once(gateway, 'exit');
+    gateway.kill('SIGKILL');
+    await exited;
   });
 
   test.skipIf(CGROUP === undefined)('serves many clients at once with 512 MB, of which Node.js knows', async () => {
