@@ -7,6 +7,7 @@
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
 import type { Authenticator, InvalidKey, KnownKey } from '../keys/authenticator.ts';
+import type { KeyUses } from '../keys/key-uses.ts';
 import type { Connections } from '../listener/connections.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
 import type { Problem } from '../problems/document.ts';
@@ -33,7 +34,7 @@ export interface PublicAppParts {
   readonly settings: { readonly current: PublicSettings };
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
   /** `note` is called for every request with a valid key, so it must be cheap. */
-  readonly keyUses: { note(keyId: string): void };
+  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
   readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
@@ -96,7 +97,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       const { key, customer } = authentication;
       exchange.keyId = key.id;
       exchange.customer = key.customer;
-      parts.keyUses.note(key.id);
+      parts.keyUses.note(authentication.use);
       if (customer === undefined) return refuseWithoutQuota(exchange, 'the key names a customer that has no record');
       exchange.plan = quota.planNameOf(customer) ?? 'unknown';
       if (settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {

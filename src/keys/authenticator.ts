@@ -10,6 +10,7 @@ import { type EnforcedCustomer, type EnforcedKey, isCustomerId, isKeyId } from '
 import type { RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
+import { KeyUse } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
@@ -20,6 +21,8 @@ export interface KnownKey {
   readonly key: EnforcedKey;
   /** Wall time in ms at which the key expires; undefined if it does not. */
   readonly expiresAtMs: number | undefined;
+  /** The same object for as long as the key's record is unchanged. */
+  readonly use: KeyUse;
   /** Undefined if the key names a customer that has no record. */
   readonly customer: EnforcedCustomer | undefined;
 }
@@ -47,6 +50,7 @@ interface CachedKey {
   readonly record: EnforcedKey;
   readonly expiresAtMs: number | undefined;
   readonly refusal: InvalidKey | undefined;
+  readonly use: KeyUse;
   /** The last result for this key, reused while the customer's record is unchanged. */
   known: KnownKey | undefined;
 }
@@ -120,7 +124,13 @@ export class Authenticator {
 
 function cachedKeyOf(record: EnforcedKey | undefined): CachedKey | undefined {
   if (record === undefined) return undefined;
-  return { record, expiresAtMs: expiryMsOf(record), refusal: lastingRefusalOf(record), known: undefined };
+  return {
+    record,
+    expiresAtMs: expiryMsOf(record),
+    refusal: lastingRefusalOf(record),
+    use: new KeyUse(record.id),
+    known: undefined,
+  };
 }
 
 function lastingRefusalOf(record: EnforcedKey): InvalidKey | undefined {
@@ -135,8 +145,8 @@ function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']):
 
 function knownKeyOf(cached: CachedKey, customer: EnforcedCustomer | undefined): KnownKey {
   if (cached.known === undefined || cached.known.customer !== customer) {
-    const { record: key, expiresAtMs } = cached;
-    cached.known = Object.freeze({ outcome: 'known', key, expiresAtMs, customer });
+    const { record: key, expiresAtMs, use } = cached;
+    cached.known = Object.freeze({ outcome: 'known', key, expiresAtMs, use, customer });
   }
   return cached.known;
 }

@@ -1,7 +1,8 @@
 /**
- * Records when keys are used, at the cost of one map lookup per request. A key's use is written at most once a minute,
- * in a batch with the other uses of about 10 s. The time of last use is therefore accurate to about a minute. Failed
- * writes are not repeated: the key's next use, from a minute later on, is written instead.
+ * Records when keys are used, at the cost of one comparison per request. A key's use is written at most once a minute
+ * while its record stays in memory, in a batch with the other uses of about 10 s. The time of last use is therefore
+ * accurate to about a minute. Failed writes are not repeated: the key's next use, from a minute later on, is written
+ * instead.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { KeyUseStore } from '../store/store.ts';
@@ -11,7 +12,17 @@ const FLUSH_INTERVAL_MS = 10_000;
 const FLUSHES_UNTIL_NOTED_AGAIN = 6;
 /** Uses per store call, limited so that a call does not delay others for long. */
 const MAX_USES_PER_CALL = 1000;
-const MAX_KEYS = 100_000;
+
+/** What is remembered of a key, together with its record: a lookup per request would cost more than all else here. */
+export class KeyUse {
+  readonly keyId: string;
+  /** The number of flushes before the last use that was noted. */
+  flushesWhenNoted = -1 - FLUSHES_UNTIL_NOTED_AGAIN;
+
+  constructor(keyId: string) {
+    this.keyId = keyId;
+  }
+}
 
 interface KeyUsesOptions {
   readonly store: Pick<KeyUseStore, 'noteUses'>;
@@ -21,8 +32,6 @@ interface KeyUsesOptions {
 
 export class KeyUses {
   readonly #options: KeyUsesOptions;
-  /** The number of flushes before each key was noted, by key id; oldest first. */
-  readonly #flushesWhenNoted = new Map<string, number>();
   /** Wall time in ms of uses that are not written yet, by key id. */
   #unwritten = new Map<string, number>();
   #flushes = 0;
@@ -35,14 +44,12 @@ export class KeyUses {
   }
 
   /** Records a use. Called for every request with a valid key. */
-  note(keyId: string): void {
-    if (this.#flushesWhenNoted.has(keyId)) return;
-    // The store is slow, and the batch is full. The key is not remembered, so its next use is noted.
+  note(use: KeyUse): void {
+    if (this.#flushes - use.flushesWhenNoted <= FLUSHES_UNTIL_NOTED_AGAIN) return;
+    // The store is slow, and the batch is full. The use is not remembered, so the key's next one is noted.
     if (this.#unwritten.size >= MAX_USES_PER_CALL) return;
-    // With more keys than this, some are written more than once a minute; none is skipped.
-    if (this.#flushesWhenNoted.size >= MAX_KEYS) this.#flushesWhenNoted.clear();
-    this.#flushesWhenNoted.set(keyId, this.#flushes);
-    this.#unwritten.set(keyId, this.#options.clock.nowMs());
+    use.flushesWhenNoted = this.#flushes;
+    this.#unwritten.set(use.keyId, this.#options.clock.nowMs());
     if (this.#unwritten.size === MAX_USES_PER_CALL) this.#write();
   }
 
@@ -57,17 +64,9 @@ export class KeyUses {
   #startAfterInterval(): Scheduled {
     return this.#options.scheduler.after(FLUSH_INTERVAL_MS, () => {
       this.#flushes += 1;
-      this.#removeOld();
       this.#write();
       this.#timer = this.#startAfterInterval();
     });
-  }
-
-  #removeOld(): void {
-    for (const [keyId, flushesWhenNoted] of this.#flushesWhenNoted) {
-      if (this.#flushes - flushesWhenNoted <= FLUSHES_UNTIL_NOTED_AGAIN) return;
-      this.#flushesWhenNoted.delete(keyId);
-    }
   }
 
   /** Makes one store call at a time, so as not to burden a slow store further. */

@@ -9,6 +9,7 @@ import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
+import { KeyUse } from '../../src/keys/key-uses.ts';
 import { FailedAttempts } from '../../src/listener/failed-attempts.ts';
 import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -42,7 +43,8 @@ export interface EdgeSettings {
 /** What the authenticator says of a good key. */
 export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): Authentication {
   const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
-  return { outcome: 'known', key: { id: keyId, customer: record.id }, expiresAtMs: undefined, customer: record };
+  const key = { id: keyId, customer: record.id };
+  return { outcome: 'known', key, expiresAtMs: undefined, use: new KeyUse(keyId), customer: record };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
-import { type Authentication, Authenticator } from '../../src/keys/authenticator.ts';
+import { type Authentication, Authenticator, type KnownKey } from '../../src/keys/authenticator.ts';
 import type { Invalidation } from '../../src/store/invalidations.ts';
 import type { CustomerRecord, KeyRecord } from '../../src/store/record-fields.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
@@ -57,7 +57,7 @@ describe('a key that is known', () => {
   test('is answered with one frozen object, without a promise, while its records stay as they are', async () => {
     const { authenticator, load } = setUp();
     const first = await load();
-    expect(first).toEqual({ outcome: 'known', key: KEY, expiresAtMs: undefined, customer: ACME });
+    expect(first).toMatchObject({ outcome: 'known', key: KEY, expiresAtMs: undefined, customer: ACME });
     expect(authenticator.authenticate(TOKEN)).toBe(first);
     expect(authenticator.authenticate(TOKEN)).toBe(first);
     expect(Object.isFrozen(first)).toBe(true);
@@ -69,6 +69,15 @@ describe('a key that is known', () => {
     clock.advance(CACHE_MS);
     expect(await load(TOKEN, { ...KEY }, { ...ACME })).toBe(first);
     expect(authenticator.authenticate(TOKEN)).toBe(first);
+  });
+
+  test('has one record of its use, whatever becomes of its customer', async () => {
+    const { clock, load } = setUp();
+    const first = (await load()) as KnownKey;
+    clock.advance(CACHE_MS);
+    const second = (await load(TOKEN, { ...KEY }, { ...ACME, plan: 'business' })) as KnownKey;
+    expect(second).not.toBe(first);
+    expect(second.use).toBe(first.use);
   });
 
   test('is what its records say when they are read again, without any push', async () => {
@@ -103,7 +112,7 @@ describe('a key that is known', () => {
     await keys.answer(KEY);
     await customers.answer(undefined);
     const without = await waiting;
-    expect(without).toEqual({ outcome: 'known', key: KEY, expiresAtMs: undefined, customer: undefined });
+    expect(without).toMatchObject({ outcome: 'known', key: KEY, expiresAtMs: undefined, customer: undefined });
     expect(authenticator.authenticate(TOKEN)).toBe(without);
 
     clock.advance(5000);
