@@ -14,7 +14,6 @@ const EXCEEDED = 100;
 const REMEMBERED_MS = 60_000;
 /** After a failed claim. */
 const RETRY_MS = 5000;
-const CUSTOMERS = 10_000;
 
 interface Claimed {
   readonly level: number;
@@ -26,17 +25,20 @@ export interface LevelObserverOptions {
   readonly notices: Pick<NoticeStore, 'claimLevel'>;
   /** Called for each notice that this instance claimed. */
   readonly created: (type: NoticeType) => void;
+  /** Maximum number of customers in memory. */
+  readonly customers: number;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 export class LevelObserver {
   readonly #options: LevelObserverOptions;
-  readonly #claimed = new LruMap<string, Claimed>(CUSTOMERS);
+  readonly #claimed: LruMap<string, Claimed>;
   #levels: readonly number[] = [];
 
   /** `levels`: see {@link applyLevels}. */
   constructor(options: LevelObserverOptions, levels: readonly number[] | undefined) {
     this.#options = options;
+    this.#claimed = new LruMap(options.customers);
     this.applyLevels(levels);
   }
 

@@ -24,7 +24,9 @@ const HIDDEN_MS = 60_000;
 const MAX_NOTICES_IN_FLIGHT = 50;
 /** How often levels are armed and notices counted. */
 const LOOK_MS = 10_000;
-const LOOKS_AT_ONCE = 100;
+/** Customers whose usage is read at once, and how often that is done in a row. */
+const BATCH = 100;
+const MAX_BATCHES = 20;
 /** Deliveries that are due this soon after the first one are attempted with it. */
 const TOGETHER_MS = 2000;
 /** The wait until a delivery may have been set by another gateway, of which the clock is wrong. */
@@ -132,19 +134,24 @@ export class NoticeSender {
   }
 
   async #rearm(): Promise<void> {
-    const { notices, records, usages, limitOf, observer } = this.#options;
-    const customers = await notices.takeWatched(LOOKS_AT_ONCE);
-    if (customers.length === 0) return;
-    const used = await usages.usedOf(customers.map((customer) => ({ customer, from: 0 })));
-    for (const [at, customer] of customers.entries()) {
-      try {
-        const record = await records.findCustomerRecord(customer);
-        const limit = record && limitOf(record);
-        await notices.rearm(customer, limit === undefined ? undefined : { used: used[at] ?? 0, limit });
-      } catch (error) {
-        // The record of one customer may be damaged. All others go on.
-        observer.failed(error);
-      }
+    const { notices, usages } = this.#options;
+    for (let batches = 0; batches < MAX_BATCHES; batches++) {
+      const customers = await notices.takeWatched(BATCH);
+      const used = await usages.usedOf(customers.map((customer) => ({ customer, from: 0 })));
+      await Promise.all(customers.map((customer, at) => this.#rearmOne(customer, used[at] ?? 0)));
+      if (customers.length < BATCH) return;
+    }
+  }
+
+  /** Never rejects: the record of one customer may be damaged, and all others go on. */
+  async #rearmOne(customer: string, used: number): Promise<void> {
+    const { notices, records, limitOf, observer } = this.#options;
+    try {
+      const record = await records.findCustomerRecord(customer);
+      const limit = record && limitOf(record);
+      await notices.rearm(customer, limit === undefined ? undefined : { used, limit });
+    } catch (error) {
+      observer.failed(error);
     }
   }
 
@@ -212,6 +219,8 @@ export class NoticeSender {
   ): Promise<Delivery | undefined> {
     const { deliver, clock, random, observer } = this.#options;
     const { id, customer } = notice;
+    // The customer unset its URL.
+    if (endpoint === undefined && delivery.endpoint === CUSTOMER_ENDPOINT) return undefined;
     const about = { id, type: content.type, customer, endpoint: delivery.endpoint };
     const outcome: DeliveryOutcome =
       endpoint === undefined

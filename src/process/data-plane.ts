@@ -121,7 +121,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   });
   opened.defer(() => instances.close());
   const levels = new LevelObserver(
-    { notices: store.notices, created: metrics.noticeCreated, clock },
+    { notices: store.notices, created: metrics.noticeCreated, customers: config.auth.cacheEntries, clock },
     config.notices?.levels,
   );
   const quota = openQuota(config, { store, instances, levels, clock }, opened);

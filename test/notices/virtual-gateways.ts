@@ -67,7 +67,7 @@ export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGat
     clocks: 'random',
     fate: (dice) => unharmed(dice.between(0, 3), dice.between(0, 3)),
     dispatch: () => ({ kind: 'begins', afterMs: 0 }),
-    levels: (machine) => new LevelObserver({ notices, clock: machine, created: () => {} }, [80, 95]),
+    levels: (machine) => new LevelObserver({ notices, clock: machine, created: () => {}, customers: 100 }, [80, 95]),
   });
   const delivered: Delivered[] = [];
   const attempts: { atMs: number; result: DeliveryResult }[] = [];

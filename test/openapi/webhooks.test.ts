@@ -20,7 +20,7 @@ async function makeNotices(): Promise<NewNotice[]> {
   const made: NewNotice[] = [];
   const take = async ({ notice }: { readonly notice: NewNotice }) => made.push(notice) > 0;
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
-  const levels = new LevelObserver({ notices: { claimLevel: take }, created: () => {}, clock }, [80]);
+  const levels = new LevelObserver({ notices: { claimLevel: take }, created: () => {}, customers: 10, clock }, [80]);
   for (const used of [80, 100]) levels.reached('acme', 100, { used, waitMs: 41_000, storeTimeMs: Date.now() });
   const key = { id: 'key_1', customer: 'acme', expiresAt: new Date(Date.now() + DAY_MS).toISOString() };
   const keys = new ExpiringKeys({

@@ -6,16 +6,14 @@
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local mark = 'mark:' .. ARGV[3]
-if now < (tonumber(call('HGET', KEYS[1], mark) or 0) or 0) then
+if now < tonumber(call('HGET', KEYS[1], 'mark:' .. ARGV[3]) or 0) then
   return 0
 end
--- Marks that are over are deleted only when one is added: a customer may have thousands.
 local fields = call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   if string.find(fields[i], 'mark:', 1, true) == 1 and now >= (tonumber(fields[i + 1]) or 0) then
     call('HDEL', KEYS[1], fields[i])
   end
 end
-call('HSET', KEYS[1], mark, ARGV[4], 'notice:' .. ARGV[1], ARGV[2])
+call('HSET', KEYS[1], 'mark:' .. ARGV[3], ARGV[4], 'notice:' .. ARGV[1], ARGV[2])
 return 1

@@ -20,6 +20,8 @@ import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 /** An entry whose notice is not there yet is not due before. */
 const CLAIM_MS = 10_000;
+/** How much the gateway's clock may be ahead of the store's. */
+const MARK_TOLERANCE_MS = 60_000;
 /** Members of an index are `<notice id> <customer>`. */
 const MEMBER = /^(\S+) (\S+)$/;
 
@@ -82,13 +84,15 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     const op = 'settle_notice';
     const member = memberOf(notice);
     const { dueInMs, isDead = false, content = '' } = next ?? {};
-    if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, dueInMs, 0));
+    // Keeps an entry that is there: the notice may be another gateway's by now, and stays then as it is.
+    if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 1));
     if (isDead) await channel.run(op, () => schedule(indexes.dead, member, 0, 1));
     const name = noticesName(prefix, notice.customer);
     const isReplaced =
       (await channel.run(op, () => replaceNotice(name, fieldOf(notice.id), notice.content, content))) === 1;
     if (!isReplaced) return false;
     if (dueInMs === undefined) await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
+    else await channel.run(op, () => schedule(indexes.pending, member, dueInMs, 0));
     if (isDead) await dropOldestDead();
     else await channel.run(op, (redis) => redis.zrem(indexes.dead, member));
     return true;
@@ -111,10 +115,13 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
       return isNew;
     },
 
-    addOnce: ({ customer, mark, markUntilMs, notice }) =>
-      storeNotice({ customer, ...notice }, () =>
-        addOnce(noticesName(prefix, customer), notice.id, notice.content, mark, markUntilMs),
-      ),
+    async addOnce({ customer, mark, markUntilMs, notice }) {
+      const name = noticesName(prefix, customer);
+      const until = await channel.run('claim_notice', (redis) => redis.hget(name, `mark:${mark}`));
+      // Most calls end here. A mark that may be over is for the script to decide, by the store's clock.
+      if (Number(until) > Date.now() + MARK_TOLERANCE_MS) return false;
+      return storeNotice({ customer, ...notice }, () => addOnce(name, notice.id, notice.content, mark, markUntilMs));
+    },
 
     async takeDue(count, hiddenMs) {
       const members = await channel.run('take_notices', () => takeDue(indexes.pending, count, hiddenMs));
