@@ -6,6 +6,7 @@
  * mark in the store lets only the first of them make a notice.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import { LruMap } from '../base/lru-map.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import { type ExpiryRange, readableExpiryMs } from '../store/key-expiry.ts';
 import type { NoticeStore } from '../store/notices.ts';
@@ -21,6 +22,7 @@ const PAGE_KEYS = 500;
 const PAGE_INTERVAL_MS = 1000;
 /** Each search makes at most that many notices for a customer; later ones make those that are left. */
 const MAX_NOTICES_PER_CUSTOMER = 100;
+const MAX_KNOWN_MARKS = 10_000;
 
 export interface ExpiringKeysOptions {
   readonly records: Pick<RecordStore, 'findExpiringKeys'>;
@@ -47,6 +49,8 @@ interface Search {
 
 export class ExpiringKeys {
   readonly #options: ExpiringKeysOptions;
+  /** Marks that the store has. Remembered only to spare calls. */
+  readonly #known = new LruMap<string, true>(MAX_KNOWN_MARKS);
   #timer: Scheduled | undefined;
   #step: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -108,21 +112,25 @@ export class ExpiringKeys {
     const due = dueDays(key, days, nowMs);
     // Other programs may have written anything as ids.
     if (due === undefined || expiresMs === undefined || !isKeyId(key.id) || !isCustomerId(key.customer)) return false;
+    // A key whose expiry changes has new notices.
+    const mark = `key:${key.id}:${expiresMs}:${due}`;
+    if (this.#known.get(mark)) return false;
     const data = { customer: key.customer, plan: null, key_id: key.id, expires_at: new Date(expiresMs).toISOString() };
-    return notices.addOnce({
+    const isNew = await notices.addOnce({
       customer: key.customer,
-      // A key whose expiry changes has new notices.
-      mark: `key:${key.id}:${expiresMs}:${due}`,
+      mark,
       // Later than any clock of a gateway: a key that has expired has no notice.
       markUntilMs: expiresMs + DAY_MS,
       notice: newNotice('key.expiring', nowMs, data),
     });
+    this.#known.set(mark, true);
+    return isNew;
   }
 }
 
 /**
- * Returns the smallest number of days within which a live key expires; undefined if there is none, or the key lives no
- * longer than that, so that its notice would be its birth.
+ * Returns the smallest number of days within which a live key expires. Returns undefined if there is none, or if the key's
+ * whole life is not longer than that: its creator would get the notice right away.
  */
 function dueDays(key: KeyRecord, days: readonly number[], nowMs: number): number | undefined {
   const expiresMs = readableExpiryMs(key);
