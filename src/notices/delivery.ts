@@ -5,13 +5,16 @@
  * - The addresses of a host name are checked after they are resolved, and the connection goes to a checked address:
  *   there is no second resolution that could return another one. Node.js's `blockList` option would not do: it is
  *   ignored for TLS connections.
+ * - The host names of URLs without `allowPrivate` are resolved by DNS alone. getaddrinfo would occupy a thread of Node.js
+ *   for as long as a hostile name server does not respond, and the connections to the store and the backend wait for the
+ *   same few threads. It would also consult /etc/hosts.
  * - No redirect is followed, and no proxy of the environment is used.
  * - The response tells nothing but its status and Retry-After. Its body is discarded, and bounded as its headers are.
  * - Each delivery has its own connection and TLS session, so that nothing is shared between customers.
  */
 
 import type { LookupAddress } from 'node:dns';
-import { lookup as systemLookup } from 'node:dns/promises';
+import dns from 'node:dns/promises';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
@@ -44,12 +47,14 @@ export type Deliver = (
   message: { readonly id: string; readonly body: string },
 ) => Promise<DeliveryOutcome>;
 
+type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
+
 interface DeliverOptions {
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Aborts deliveries when the gateway stops. */
   readonly closing: AbortSignal;
-  /** Resolves a host name to its addresses. */
-  readonly resolve?: (host: string) => Promise<readonly LookupAddress[]>;
+  /** Resolves a host name to its addresses. For tests. */
+  readonly resolve?: Resolve;
   /** From the resolution of the name to the end of the response. */
   readonly timeoutMs?: number;
 }
@@ -60,7 +65,7 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 65_536;
 
 export function createDeliver(options: DeliverOptions): Deliver {
-  const { clock, closing, resolve = resolveBySystem, timeoutMs = TIMEOUT_MS } = options;
+  const { clock, closing, resolve, timeoutMs = TIMEOUT_MS } = options;
 
   return async ({ url: text, secrets, allowPrivate }, message) => {
     if (!isWebhookUrl(text, { allowPrivate })) return failed('the URL of the endpoint is not allowed');
@@ -78,7 +83,9 @@ export function createDeliver(options: DeliverOptions): Deliver {
       },
       // An agent of its own for this request: no connection is kept, and no proxy is read from the environment.
       agent: false,
-      lookup: lookupBy(resolve, allowPrivate ? () => true : isPublicAddress),
+      lookup: allowPrivate
+        ? lookupBy(resolve ?? resolveBySystem, () => true)
+        : lookupBy(resolve ?? resolveByDns, isPublicAddress),
       maxHeaderSize: MAX_HEADER_BYTES,
       signal: AbortSignal.any([timeout, closing]),
     });
@@ -95,13 +102,20 @@ export function createDeliver(options: DeliverOptions): Deliver {
   };
 }
 
-const resolveBySystem = (host: string) => systemLookup(host, { all: true });
+const resolveBySystem: Resolve = (host) => dns.lookup(host, { all: true });
+
+const resolveByDns: Resolve = async (host) => {
+  const [v4, v6] = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)]);
+  if (v4.status === 'rejected' && v6.status === 'rejected') {
+    throw new Error(`the host name cannot be resolved: ${v4.reason.code}`);
+  }
+  const ofFamily = (found: typeof v4, family: number) =>
+    found.status === 'fulfilled' ? found.value.map((address) => ({ address, family })) : [];
+  return [...ofFamily(v4, 4), ...ofFamily(v6, 6)];
+};
 
 /** Adapts `resolve` to what `net.connect` calls for host names, which connects to the returned addresses. */
-function lookupBy(
-  resolve: NonNullable<DeliverOptions['resolve']>,
-  isAllowed: (address: string) => boolean,
-): LookupFunction {
+function lookupBy(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
   return (host, { all }, callback) => {
     resolve(host).then(
       (addresses) => {

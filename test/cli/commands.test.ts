@@ -1,6 +1,7 @@
 /** Each command against a running gateway; as a process where that makes a difference. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum } from '../../src/keys/api-key.ts';
+import { parseWebhookSecret } from '../../src/notices/webhook-signature.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import {
@@ -50,6 +51,25 @@ const answerTo = async (key: string) =>
 
 describe.each(STORES)('over $name', (kind) => {
   beforeEach(() => startOver(kind));
+
+  it("sets a customer's URL for notices, and prints its secret alone on standard output", async () => {
+    const url = 'https://hooks.example/tollgate';
+    const create = ['customers', 'create', 'acme', '--plan', 'starter', '--notify-url', url];
+    expect(await succeedAsJson(...create)).toMatchObject({ notify_url: url });
+    expect(await succeedAsJson('customers', 'update', 'acme', '--no-notify-url')).toMatchObject({ notify_url: null });
+    expect(await succeed('customers', 'update', 'acme', '--notify-url', url)).toContain(url);
+    const first = await tollgate('customers', 'notify-secret', 'acme');
+    expect([first.status, parseWebhookSecret(first.stdout.trim())?.length]).toEqual([0, 32]);
+    const second = await tollgate('customers', 'notify-secret', 'acme');
+    expect(second.stderr).toMatch(/signed with the former secret, too, until /);
+    expect(second.stdout).not.toBe(first.stdout);
+    expect(await succeedAsJson('customers', 'notify-secret', 'acme')).toMatchObject({
+      secret: expect.stringMatching(/^whsec_/),
+      former_valid_until: expect.stringMatching(/Z$/),
+    });
+    const refused = await tollgate('customers', 'update', 'acme', '--notify-url', 'http://hooks.example/');
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('notify_url: must be https://') });
+  });
 
   it('leads a customer through its life', async () => {
     const created = await succeed('customers', 'create', 'acme', '--plan', 'enterprise', '--requests-per-hour', '3');

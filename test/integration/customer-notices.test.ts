@@ -40,7 +40,7 @@ test("a customer's URL that cannot be reached delays no notice of the operator",
         endpoint: 'notify_url',
         state: 'pending',
         // Without a resolver in reach the reason is another one.
-        last_error: expect.stringMatching(/^(the request failed: |no response within )/),
+        last_error: expect.stringMatching(/^(the host name cannot be resolved: |no response within )/),
       }),
     ]);
 });
