@@ -117,6 +117,19 @@ describe('three gateways', () => {
     expect(await gateways.notices.counts()).toEqual({ pending: 0, dead: 1 });
   });
 
+  test("unset a customer's URL that responded 410, and go on with the operator's", async () => {
+    const notifyUrl = 'https://acme.example/';
+    const gateways = openGateways({ seed: 10, limit: LIMIT, notifyUrl });
+    gateways.respond = (url) => (url === notifyUrl ? { kind: 'gone' } : { kind: 'delivered' });
+    await gateways.climbTo(LIMIT + 1, 60, 20);
+    expect(gateways.attempts.filter(({ result }) => result === 'gone')).toHaveLength(1);
+    expect(gateways.audited).toEqual([
+      { action: 'endpoint.disable', customer: 'acme', details: { endpoint: 'notify_url' } },
+    ]);
+    expect(levelsOf(gateways.delivered)).toEqual([80, 95, 100]);
+    expect(await gateways.notices.counts()).toEqual({ pending: 0, dead: 0 });
+  });
+
   test('deliver what a gateway took before it died, with the same id', async () => {
     const gateways = openGateways({ seed: 9, limit: LIMIT });
     const takenBy: string[] = [];

@@ -43,10 +43,14 @@ export interface VirtualGatewaysOptions {
   readonly seed: number;
   readonly limit: number;
   readonly endpoints?: readonly Endpoint[];
+  /** Of the customer's own endpoint. */
+  readonly notifyUrl?: string;
 }
 
 /** Three gateways, of which the clocks differ by a day. */
-export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGatewaysOptions): VirtualGateways {
+export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
+  const { seed, limit, endpoints = [ENDPOINT] } = options;
+  let { notifyUrl } = options;
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-notices-'));
   const database = openDatabase(join(folder, 'notices.db'));
   onTestFinished(() => {
@@ -102,11 +106,13 @@ export function openGateways({ seed, limit, endpoints = [ENDPOINT] }: VirtualGat
       usages: { usedOf: async (asked) => asked.map(({ customer }) => world.store.used(customer)) },
       storeIsUp: () => true,
       endpoints: () => endpoints,
-      customerEndpoint: async () => undefined,
+      customerEndpoint: async () => (notifyUrl === undefined ? undefined : { ...ENDPOINT, url: notifyUrl }),
       limitOf: () => limit,
       planOf: ({ plan }) => plan,
       deliver,
-      unsetCustomerEndpoint: async () => {},
+      unsetCustomerEndpoint: async () => {
+        notifyUrl = undefined;
+      },
       audit: async (entry) => void audited.push(entry),
       observer: {
         attempted: (_notice, result) => attempts.push({ atMs: world.time.nowMs, result }),

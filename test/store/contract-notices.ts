@@ -79,6 +79,8 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
       const next = { content: '{"failed":1}', dueInMs: 0, isDead: false };
       expect(await notices.replace(taken, next)).toBe(true);
       expect(await notices.replace(taken, undefined)).toBe(false);
+      // A taker that was late must not delay what is due by now.
+      expect(await notices.replace(taken, { content: '{}', dueInMs: HIDDEN_MS, isDead: false })).toBe(false);
       expect(await takeOne(notices)).toEqual({ ...taken, content: next.content });
     });
 
