@@ -63,7 +63,7 @@ export function usageHistoryRoutes(context: AdminContext): Routes {
       async get(req, res) {
         const { above, limit } = parseQuery(NEAR_QUERY, req);
         const stored = required(history);
-        res.json(await inTurn(() => nearCustomers(context, stored, above, limit)));
+        res.json(await inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, above, limit))));
       },
     },
     '/admin/v1/usage/export': { get: (req, res) => exportUsage(context, inTurn, req, res) },
@@ -172,12 +172,13 @@ async function exportUsage(
   const closedMs = lastClosedMs(await stored.nowMs());
   const toMs = Math.min(to ?? closedMs, closedMs);
   const range = { fromMs: from ?? toMs - DAY_MS, toMs };
-  const { items, next } = await inTurn(() => records.listCustomers(cursor, limit));
+  const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(cursor, limit)));
+  if (page === undefined) return;
   const { contentType, header, line } = ENCODINGS[format];
   res.setHeader('Content-Type', contentType);
-  if (next !== undefined) res.setHeader('Link', `<${nextPath(req, next)}>; rel="next"`);
+  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, page.next)}>; rel="next"`);
   if (header !== undefined && cursor === undefined) res.write(header);
-  const ids = items.map(({ id }) => id);
+  const ids = page.items.map(({ id }) => id);
   const readHours = (customers: readonly string[]) =>
     inTurn(async () => (res.destroyed ? [] : stored.hours(customers, range)));
   for await (const [customer, hours] of storedHours(readHours, ids, range)) {

@@ -9,7 +9,7 @@ const HOURS = 2;
 
 /** With this many customers that have usage in some hours. `reads`: of hours, by all exports. */
 async function startWith(start: StartAdmin, customers: number) {
-  const reads = { now: 0, most: 0, all: 0 };
+  const reads = { now: 0, most: 0, all: 0, begun: 0, pages: 0, held: Promise.resolve() };
   const admin = await start();
   const stored = admin.store.usageHistory as UsageHistory;
   const counted: UsageHistory = {
@@ -17,10 +17,22 @@ async function startWith(start: StartAdmin, customers: number) {
     async hours(...args) {
       reads.all++;
       reads.most = Math.max(reads.most, ++reads.now);
+      await reads.held;
       return stored.hours(...args).finally(() => reads.now--);
     },
+    nowMs() {
+      reads.begun++;
+      return stored.nowMs();
+    },
   };
-  const served = await start({ history: counted, records: admin.records });
+  const records: typeof admin.records = {
+    ...admin.records,
+    listCustomers(...args) {
+      reads.pages++;
+      return admin.records.listCustomers(...args);
+    },
+  };
+  const served = await start({ history: counted, records });
   const ids = Array.from({ length: customers }, (_, at) => `customer-${at}`);
   await Promise.all(ids.map((id) => admin.records.createCustomer({ id, plan: 'starter', suspended: false })));
   const closedMs = Math.floor((await stored.nowMs()) / HOUR_MS) * HOUR_MS - 12 * HOUR_MS;
@@ -67,7 +79,7 @@ function readPage(url: string, bytes = Number.POSITIVE_INFINITY): Promise<ReadPa
 
 overBothStores((start) => {
   it('an export that is cut anywhere and resumed has each hour once', async () => {
-    const { origin, expected, reads, close } = await startWith(start, 2500);
+    const { origin, expected, reads, close } = await startWith(start, 2000);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(60_000), { maxLength: 8 }), fc.constantFrom(100, 700), async (cuts, limit) => {
         const ids: string[] = [];
@@ -89,7 +101,7 @@ overBothStores((start) => {
         }
         expect(ids.toSorted()).toEqual(expected);
       }),
-      { numRuns: 5 },
+      { numRuns: 3 },
     );
     // What was cut reads nothing any more.
     await expect.poll(() => reads.now).toBe(0);
@@ -115,7 +127,7 @@ overBothStores((start) => {
   });
 
   it('a cut ends the reading of the store', async () => {
-    const { origin, reads, close } = await startWith(start, 1000);
+    const { origin, reads, close } = await startWith(start, 400);
     const from = new Date(Date.now() - 30 * DAY_MS).toISOString();
     const url = `${origin}/admin/v1/usage/export?limit=1000&from=${from}`;
     await readPage(url);
@@ -124,6 +136,28 @@ overBothStores((start) => {
     // It takes turns with what is still read for others.
     await readPage(url);
     expect(reads.all).toBeLessThan(10 * wholeReads);
+    await close();
+  });
+
+  it('an export whose client is gone before its turn reads nothing', async () => {
+    const { origin, reads, close } = await startWith(start, 10);
+    const url = `${origin}/admin/v1/usage/export`;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    reads.held = promise;
+    const first = readPage(url);
+    await expect.poll(() => reads.now).toBe(1);
+    const gone = Array.from({ length: 20 }, () =>
+      request(url, { headers: { authorization: `Bearer ${TOKEN}` }, agent: false }).once('error', () => undefined),
+    );
+    const closed = gone.map((sent) => new Promise((resolve) => sent.once('close', resolve).end()));
+    await expect.poll(() => reads.begun).toBe(21);
+    for (const sent of gone) sent.destroy();
+    await Promise.all(closed);
+    const last = readPage(url);
+    await expect.poll(() => reads.begun).toBe(22);
+    resolve();
+    expect([(await first).isWhole, (await last).isWhole]).toEqual([true, true]);
+    expect(reads.pages).toBe(2);
     await close();
   });
 
