@@ -42,10 +42,12 @@ export type DeliveryOutcome =
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs: number | null };
 
 /** Sends a notice once. Never rejects: every failure is an outcome. `id` stays the same in all attempts. */
-export type Deliver = (
-  endpoint: Endpoint,
-  message: { readonly id: string; readonly body: string },
-) => Promise<DeliveryOutcome>;
+export type Deliver = (endpoint: Endpoint, message: Message) => Promise<DeliveryOutcome>;
+
+interface Message {
+  readonly id: string;
+  readonly body: string;
+}
 
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
@@ -67,12 +69,12 @@ const MAX_BODY_BYTES = 65_536;
 export function createDeliver(options: DeliverOptions): Deliver {
   const { clock, closing, resolve, timeoutMs = TIMEOUT_MS } = options;
 
-  return async ({ url: text, secrets, allowPrivate }, message) => {
-    if (!isWebhookUrl(text, { allowPrivate })) return failed('the URL of the endpoint is not allowed');
-    if (secrets.length === 0) return failed('the endpoint has no secret');
+  /** Resolves to the response when its end, or the bound of its body, is read. */
+  async function post({ url: text, secrets, allowPrivate }: Endpoint, message: Message, signal: AbortSignal) {
+    if (!isWebhookUrl(text, { allowPrivate })) throw new Error('the URL of the endpoint is not allowed');
+    if (secrets.length === 0) throw new Error('the endpoint has no secret');
     const url = new URL(text);
     const body = Buffer.from(message.body);
-    const timeout = AbortSignal.timeout(timeoutMs);
     const request = (url.protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
       headers: {
@@ -87,17 +89,24 @@ export function createDeliver(options: DeliverOptions): Deliver {
         ? lookupBy(resolve ?? resolveBySystem, () => true)
         : lookupBy(resolve ?? resolveByDns, isPublicAddress),
       maxHeaderSize: MAX_HEADER_BYTES,
-      signal: AbortSignal.any([timeout, closing]),
+      signal,
     });
     request.end(body);
     try {
       const response = await responseTo(request);
       await discard(response);
-      return outcomeOf(response, clock.nowMs());
-    } catch (error) {
-      return failed(timeout.aborted ? `no response within ${timeoutMs / 1000} seconds` : reasonOf(error));
+      return response;
     } finally {
       request.destroy();
+    }
+  }
+
+  return async (endpoint, message) => {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      return outcomeOf(await post(endpoint, message, AbortSignal.any([timeout, closing])), clock.nowMs());
+    } catch (error) {
+      return failed(timeout.aborted ? `no response within ${timeoutMs / 1000} seconds` : reasonOf(error));
     }
   };
 }

@@ -179,6 +179,12 @@ describe('a delivery to a customer', () => {
     },
   );
 
+  test('fails if another program damaged the id of the notice in the store', async () => {
+    const deliver = createDeliver({ clock: systemClock, closing: new AbortController().signal });
+    const endpoint = { url: url(443), secrets: [new Uint8Array(32)], allowPrivate: false };
+    expect(await deliver(endpoint, { ...MESSAGE, id: 'msg_\u{1f4a5}' })).toMatchObject({ kind: 'failed' });
+  });
+
   test('sends nothing without a secret', async () => {
     expect(await deliver({ url: url(443), secrets: [] })).toMatchObject({ reason: 'the endpoint has no secret' });
   });
