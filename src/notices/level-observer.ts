@@ -1,6 +1,6 @@
 /**
- * Claims a notice when the store's reply to a reservation says that a customer's usage reached a level. What this
- * instance claimed recently is remembered only to spare calls: the store decides whether the level was claimed before.
+ * Claims a level when the store's reply to a reservation shows that a customer's usage reached it. The store decides
+ * whether the level was claimed before, by any instance. The claims that this instance remembers only save store calls.
  */
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
@@ -8,11 +8,11 @@ import type { NoticeStore } from '../store/notices.ts';
 import type { Grant } from '../store/store.ts';
 import { type NoticeType, newNotice } from './notice.ts';
 
-/** Usage of the whole limit: always a level. */
+/** The level of a limit that is used up. Always configured. */
 const EXCEEDED = 100;
-/** A claim is repeated after this time, because the level may be armed again. */
+/** A level is claimed again after this time, because the earlier claim may have ended. */
 const REMEMBERED_MS = 60_000;
-/** After a failed claim. */
+/** Minimum interval between attempts after a failed claim. */
 const RETRY_MS = 5000;
 
 interface Claimed {

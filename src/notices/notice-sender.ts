@@ -1,6 +1,7 @@
 /**
- * Delivers notices, and arms levels again. All gateways with a control plane do, and share the work through the store:
- * what one of them takes is hidden from the others until it is settled, or until its taker must have died.
+ * Delivers notices, and ends the claims of levels that usage fell below. All control planes share this work through the
+ * store: a notice that one of them takes is hidden from the others until its attempts have ended, or until the taker must
+ * have died.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../store/notices.ts';
@@ -20,11 +21,11 @@ import { waitBeforeAttempt } from './retry-schedule.ts';
 const POLL_MS = 1000;
 /** Longer than a delivery may take. */
 const HIDDEN_MS = 60_000;
-/** Receivers that do not respond hold up others only when they are that many. */
+/** Bounds the attempts in progress. More receivers than this that do not respond delay notices to others. */
 const MAX_NOTICES_IN_FLIGHT = 50;
-/** How often levels are armed and notices counted. */
+/** Interval between checks of claimed levels, and between counts of notices. */
 const LOOK_MS = 10_000;
-/** Customers whose usage is read at once, and how often that is done in a row. */
+/** Customers that are checked at once, and the maximum number of such batches in a row. */
 const BATCH = 100;
 const MAX_BATCHES = 20;
 /** Deliveries that are due this soon after the first one are attempted with it. */
@@ -66,7 +67,7 @@ export interface NoticeObserver {
   attempted(notice: AttemptedNotice, result: DeliveryResult, reason: string | undefined): void;
   /** Stored notices by state, of all gateways. */
   counted(counts: Readonly<Record<NoticeState, number>>): void;
-  /** A round of work failed for another reason than an unavailable store. */
+  /** Something other than an attempt failed. */
   failed(error: unknown): void;
 }
 

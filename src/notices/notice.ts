@@ -1,4 +1,4 @@
-/** What a notice says, and how its deliveries stand: the text that the store keeps. */
+/** The content of a stored notice: its body, and the state of each delivery. */
 import { randomBytes } from 'node:crypto';
 import type { NewNotice } from '../store/notices.ts';
 
@@ -8,7 +8,7 @@ export type NoticeType = (typeof NOTICE_TYPES)[number];
 /** The endpoint that the customer's record names. All others are named by their URL in the configuration. */
 export const CUSTOMER_ENDPOINT = 'notify_url';
 
-/** How the delivery to one endpoint stands. It is removed when it succeeds. */
+/** The state of the delivery to one endpoint. Removed when it succeeds. */
 export interface Delivery {
   /** A URL of the configuration, or {@link CUSTOMER_ENDPOINT}. */
   readonly endpoint: string;
@@ -23,7 +23,7 @@ export interface Delivery {
 /** `type`, `timestamp` and `data` are the body that is sent. */
 export interface NoticeContent {
   readonly type: NoticeType;
-  /** When it came about: ISO 8601 UTC. */
+  /** Time of the event: ISO 8601 UTC. */
   readonly timestamp: string;
   /** `plan` is null until the first attempt. */
   readonly data: Readonly<Record<string, string | number | null>>;
@@ -33,13 +33,13 @@ export interface NoticeContent {
 
 const ID_BYTES = 18;
 
-/** Creates a notice with a new id. `timestampMs`: when it came about, wall time. */
+/** Creates a notice with a new id. `timestampMs`: time of the event, wall time. */
 export function newNotice(type: NoticeType, timestampMs: number, data: NoticeContent['data']): NewNotice {
   const content: NoticeContent = { type, timestamp: new Date(timestampMs).toISOString(), data };
   return { id: `msg_${randomBytes(ID_BYTES).toString('base64url')}`, content: JSON.stringify(content) };
 }
 
-/** Returns undefined if another program wrote something else. */
+/** Parses stored content. Returns undefined for what another program wrote. */
 export function parseNotice(text: string): NoticeContent | undefined {
   try {
     const content = JSON.parse(text);

@@ -91,7 +91,7 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   };
 }
 
-/** Counts attempts, and logs what an operator should know. The URL of an endpoint may hold a secret: only its host is logged. */
+/** Counts and logs attempts. Of an endpoint only the host is logged, because the URL may contain a secret. */
 function observeNotices(
   { metrics, log: { logger }, clock, store }: NoticeParts,
   counted: NoticeObserver['counted'],

@@ -1,11 +1,11 @@
 /**
- * Which levels of its hourly limit a customer was told of. A level that was told is claimed. It is armed again after an
- * hour, if usage fell to ten points below the level meanwhile, or at once when the limit changes. So usage that teeters
- * at a level is told once.
+ * The levels of a customer's hourly limit for which a notice was made. Making the notice claims the level: while the
+ * claim lasts, no further notice is made for it. The claim ends an hour later if usage fell to ten percentage points below the
+ * level meanwhile, or at once when the limit changes. So usage that oscillates around a level makes one notice.
  *
- * A reached level claims those below it, too: a customer that was told of 95 % is not told of 80 % afterwards.
+ * A claim of a level also claims all lower levels: after the notice of 95 %, there is none of 80 %.
  *
- * redis/notices/claim-level.lua and rearm.lua do the same in Redis.
+ * redis/notices/claim-level.lua and rearm.lua are the same algorithm in Redis; a test compares the two.
  */
 
 export interface LevelsReached {
@@ -25,10 +25,10 @@ export interface ClaimedLevel {
 
 export const REARM_MS = 3_600_000;
 const REARM_POINTS = 10;
-/** Interval between two looks at the usage of a customer with claimed levels. */
+/** Interval between two checks of a customer's usage against its claimed levels. */
 export const WATCH_MS = 60_000;
 
-/** Claims the reached level and all below it that are armed. Returns whether the reached one was armed. */
+/** Claims the reached level and all lower ones whose claims have ended. Returns whether the reached one is among them. */
 export function claimLevels(
   claims: Map<number, ClaimedLevel>,
   { level: reached, levels, limit }: LevelsReached,
@@ -43,7 +43,10 @@ export function claimLevels(
   return isNew;
 }
 
-/** Notes which levels usage fell below, and removes the claims that are over. Returns the ms until the next look, if any. */
+/**
+ * Records which levels usage fell below, and deletes the claims that ended. Returns the ms until the next check;
+ * undefined if no claim is left.
+ */
 export function rearmLevels(
   claims: Map<number, ClaimedLevel>,
   { used, limit }: { readonly used: number; readonly limit: number },
@@ -67,7 +70,7 @@ function isArmed(claim: ClaimedLevel | undefined, limit: number, nowMs: number):
   return claim === undefined || claim.limit !== limit || (claim.fell && ageOf(claim, nowMs) >= REARM_MS);
 }
 
-/** The store's clock may have been set back far: such a claim must not last forever. */
+/** Absolute, so that a claim does not last forever after the store's clock was set back far. */
 function ageOf({ claimedAtMs }: ClaimedLevel, nowMs: number): number {
   return Math.abs(nowMs - claimedAtMs);
 }

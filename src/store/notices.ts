@@ -1,9 +1,9 @@
 /**
- * Notices that gateways send to webhooks, from their claim to their delivery.
+ * Stored notices to webhooks.
  *
- * A claim and the notice that it makes are one atomic change, so of many gateways exactly one makes the notice. A notice
- * stays stored until it is delivered everywhere, or is dead and dropped. Taking a notice hides it from other gateways for
- * a while: if the taker dies, another one takes it again, with the same id.
+ * Claiming a level and storing its notice are one atomic change, so of many gateways exactly one stores the notice. A
+ * notice stays stored until all its deliveries succeeded. Taking a notice hides it from other gateways for a while. If
+ * the taker dies, another gateway takes the notice later, with the same id.
  */
 
 import type { LevelsReached } from './level-claims.ts';
@@ -11,7 +11,7 @@ import type { LevelsReached } from './level-claims.ts';
 export interface NewNotice {
   /** Unique, without white space. */
   readonly id: string;
-  /** What the notice says, and how its deliveries stand. The store does not read it. */
+  /** Text that the store does not interpret: the body and the state of each delivery. */
   readonly content: string;
 }
 
@@ -34,32 +34,35 @@ export interface MarkedNotice {
   readonly notice: NewNotice;
 }
 
-/** How a notice goes on. */
+/** The new state of a notice after an attempt. */
 export interface NextNotice {
   readonly content: string;
-  /** When the notice is taken again. Undefined: no delivery is pending. */
+  /** The time until the next attempt. Undefined: no delivery is pending. */
   readonly dueInMs: number | undefined;
   /** Whether a delivery is dead. */
   readonly isDead: boolean;
 }
 
-/** A notice with several deliveries may be in both states. */
+/** A notice with several deliveries can be in both states. */
 export type NoticeState = 'pending' | 'dead';
 
-/** Of a page of a list: where the next one begins. */
 export interface NoticePage {
   readonly items: readonly StoredNotice[];
+  /** Undefined on the last page. */
   readonly nextOffset: number | undefined;
 }
 
-/** When that many notices are dead, the oldest of them are dropped. */
+/** Above this number of dead notices, the oldest are deleted. */
 export const MAX_DEAD_NOTICES = 10_000;
 
 /** All methods reject with StoreUnavailableError. */
 export interface NoticeStore {
-  /** Claims the reached level and the lower ones. Resolves to whether the notice was stored, because this was the first claim. */
+  /**
+   * Claims the reached level and all lower ones. Resolves to whether the notice was stored, because the level was not
+   * claimed yet.
+   */
   claimLevel(claim: LevelClaim): Promise<boolean>;
-  /** Stores a notice, unless one with the same mark was. Resolves to whether it was stored. */
+  /** Stores a notice, unless one with the same mark was stored before. Resolves to whether it was stored. */
   addOnce(marked: MarkedNotice): Promise<boolean>;
   /** Resolves to notices that are due, and hides them from all gateways for `hiddenMs`. */
   takeDue(count: number, hiddenMs: number): Promise<readonly StoredNotice[]>;
@@ -71,11 +74,11 @@ export interface NoticeStore {
   /** Lists from a number of notices on, oldest first. Not a snapshot: a notice may be missing, or be listed twice. */
   list(state: NoticeState, offset: number, limit: number): Promise<NoticePage>;
   counts(): Promise<Readonly<Record<NoticeState, number>>>;
-  /** Resolves to customers whose claimed levels should be compared with their usage now. Hides them for a while. */
+  /** Resolves to customers whose usage is to be checked against their claimed levels now. Hides them for a minute. */
   takeWatched(count: number): Promise<readonly string[]>;
-  /** Re-arms the claimed levels that the customer's usage allows. Undefined: the customer has no limit any more. */
+  /** Deletes the customer's claims that ended, given its usage. Undefined: the customer has no limit any more. */
   rearm(customer: string, usage: { readonly used: number; readonly limit: number } | undefined): Promise<void>;
-  /** Resolves to the URLs of endpoints that want no more notices. */
+  /** Resolves to the URLs of endpoints that are disabled because they responded 410. */
   goneEndpoints(): Promise<ReadonlySet<string>>;
   setGone(url: string, isGone: boolean): Promise<void>;
 }

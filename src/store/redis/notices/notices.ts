@@ -1,8 +1,10 @@
 /**
- * Notices in Redis. What belongs to a customer is one hash in the customer's slot, and changes by scripts. Three sorted
- * sets over all customers say what to do when: the notices that are pending, those that are dead, and the customers with
- * claimed levels. In a cluster they are in other slots, so an entry is added before what it refers to and removed after
- * it. Whoever finds an entry that refers to nothing removes it.
+ * Notices in Redis. One hash per customer, in the customer's slot, has its claimed levels and its notices; scripts change
+ * it. Three sorted sets are indexes over all customers: pending notices by the time of their next attempt, dead notices,
+ * and customers with claimed levels by the time of the next check.
+ *
+ * In a cluster the indexes are in other slots than the hashes, so no script can change both. An index entry is added
+ * before the data it refers to, and removed after it. A reader removes entries without data.
  */
 import { WATCH_MS } from '../../level-claims.ts';
 import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
@@ -18,7 +20,7 @@ import {
 } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
-/** An entry whose notice is not there yet is not due before. */
+/** An index entry that is added before its notice is not due for this long, so that no reader removes it meanwhile. */
 const CLAIM_MS = 10_000;
 /** How much the gateway's clock may be ahead of the store's. */
 const MARK_TOLERANCE_MS = 60_000;
@@ -40,7 +42,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
 
   const watch = (customer: string) => channel.run('claim_notice', () => schedule(watched, customer, WATCH_MS, 1));
 
-  /** `store` is the script that stores the notice, or does not. */
+  /** `store`: runs the script that stores the notice unless it is a repetition. */
   async function storeNotice(notice: StoredNotice, store: () => Promise<unknown>): Promise<boolean> {
     const op = 'claim_notice';
     const member = memberOf(notice);
@@ -51,7 +53,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     return isNew;
   }
 
-  /** Resolves to the notices of these entries. Removes entries that refer to nothing. */
+  /** Resolves to the notices of these index entries. Removes entries without a notice. */
   async function read(op: StoreOp, state: NoticeState, members: readonly string[]): Promise<StoredNotice[]> {
     const entries = members.map(entryOf);
     const contents = await sendAll(
@@ -60,7 +62,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
       entries.map(({ customer, id }) => ['hget', noticesName(prefix, customer), fieldOf(id)]),
     );
     const stale = members.filter((_, at) => typeof contents[at] !== 'string');
-    // What is listed as pending may be about to be claimed.
+    // A pending entry that is not due may belong to a notice that is being stored now.
     if (stale.length > 0 && (state === 'dead' || op === 'take_notices')) {
       await channel.run(op, (redis) => redis.zrem(indexes[state], ...stale));
     }
@@ -84,7 +86,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     const op = 'settle_notice';
     const member = memberOf(notice);
     const { dueInMs, isDead = false, content = '' } = next ?? {};
-    // Keeps an entry that is there: the notice may be another gateway's by now, and stays then as it is.
+    // Keeps the time of an existing entry: if another gateway has changed the notice meanwhile, its time must stay.
     if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 1));
     if (isDead) await channel.run(op, () => schedule(indexes.dead, member, 0, 1));
     const name = noticesName(prefix, notice.customer);
@@ -106,11 +108,11 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
         channel.run(op, (redis) => redis.hget(name, `level:${level}`)),
         watch(customer),
       ]);
-      // Most calls end here: every gateway claims again and again while usage is above a level.
+      // Most calls end here: while usage is above a level, every gateway claims it once a minute.
       if (claim?.startsWith(`${limit} `) && claim.endsWith(' 0')) return false;
       const args = [notice.id, notice.content, limit, level, ...levels];
       const isNew = await storeNotice({ customer, ...notice }, () => claimLevel(name, ...args));
-      // Again, because the entry may have been removed just before the claim.
+      // Again, because a concurrent check may have removed the entry just before the claim.
       if (isNew) await watch(customer);
       return isNew;
     },
@@ -118,7 +120,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     async addOnce({ customer, mark, markUntilMs, notice }) {
       const name = noticesName(prefix, customer);
       const until = await channel.run('claim_notice', (redis) => redis.hget(name, `mark:${mark}`));
-      // Most calls end here. A mark that may be over is for the script to decide, by the store's clock.
+      // Most calls end here. If the mark may have expired, the script decides by the store's clock.
       if (Number(until) > Date.now() + MARK_TOLERANCE_MS) return false;
       return storeNotice({ customer, ...notice }, () => addOnce(name, notice.id, notice.content, mark, markUntilMs));
     },
