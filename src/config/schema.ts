@@ -296,11 +296,11 @@ export const configSchema = types.mapping({
       levels: types
         .listOf(types.percent().describe('A level in percent of the hourly limit.'))
         .default([80, 95])
-        .describe('Levels of usage that a notice tells of; a limit that is used up always has one.'),
+        .describe('Levels of usage at which a notice is sent; one is always sent when the limit is used up.'),
       key_expiry_days: types
         .listOf(types.days().describe('A number of days.'))
         .default([7, 1])
-        .describe('How long before the expiry of a key a notice tells of it.'),
+        .describe('How long before the expiry of a key a notice is sent.'),
     })
     .optional()
     .describe('Signed notices to webhooks, see notices.md; if omitted, there are none.'),
