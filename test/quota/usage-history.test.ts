@@ -9,11 +9,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
-import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
-import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import { type CustomerDay, type CustomerHour, DAY_MS, HOUR_MS } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
-import { scriptedWindows } from '../store/window-scripts-with-clock.ts';
+import { scriptedHistory, scriptedWindows } from '../store/window-scripts-with-clock.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { ByHour, GatewayLedger, watchLeases } from './support/history-ledger.ts';
 import {
@@ -86,12 +84,7 @@ const inRedis: OpenStore = async (time, startMs) => {
   const prefix = `run-${++opened}`;
   const key = `${prefix}:window:{${CUSTOMER}}`;
   const scripts = scriptedWindows(redis, HOURLY, RETENTION);
-  const client = {
-    batch: (commands: readonly (readonly [string, ...(string | number)[]])[]) =>
-      Promise.all(commands.map(async (command) => [null, await redis.command(...command)])),
-  };
-  const channel = { run: (_op: string, work: (redis: unknown) => unknown) => work(client) } as unknown as RedisChannel;
-  const history = redisUsageHistory(channel, prefix, RETENTION);
+  const history = scriptedHistory(redis, prefix, RETENTION);
   let epochs = 0;
   const call = async (request: Parameters<typeof scripts.reserve>[2][number]) => {
     const [reserved] = await scripts.reserve([key], clock.nowMs(), [request], `epoch-${++epochs}`);

@@ -5,14 +5,12 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
-import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
-import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import type { AdmittedUnits, Grant, Refund, Store } from '../../src/store/store.ts';
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
 import { HeldClock } from '../keys/held-clock.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { scriptedWindows } from './window-scripts-with-clock.ts';
+import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts';
 
 /** Long enough that Redis, whose own clock decides on expiry, deletes nothing of these years. */
 const RETENTION: UsageRetention = { hoursDays: 1_000_000, days: 1_000_000 };
@@ -108,12 +106,7 @@ function overRedis(): Windows {
   const key = `${prefix}:window:{acme}`;
   const scripts = scriptedWindows(redis, HOURLY, RETENTION);
   const nothing = { need: 0, ahead: 0, limit: 1e6, holdMs: 0, refunds: [] };
-  const client = {
-    batch: (commands: readonly (readonly [string, ...(string | number)[]])[]) =>
-      Promise.all(commands.map(async (command) => [null, await redis.command(...command)])),
-  };
-  const channel = { run: (_op: string, work: (redis: unknown) => unknown) => work(client) } as unknown as RedisChannel;
-  const history = redisUsageHistory(channel, prefix, RETENTION);
+  const history = scriptedHistory(redis, prefix, RETENTION);
   return {
     async reserve(nowMs, need, holdMs, epoch) {
       const [reserved] = await scripts.reserve([key], nowMs, [{ ...nothing, need, holdMs }], epoch);

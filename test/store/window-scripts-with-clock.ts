@@ -1,4 +1,6 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
+import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
+import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import {
   CHARGE_LUA,
   chargeArguments,
@@ -10,7 +12,7 @@ import {
   type ScriptRequest,
 } from '../../src/store/redis/window/window-scripts.ts';
 import type { AdmittedUnits } from '../../src/store/store.ts';
-import type { UsageRetention } from '../../src/store/usage-history.ts';
+import type { UsageHistory, UsageRetention } from '../../src/store/usage-history.ts';
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
@@ -54,6 +56,16 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
       );
     },
   };
+}
+
+/** The usage history under a prefix, read on the tests' own connection. */
+export function scriptedHistory(redis: RedisServer, prefix: string, retention: UsageRetention): UsageHistory {
+  const client = {
+    batch: (commands: readonly (readonly [string, ...(string | number)[]])[]) =>
+      Promise.all(commands.map(async (command) => [null, await redis.command(...command)])),
+  };
+  const channel = { run: (_op: string, work: (redis: unknown) => unknown) => work(client) } as unknown as RedisChannel;
+  return redisUsageHistory(channel, prefix, retention);
 }
 
 function withTestClock(script: string): string {
