@@ -22,7 +22,7 @@ const POLL_MS = 1000;
 /** Longer than a delivery may take. */
 const HIDDEN_MS = 60_000;
 /** Bounds the attempts in progress. More receivers than this that do not respond delay notices to others. */
-const MAX_NOTICES_IN_FLIGHT = 50;
+const MAX_NOTICES_IN_FLIGHT = 100;
 /** Interval between checks of claimed levels, and between counts of notices. */
 const LOOK_MS = 10_000;
 /** Customers that are checked at once, and the maximum number of such batches in a row. */
