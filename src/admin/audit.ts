@@ -9,6 +9,7 @@ import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { definedMembers, pageDocument } from './documents.ts';
+import { readOn } from './filtered-pages.ts';
 import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { actorOf, peerAddressOf } from './request-context.ts';
 import type { Routes } from './routes.ts';
@@ -25,13 +26,14 @@ export function auditRoutes({ audit }: AdminDependencies): Routes {
     '/admin/v1/audit': {
       async get(req, res) {
         const { cursor, limit, from, to, customer, action } = parseQuery(AUDIT_QUERY, req);
-        const page = await audit.list(cursor, limit, { fromMs: from, toMs: to });
-        const found = page.items.filter(
-          (entry) =>
-            (customer === undefined || entry.customer === customer) &&
-            (action === undefined || entry.action === action),
-        );
-        const items = found.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
+        const isWanted = (entry: AuditEntry) =>
+          (customer === undefined || entry.customer === customer) && (action === undefined || entry.action === action);
+        const read = readOn(async (after, rest) => {
+          const { items, next } = await audit.list(after, rest, { fromMs: from, toMs: to });
+          return { items: items.filter(isWanted), next };
+        });
+        const page = await read(cursor, limit);
+        const items = page.items.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
         res.json(pageDocument(items, page));
       },
     },

@@ -109,8 +109,8 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[]): uPlot.
     series: [
       {
         value: (_plot, seconds) =>
-          seconds === null ? 'the whole time' : `${localTime(seconds * 1000)} (${utcTime(seconds * 1000)})`,
-        label: 'From',
+          seconds === null ? 'all' : `${localTime(seconds * 1000)} (${utcTime(seconds * 1000)})`,
+        label: 'Time',
       },
       bars('Refused', color('--chart-refused'), ({ refused }) => refused),
       bars('Admitted', color('--chart-admitted'), ({ admitted }) => admitted),

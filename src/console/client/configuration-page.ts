@@ -12,7 +12,7 @@ import { call, pathWith } from './api.ts';
 import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Time } from './components.ts';
 import { ActionDialog, Dialog } from './dialog.ts';
 import { counted, tollgate } from './format.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
+import { POLL_MS, ROWS_AT_ONCE, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { ListTable } from './table.ts';
@@ -127,7 +127,7 @@ function Audit({ query }: Pick<Place, 'query'>) {
   // Only when the choice changes: another address would read the list again.
   const from = useMemo(() => days && new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
   const isFiltered = Boolean(customer || action);
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : 50;
+  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
   const list = useList<AuditDocument>(pathWith('/admin/v1/audit', { customer, action, from }), { pageSize });
   const change = (name: string) => (event: Event) => setQuery({ [name]: inputValue(event) });
   const command = tollgate(
@@ -147,7 +147,7 @@ function Audit({ query }: Pick<Place, 'query'>) {
         ${PERIODS.map(([value, label]) => html`<option value=${value} selected=${value === (days ?? '')}>${label}</option>`)}
       </select>
     </div>
-    <${ListTable} label="Audit" list=${list} pageSize=${isFiltered ? pageSize : undefined} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
+    <${ListTable} label="Audit" list=${list} isFiltered=${isFiltered} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
     <${Command} line=${command} />`;
 }
 

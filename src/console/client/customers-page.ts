@@ -8,7 +8,7 @@ import { NewCustomerDialog } from './customer-dialogs.ts';
 import { count, tollgate } from './format.ts';
 import { KeyTable } from './key-table.ts';
 import { NearTable } from './overview-page.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
+import { POLL_MS, ROWS_AT_ONCE, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { ListTable } from './table.ts';
@@ -79,7 +79,7 @@ interface Filters {
 function Customers({ search, plan, suspended }: Filters) {
   const isFiltered = Boolean(search || plan || suspended);
   const path = pathWith('/admin/v1/customers', { search, plan, suspended: suspended ? 'true' : undefined });
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : 50;
+  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
   const list = useList<CustomerDocument>(path, { pageSize });
   const command = tollgate(
     'customers',
@@ -90,7 +90,7 @@ function Customers({ search, plan, suspended }: Filters) {
   );
   return html`
     ${search && CUSTOMER_ID.test(search) && html`<${ExactMatch} id=${search} />`}
-    <${ListTable} label="Customers" list=${list} pageSize=${isFiltered ? pageSize : undefined} keyOf=${(row: CustomerDocument) => row.id}
+    <${ListTable} label="Customers" list=${list} isFiltered=${isFiltered} keyOf=${(row: CustomerDocument) => row.id}
       empty=${isFiltered ? 'No customer matches.' : 'There are no customers yet.'} columns=${COLUMNS} />
     <${Command} line=${command} />`;
 }
@@ -135,6 +135,6 @@ function Near() {
 function Expiring() {
   const path = `/admin/v1/keys?expiring_days=${EXPIRING_DAYS}`;
   const list = useList<KeyDocument>(path, { pageSize: FILTERED_PAGE_SIZE });
-  return html`<${KeyTable} list=${list} withCustomer pageSize=${FILTERED_PAGE_SIZE} empty=${`No key expires within ${EXPIRING_DAYS} days.`} />
+  return html`<${KeyTable} list=${list} withCustomer isFiltered empty=${`No key expires within ${EXPIRING_DAYS} days.`} />
     <${Command} line=${tollgate('keys', 'expiring', '--days', EXPIRING_DAYS)} />`;
 }

@@ -15,10 +15,10 @@ interface KeyTableProps {
   readonly list: List<KeyDocument>;
   readonly withCustomer?: boolean;
   readonly empty: string;
-  readonly pageSize?: number;
+  readonly isFiltered?: boolean;
 }
 
-export function KeyTable({ list, withCustomer = false, empty, pageSize }: KeyTableProps) {
+export function KeyTable({ list, withCustomer = false, empty, isFiltered = false }: KeyTableProps) {
   const mayWrite = useMayWrite();
   const [open, setOpen] = useState<{ action: keyof typeof DIALOGS; record: KeyDocument }>();
   const columns: Column<KeyDocument>[] = [
@@ -55,7 +55,7 @@ export function KeyTable({ list, withCustomer = false, empty, pageSize }: KeyTab
   }
 
   const OpenDialog = open && DIALOGS[open.action];
-  return html`<${ListTable} label="Keys" columns=${columns} list=${list} pageSize=${pageSize} keyOf=${(key: KeyDocument) => key.id} empty=${empty} />
+  return html`<${ListTable} label="Keys" columns=${columns} list=${list} isFiltered=${isFiltered} keyOf=${(key: KeyDocument) => key.id} empty=${empty} />
     ${OpenDialog && html`<${OpenDialog} record=${open.record} onClose=${() => setOpen(undefined)} />`}`;
 }
 

@@ -7,7 +7,7 @@ import { Choices, Command, inputValue } from './components.ts';
 import { tollgate } from './format.ts';
 import { NewKeyDialog } from './key-dialogs.ts';
 import { KeyTable } from './key-table.ts';
-import { useList } from './resources.ts';
+import { ROWS_AT_ONCE, useList } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 
@@ -43,7 +43,7 @@ export function KeysPage({ query }: Place) {
     unused_days: view === 'unused' ? days : undefined,
   };
   const isFiltered = Object.values(filter).some(Boolean);
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : 50;
+  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
   const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { pageSize });
   const command = wanted.sha256
     ? `${tollgate('keys', 'find')} < FILE`
@@ -68,7 +68,7 @@ export function KeysPage({ query }: Place) {
       }
       ${mayWrite && html`<button type="button" class="primary" onClick=${() => setIsCreating(true)}>New key</button>`}
     </div>
-    <${KeyTable} list=${list} withCustomer pageSize=${isFiltered ? pageSize : undefined} empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
+    <${KeyTable} list=${list} withCustomer isFiltered=${isFiltered} empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
     <${Command} line=${command} />
     ${isCreating && html`<${NewKeyDialog} onClose=${() => setIsCreating(false)} />`}`;
 }

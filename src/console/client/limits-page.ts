@@ -23,7 +23,7 @@ export function LimitsPage() {
 const ALL = Number.MAX_SAFE_INTEGER;
 
 function PlanTrials({ config }: { config: ConfigDocument }) {
-  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { pageSize: 1000, rowsAtOnce: ALL });
+  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { pageSize: 200, rowsAtOnce: ALL });
   return html`
     <p>How many customers would be refused now, by what they used in the last hour. Customers with a limit of their own are left out.</p>
     ${
@@ -141,15 +141,19 @@ function FilePreview() {
 }
 
 const RELOAD_RESULTS = {
-  applied: ['good', 'A reload would apply this file.'],
-  unchanged: ['quiet', 'The file equals the running configuration.'],
-  restart_required: ['warn', 'A reload would refuse this file: it changes settings that need a restart.'],
-  plan_in_use: ['bad', 'A reload would refuse this file: it drops plans that customers still have.'],
+  applied: ['good', 'valid', 'A reload would apply this file.'],
+  unchanged: ['quiet', 'unchanged', 'The file equals the running configuration.'],
+  restart_required: [
+    'warn',
+    'needs a restart',
+    'A reload would refuse this file: it changes settings that need a restart.',
+  ],
+  plan_in_use: ['bad', 'plan in use', 'A reload would refuse this file: it drops plans that customers still have.'],
 } as const;
 
 function PreviewResult({ preview }: { preview: PreviewDocument }) {
   const { reload, changes, changes_total, customers, dropped_plans, closest, uncompared_secrets } = preview;
-  const [tone, verdict] = RELOAD_RESULTS[reload];
+  const [tone, label, verdict] = RELOAD_RESULTS[reload];
   const numbers = [
     ['Refused now', customers.refused],
     ['Newly refused', customers.newly_refused],
@@ -159,7 +163,7 @@ function PreviewResult({ preview }: { preview: PreviewDocument }) {
     ['Without a limit', customers.lost],
   ] as const;
   return html`<div class="result" role="status">
-    <p><${Badge} tone=${tone}>${reload.replaceAll('_', ' ')}<//> ${verdict}</p>
+    <p><${Badge} tone=${tone}>${label}<//> ${verdict}</p>
     <dl class="stats">${numbers.map(([name, value]) => html`<div><dt>${name}</dt><dd>${count(value)}</dd></div>`)}</dl>
     <p class="quiet">Of ${counted(customers.total, 'customer')}.</p>
     ${dropped_plans.map(({ plan, customers: number }) => html`<p><${Badge} tone="bad">${plan} is dropped<//> ${counted(number, 'customer')} still on it.</p>`)}

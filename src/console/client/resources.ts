@@ -88,6 +88,9 @@ export interface List<T> {
   stop(): void;
 }
 
+/** On narrow screens, a row is as high as a paragraph. */
+export const ROWS_AT_ONCE = matchMedia('(max-width: 600px)').matches ? 20 : 50;
+
 export interface ListOptions {
   /** Reads pages until there are this many more rows. */
   readonly rowsAtOnce?: number;
@@ -98,7 +101,10 @@ export interface ListOptions {
 type ListState<T> = Pick<List<T>, 'rows' | 'isLoading' | 'calls' | 'failure'> & { cursor: string | null | undefined };
 
 /** Reads a list page by page, never all at once: `more` reads on. An undefined path: an empty list. */
-export function useList<T>(path: string | undefined, { rowsAtOnce = 50, pageSize = 50 }: ListOptions = {}): List<T> {
+export function useList<T>(
+  path: string | undefined,
+  { rowsAtOnce = ROWS_AT_ONCE, pageSize = ROWS_AT_ONCE }: ListOptions = {},
+): List<T> {
   const initial: ListState<T> = {
     rows: [],
     isLoading: path !== undefined,

@@ -41,12 +41,11 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
   </table>`;
 }
 
-/** `searching`: shown with the progress of a filtered list, which may take many calls. */
-export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T>; pageSize?: number }) {
-  const { list, pageSize, ...table } = props;
+/** `isFiltered`: the list may take many calls. */
+export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T>; isFiltered?: boolean }) {
+  const { list, isFiltered, ...table } = props;
   const { rows, isLoading, isComplete, failure } = list;
-  const progress =
-    pageSize !== undefined && list.calls > 0 ? `Searched ${count(list.calls * pageSize)} records` : 'Loading';
+  const progress = isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
   return html`<div aria-busy=${isLoading}>
     ${(rows.length > 0 || isComplete) && html`<${Table} ...${table} rows=${rows} />`}
     ${failure && html`<${Problem} failure=${failure} retry=${list.more} />`}
