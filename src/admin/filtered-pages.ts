@@ -8,8 +8,8 @@ const MAX_PAGE_MS = 100;
 export type ReadPage<Item> = (cursor: string | undefined, limit: number) => Promise<Page<Item>>;
 
 /**
- * Returns a function that reads on while a page is less than half full, for a bounded time. Other requests are served
- * between two reads.
+ * Returns a function that reads on while a page is less than half full, for a bounded time. The first page is sent with
+ * the first items: an index has them at once. Other requests are served between two reads.
  */
 export function readOn<Item>(read: ReadPage<Item>): ReadPage<Item> {
   return async (cursor, limit) => {
@@ -20,7 +20,7 @@ export function readOn<Item>(read: ReadPage<Item>): ReadPage<Item> {
       const page = await read(next, limit - items.length);
       items.push(...page.items);
       next = page.next;
-      if (next === undefined || items.length > limit / 2) break;
+      if (next === undefined || items.length > (cursor === undefined ? 0 : limit / 2)) break;
       await setImmediate();
     } while (performance.now() < endMs);
     return { items, next };
