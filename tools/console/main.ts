@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { treeCpuMicros } from '../../bench/cpu.ts';
 import { runLoad } from '../../bench/load.ts';
 import { allowedCpus, choosePinning } from '../../bench/pinning.ts';
 import { findPrograms } from '../../bench/programs.ts';
@@ -40,6 +41,7 @@ const CONNECTIONS = 32;
 const DELAY_MS = 32;
 const BUSY_CUSTOMERS = 5000;
 const WARM_UP_MS = 10_000;
+const CPU_ROUNDS = 100;
 
 const program = new Command('npm run measure:console --')
   .description('Measures the calls of the console, and the latency of clients while five consoles are open.')
@@ -61,7 +63,7 @@ async function run({ store: kind, customers, turns, slice }: Options): Promise<v
   const startedMs = performance.now();
   const filled = await fill(url, customers);
   console.error(`${customers} customers written in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
-  const { origin, admin } = await startGateway(surroundings, url);
+  const { origin, admin, pid } = await startGateway(surroundings, url);
 
   const calls = [];
   for (const path of PAGE_CALLS) calls.push(await timeCall(admin, path));
@@ -87,7 +89,23 @@ async function run({ store: kind, customers, turns, slice }: Options): Promise<v
       ]),
     })}`,
   );
+  const costs: (readonly [calls: string, ms: number])[] = [];
+  for (const path of new Set(POLLS.flat())) costs.push([path, await cpuOf(admin, pid, [path])]);
+  costs.push(['all five consoles, every 10 s', await cpuOf(admin, pid, POLLS.flat())]);
+  console.log(
+    `\n## CPU of the gateway, without clients\n\n${renderTable({
+      head: ['calls', 'ms'],
+      rows: costs.map(([calls, ms]) => [calls, ms.toFixed(1)]),
+    })}`,
+  );
   if (turns > 0) await compareTurns(surroundings, { origin, admin, filled, turns, sliceMs: slice * 1000 });
+}
+
+/** CPU time of the gateway for one round of these calls, in ms. Includes what it does anyway meanwhile. */
+async function cpuOf(admin: string, pid: number, paths: readonly string[]): Promise<number> {
+  const before = treeCpuMicros(pid);
+  for (let round = 0; round < CPU_ROUNDS; round++) for (const path of paths) await call(admin, path);
+  return (treeCpuMicros(pid) - before) / CPU_ROUNDS / 1000;
 }
 
 async function fill(url: string, customers: number): Promise<FilledCustomer[]> {
@@ -106,7 +124,7 @@ async function fill(url: string, customers: number): Promise<FilledCustomer[]> {
 
 async function startGateway({ workspace, pinning, upstream }: Surroundings, storeUrl: string) {
   const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
-  await workspace.start({
+  const { pid } = await workspace.start({
     name: 'tollgate',
     command: command(pinning.measured, process.execPath, ['src/main.ts', 'start', '--config', 'config/gateway.yaml']),
     cwd: ROOT,
@@ -123,7 +141,7 @@ async function startGateway({ workspace, pinning, upstream }: Surroundings, stor
     },
     isReady: async () => (await isListening(opsPort)) && (await fetch(`http://127.0.0.1:${opsPort}/readyz`)).ok,
   });
-  return { origin: `http://127.0.0.1:${port}`, admin: `http://127.0.0.1:${adminPort}` };
+  return { origin: `http://127.0.0.1:${port}`, admin: `http://127.0.0.1:${adminPort}`, pid };
 }
 
 interface Comparison {
