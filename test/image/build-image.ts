@@ -44,23 +44,21 @@ const CERTIFICATES = process.env.NODE_EXTRA_CA_CERTS ?? '/etc/ssl/certs/ca-certi
 
 // biome-ignore lint/style/noDefaultExport: vitest calls the default export of a globalSetup file
 export default function setup({ provide }: TestProject): (() => Promise<void>) | undefined {
-  const obstacle = findObstacle();
-  if (obstacle !== undefined) {
-    process.stderr.write(`The image is not built, and its tests are skipped: ${obstacle}\n`);
-    provide('image', undefined);
-    return undefined;
-  }
   const work = mkdtempSync(join(tmpdir(), 'tollgate-image-'));
+  // Not synchronous: vitest ends its workers at the same time, and gigabytes may take longer than it waits for them.
+  const cleanUp = () => rm(work, { recursive: true, force: true });
+  const obstacle = findObstacle() ?? downloadDebian(work);
+  if (obstacle !== undefined) process.stderr.write(`The image is not built, and its tests are skipped: ${obstacle}\n`);
   try {
-    provide('image', buildTwice(work));
+    provide('image', obstacle === undefined ? buildTwice(work) : undefined);
   } catch (error) {
     rmSync(work, { recursive: true, force: true });
     throw error;
   }
-  // Not synchronous: vitest ends its workers at the same time, and gigabytes may take longer than it waits for them.
-  return () => rm(work, { recursive: true, force: true });
+  return cleanUp;
 }
 
+/** Returns why images cannot be built here, or undefined if they can. */
 function findObstacle(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux';
   if (spawnSync('unshare', ['--mount', 'true']).status !== 0) return 'this machine allows no mount namespaces';
@@ -72,6 +70,14 @@ function findObstacle(): string | undefined {
   }
   const missing = PROGRAMS.filter(isMissing);
   return missing.length > 0 ? `install ${missing.join(' and ')}` : undefined;
+}
+
+/** Makes debian.tar, a minimal Debian of the base image's release. Returns why it cannot, or undefined if it can. */
+function downloadDebian(work: string): string | undefined {
+  const version = /-(\w+)-slim$/.exec(BASE_IMAGE ?? '')?.[1] ?? 'stable';
+  const args = ['--quiet', '--variant=essential', '--include=libatomic1,libstdc++6', version, join(work, 'debian.tar')];
+  const { status } = spawnSync('mmdebstrap', args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  return status === 0 ? undefined : `Debian's packages cannot be downloaded for ${version}`;
 }
 
 function buildTwice(work: string): BuiltImage {
@@ -108,13 +114,10 @@ function buildTwice(work: string): BuiltImage {
 
 /** Makes an image of the name that the Dockerfile begins with: Debian, and Node.js and npm where that image has them. */
 function makeBase(work: string, buildah: (command: string, ...args: string[]) => string): void {
-  const debian = join(work, 'debian.tar');
-  const version = /-(\w+)-slim$/.exec(BASE_IMAGE ?? '')?.[1] ?? 'stable';
-  run('mmdebstrap', ['--quiet', '--variant=essential', '--include=libatomic1,libstdc++6', version, debian]);
   const npm = join(work, 'npm');
   cpSync(dirname(dirname(realpathSync(onPath(['npm'], process.env) ?? 'npm'))), npm, { recursive: true });
   const container = buildah('from', 'scratch');
-  buildah('add', '--quiet', container, debian, '/');
+  buildah('add', '--quiet', container, join(work, 'debian.tar'), '/');
   buildah('copy', '--quiet', container, realpathSync(process.execPath), '/usr/local/bin/node');
   buildah('copy', '--quiet', container, npm, '/usr/local/lib/node_modules/npm');
   const link = ['ln', '-s', '../lib/node_modules/npm/bin/npm-cli.js', '/usr/local/bin/npm'];
