@@ -178,6 +178,16 @@ describe('in one process', () => {
     await expect.poll(sent, PATIENCE).toBe(before + 1);
   });
 
+  test('a gateway that stops while a receiver does not respond leaves the notice to the others at once', async () => {
+    const receiver = await startNoticeReceiver(() => {});
+    const { redis, gateway, key } = await start(receiver);
+    for (let i = 0; i < 0.85 * LIMIT; i++) await read(gateway, key);
+    await expect.poll(() => receiver.received.length, PATIENCE).toBe(1);
+    await gateway.close();
+    const due = await redis.command('ZRANGEBYSCORE', 'tollgate:notices-due', '-inf', String(Date.now() + 1000));
+    expect(due).toEqual([`${receiver.received[0]?.id} acme`]);
+  });
+
   test('a gateway without notices makes none and looks for none', async () => {
     const { redis, gateway, key } = await startRedisSystem({
       customer: { plan: 'enterprise', requests_per_hour: LIMIT },
