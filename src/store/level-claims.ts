@@ -1,7 +1,8 @@
 /**
  * The levels of a customer's hourly limit for which a notice was made. Making the notice claims the level: while the
  * claim lasts, no further notice is made for it. The claim ends an hour later if usage fell to ten percentage points below the
- * level meanwhile, or at once when the limit changes. So usage that oscillates around a level makes one notice.
+ * level meanwhile, or at once when the limit changes. So usage that oscillates around a level makes one notice. A limit
+ * that changes back within the hour ends no claim: gateways with different config files would claim in turns.
  *
  * A claim of a level also claims all lower levels: after the notice of 95 %, there is none of 80 %.
  *
@@ -18,6 +19,8 @@ export interface LevelsReached {
 export interface ClaimedLevel {
   /** The limit of which the level was reached. */
   readonly limit: number;
+  /** The last other limit of which it was reached; 0: none. */
+  readonly formerLimit: number;
   readonly claimedAtMs: number;
   /** Whether usage was seen ten points below the level since. */
   readonly fell: boolean;
@@ -36,8 +39,10 @@ export function claimLevels(
 ): boolean {
   let isNew = false;
   for (const level of levels) {
-    if (level > reached || !isArmed(claims.get(level), limit, nowMs)) continue;
-    claims.set(level, { limit, claimedAtMs: nowMs, fell: false });
+    const claim = claims.get(level);
+    if (level > reached || !isArmed(claim, limit, nowMs)) continue;
+    const formerLimit = (claim?.limit === limit ? claim.formerLimit : claim?.limit) ?? 0;
+    claims.set(level, { limit, formerLimit, claimedAtMs: nowMs, fell: false });
     isNew ||= level === reached;
   }
   return isNew;
@@ -67,7 +72,9 @@ export function rearmLevels(
 }
 
 function isArmed(claim: ClaimedLevel | undefined, limit: number, nowMs: number): boolean {
-  return claim === undefined || claim.limit !== limit || (claim.fell && ageOf(claim, nowMs) >= REARM_MS);
+  if (claim === undefined) return true;
+  const isOld = ageOf(claim, nowMs) >= REARM_MS;
+  return claim.limit === limit ? claim.fell && isOld : claim.formerLimit !== limit || isOld;
 }
 
 /** Absolute, so that a claim does not last forever after the store's clock was set back far. */

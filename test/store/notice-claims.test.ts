@@ -109,32 +109,51 @@ test('Lua and the embedded store store the same notices for the same history', a
   );
 }, 120_000);
 
-test('a level is told again only if the limit changed, or an hour passed and usage fell ten points below it', () => {
+test('a level is told again only under a limit that is new within the hour, or an hour later if usage fell ten points below it', () => {
   fc.assert(
     fc.property(steps(false), (history) => {
       const claims = new Map<number, ClaimedLevel>();
-      /** When each level was claimed last, under which limit, and the lowest usage seen since, in percent. */
-      const model = new Map<number, { atMs: number; limit: number; lowest: number }>();
+      /** When each level was claimed last, under which limit, the one before, and the lowest usage seen since, in percent. */
+      const model = new Map<number, { atMs: number; limit: number; former: number | undefined; lowest: number }>();
       let nowMs = START_MS;
       for (const step of history) {
         nowMs += step.advanceMs;
         if (step.kind === 'look') {
           rearmLevels(claims, step, nowMs);
           const percent = (100 * step.used) / step.limit;
-          for (const seen of model.values()) seen.lowest = Math.min(seen.lowest, percent);
+          for (const [level, seen] of model) {
+            seen.lowest = Math.min(seen.lowest, percent);
+            // The claim is over, and the former limit forgotten with it.
+            if (nowMs - seen.atMs >= 60 * MINUTE_MS && seen.lowest <= level - 10) model.delete(level);
+          }
         } else if (step.kind === 'claim') {
           const { limit } = step;
           const isArmed = (level: number) => {
             const last = model.get(level);
-            const isOver = last !== undefined && nowMs - last.atMs >= 60 * MINUTE_MS && last.lowest <= level - 10;
-            return last === undefined || last.limit !== limit || isOver;
+            if (last === undefined) return true;
+            const isOld = nowMs - last.atMs >= 60 * MINUTE_MS;
+            return last.limit === limit ? isOld && last.lowest <= level - 10 : isOld || last.former !== limit;
           };
           const armed = LEVELS.filter((level) => level <= step.level && isArmed(level));
           expect(claimLevels(claims, { ...step, levels: LEVELS }, nowMs)).toBe(armed.includes(step.level));
-          for (const level of armed) model.set(level, { atMs: nowMs, limit, lowest: Number.POSITIVE_INFINITY });
+          for (const level of armed) {
+            const last = model.get(level);
+            const former = last?.limit === limit ? last.former : last?.limit;
+            model.set(level, { atMs: nowMs, limit, former, lowest: Number.POSITIVE_INFINITY });
+          }
         }
       }
     }),
     { numRuns: 2000 },
   );
+});
+
+test('gateways with different limits for a customer cause one notice each, not one after the other', () => {
+  const claims = new Map<number, ClaimedLevel>();
+  let told = 0;
+  for (let minute = 0; minute < 60; minute++) {
+    const limit = minute % 2 === 0 ? 1000 : 800;
+    told += Number(claimLevels(claims, { level: 80, levels: LEVELS, limit }, START_MS + minute * MINUTE_MS));
+  }
+  expect(told).toBe(2);
 });

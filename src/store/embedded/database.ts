@@ -97,6 +97,7 @@ const MIGRATIONS = [
     customer TEXT NOT NULL,
     level INTEGER NOT NULL,
     "limit" INTEGER NOT NULL,
+    former_limit INTEGER NOT NULL,
     claimed_at_ms INTEGER NOT NULL,
     fell INTEGER NOT NULL,
     look_ms INTEGER NOT NULL,

@@ -128,28 +128,33 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
 
 /** The claimed levels of customers. Call these methods inside a transaction if the result of one decides another. */
 function storedClaims(database: DatabaseSync) {
-  const select = database.prepare('SELECT level, "limit", claimed_at_ms, fell FROM level_claim WHERE customer = ?');
+  const select = database.prepare(
+    'SELECT level, "limit", former_limit, claimed_at_ms, fell FROM level_claim WHERE customer = ?',
+  );
   const removeAll = database.prepare('DELETE FROM level_claim WHERE customer = ?');
   const insert = database.prepare(
-    'INSERT INTO level_claim (customer, level, "limit", claimed_at_ms, fell, look_ms) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO level_claim (customer, level, "limit", former_limit, claimed_at_ms, fell, look_ms) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
   const selectWatched = database.prepare('SELECT DISTINCT customer FROM level_claim WHERE look_ms <= ? LIMIT ?');
   const hide = database.prepare('UPDATE level_claim SET look_ms = ? WHERE customer = ?');
   return {
     of: (customer: string) =>
       new Map(
-        select
-          .all(customer)
-          .map((row): [number, ClaimedLevel] => [
-            Number(row.level),
-            { limit: Number(row.limit), claimedAtMs: Number(row.claimed_at_ms), fell: row.fell === 1 },
-          ]),
+        select.all(customer).map((row): [number, ClaimedLevel] => [
+          Number(row.level),
+          {
+            limit: Number(row.limit),
+            formerLimit: Number(row.former_limit),
+            claimedAtMs: Number(row.claimed_at_ms),
+            fell: row.fell === 1,
+          },
+        ]),
       ),
     /** `lookMs`: when usage is compared with the claimed levels. */
     replace(customer: string, claims: ReadonlyMap<number, ClaimedLevel>, lookMs: number): void {
       removeAll.run(customer);
-      for (const [level, { limit, claimedAtMs, fell }] of claims) {
-        insert.run(customer, level, limit, claimedAtMs, Number(fell), lookMs);
+      for (const [level, { limit, formerLimit, claimedAtMs, fell }] of claims) {
+        insert.run(customer, level, limit, formerLimit, claimedAtMs, Number(fell), lookMs);
       }
     },
     takeWatched(nowMs: number, limit: number): string[] {

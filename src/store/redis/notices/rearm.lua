@@ -14,13 +14,13 @@ local fields = call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   local level = tonumber(string.match(fields[i], '^level:(%d+)$'))
   if level then
-    local claimedLimit, at, fell = string.match(fields[i + 1], '^(%d+) (%d+) ([01])$')
+    local claimed, at, fell, former = string.match(fields[i + 1], '^(%d+) (%d+) ([01]) (%d+)$')
     local age = math.abs(now - (at or 0))
     if fell == '0' and used * 100 <= math.max(0, level - REARM_POINTS) * limit then
       fell = '1'
-      call('HSET', KEYS[1], fields[i], claimedLimit .. ' ' .. at .. ' 1')
+      call('HSET', KEYS[1], fields[i], string.format('%s %s 1 %s', claimed, at, former))
     end
-    if not claimedLimit or limit == 0 or (fell == '1' and age >= REARM_MS) then
+    if not claimed or limit == 0 or (fell == '1' and age >= REARM_MS) then
       call('HDEL', KEYS[1], fields[i])
     else
       local untilNext = fell == '1' and REARM_MS - age or WATCH_MS
