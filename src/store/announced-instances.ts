@@ -1,3 +1,5 @@
+import { isTimeMs } from './usage-history.ts';
+
 /** What an instance tells about itself when it announces itself. */
 export interface InstanceState {
   readonly host: string;
@@ -21,5 +23,5 @@ export function isInstanceState(value: unknown): value is InstanceState {
   if (typeof value !== 'object' || value === null) return false;
   const has = (name: string, type: string) => typeof Reflect.get(value, name) === type;
   const texts = ['host', 'version', 'configHash'].every((name) => has(name, 'string'));
-  return texts && ['pid', 'startedAtMs'].every((name) => has(name, 'number'));
+  return texts && has('pid', 'number') && isTimeMs(Reflect.get(value, 'startedAtMs'));
 }

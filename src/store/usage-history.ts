@@ -124,6 +124,14 @@ export function daysIn({ fromMs, toMs }: HistoryRange, keptDays: number): number
   return Array.from({ length: Math.max(0, Math.ceil(toMs / DAY_MS) - first) }, (_, at) => (first + at) * DAY_MS);
 }
 
+/** The largest time of ECMAScript. */
+const MAX_TIME_MS = 8.64e15;
+
+/** Returns whether a stored value is a time, as wall time in ms: other programs may write anything. */
+export function isTimeMs(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= MAX_TIME_MS;
+}
+
 /** Returns `yyyymmdd` of the UTC day that contains `ms`. */
 export function dayName(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');

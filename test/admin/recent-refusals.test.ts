@@ -74,6 +74,13 @@ test('the explanation of a customer has the refusals by all gateways', async () 
   expect(body).toMatchObject({ instance: { refusals: [] }, refusals: [{ code: 'quota_exceeded', count: 4 }] });
 });
 
+test('what another program wrote among the refusals is left out', async () => {
+  const { admin, add } = await start();
+  await add('acme', 'quota_exceeded', 4);
+  await redis.command('ZADD', 'test:refused', 'inf', 'acme quota_exceeded_2', 1e300, 'x y', Date.now(), 'no-code');
+  expect((await admin.call('GET', '/admin/v1/usage/refused')).body).toMatchObject([{ customer: 'acme', count: 4 }]);
+});
+
 test('a customer that was deleted is no longer listed', async () => {
   const { admin, history, add } = await start();
   await add('acme', 'quota_exceeded', 4);

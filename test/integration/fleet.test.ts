@@ -18,6 +18,13 @@ test('every gateway tells which configuration all gateways run', async () => {
   onTestFinished(() => other.close());
   // An instance of an earlier version tells nothing about itself.
   await redis.command('ZADD', INSTANCES_NAME, Date.now(), 'earlier');
+  // And other programs may write anything.
+  await redis.command('ZADD', INSTANCES_NAME, 'inf', 'no-time');
+  await redis.command(
+    'SET',
+    'tollgate:instance:earlier',
+    '{"host":"x","pid":1,"version":"x","configHash":"x","startedAtMs":1e300}',
+  );
   const statusOf = async (asked: typeof gateway) => (await callAdmin(asked, '/status')).body;
   const [own, others] = [await statusOf(gateway), await statusOf(other)];
   expect(own.config.hash).not.toBe(others.config.hash);

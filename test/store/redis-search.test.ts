@@ -120,6 +120,18 @@ test('with something else under the name of the index, all records are read', as
   expect(await idsOf(store, { beginning: 'acme' })).toEqual(['acme']);
 });
 
+test('entries that another program made up list nothing that is no customer, and end', async () => {
+  const store = await openEmpty();
+  await write('acme');
+  await redis.command('HSET', 'test:customer:{a b}', 'plan', 'starter', 'name', 'Evil');
+  await redis.command('ZADD', 'test:customer-index', 0, 'tevil\0a b', 0, 'tevil', 0, 'tevil\0acme', 0, 'tevil\0{x}');
+  const script = "for i = 200, 255 do redis.call('ZADD', KEYS[1], 0, 'tevil' .. string.char(i)) end";
+  await redis.command('EVAL', script, 1, 'test:customer-index');
+  for (const limit of [1, 2, 1000]) expect(await idsOf(store, { beginning: 'evil' }, limit)).toEqual([]);
+  await store.records.reindex();
+  expect(await idsOf(store, { beginning: 'a' })).toEqual(['acme']);
+});
+
 test('reindex adds the entries of what other programs wrote, and deletes those of what they deleted', async () => {
   const store = await openEmpty();
   await store.records.createCustomer({ id: 'gone', name: 'Personal Name', plan: 'starter', suspended: false });

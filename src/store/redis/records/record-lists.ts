@@ -54,7 +54,7 @@ export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): 
     const names = ids.map((id) => customerRecordName(prefix, id));
     const fields = await readHashes(connection, op, names, CUSTOMER_FIELDS);
     await requireWhole(op);
-    return ids.map((id, i) => fields[i] && customerRecordFrom(id, fields[i]));
+    return ids.map((id, i) => (fields[i] && isCustomerId(id) ? customerRecordFrom(id, fields[i]) : undefined));
   };
 
   const readFoundKeys: RecordLists['readFoundKeys'] = async (op, sha256s) => {

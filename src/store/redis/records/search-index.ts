@@ -130,8 +130,9 @@ export class SearchIndex<R> {
       const entries = await connection.run(REPAIR, (redis) =>
         redis.zrangebylex(name, from, '+', 'LIMIT', 0, REPAIRED_AT_ONCE),
       );
-      if (entries.length === 0) return;
-      from = `(${entries.at(-1)}`;
+      const last = entries.at(-1);
+      if (last === undefined || from === `(${last}`) return;
+      from = `(${last}`;
       const records = await read(REPAIR, entries.map(idIn));
       const isStale = (entry: string, at: number) => !records[at] || !termsOf(records[at]).includes(termIn(entry));
       const stale = entries.filter(isStale);
@@ -161,7 +162,8 @@ export class SearchIndex<R> {
         }
       }
       const last = entries.at(-1);
-      if (last !== undefined && entries.length === room) {
+      // The same entry again: another program wrote one that is no text, and no range begins after it.
+      if (last !== undefined && last !== after && entries.length === room) {
         return { items, next: `e${at}.${Buffer.from(this.#shown(last)).toString('base64url')}` };
       }
     }

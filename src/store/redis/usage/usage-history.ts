@@ -10,6 +10,7 @@ import {
   daysIn,
   HOUR_MS,
   hourName,
+  isTimeMs,
   isWithin,
   NEAR_CUSTOMERS,
   noTotals,
@@ -130,7 +131,9 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       return reply.flatMap((member, at) => {
         const [customer = '', code] = member.split(' ');
         const lastAtMs = Number(reply[at + 1]);
-        return at % 2 === 0 && code !== undefined && lastAtMs >= sinceMs ? [{ customer, code, lastAtMs }] : [];
+        return at % 2 === 0 && code !== undefined && isTimeMs(lastAtMs) && lastAtMs >= sinceMs
+          ? [{ customer, code, lastAtMs }]
+          : [];
       });
     },
 

@@ -1,6 +1,7 @@
 /** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
 import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../../announced-instances.ts';
 import type { Store, StoreOp } from '../../store.ts';
+import { isTimeMs } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { sendAll } from '../connection/replies.ts';
 import { instanceName, instancesName } from '../protocol/key-names.ts';
@@ -36,9 +37,10 @@ export function redisInstances(
       }),
     async announced() {
       const found = await background.run(OP, (redis) => redis.zrevrange(name, 0, MAX_READ - 1, 'WITHSCORES'));
-      const instances = found.flatMap((instance, at) =>
-        at % 2 === 0 ? [{ instance, announcedAtMs: Number(found[at + 1]) }] : [],
-      );
+      const instances = found.flatMap((instance, at) => {
+        const announcedAtMs = Number(found[at + 1]);
+        return at % 2 === 0 && isTimeMs(announcedAtMs) ? [{ instance, announcedAtMs }] : [];
+      });
       const commands = instances.map(({ instance }) => ['get', instanceName(keyPrefix, instance)] as const);
       const states = await sendAll(background, OP, commands);
       return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
