@@ -43,8 +43,9 @@ export async function listCustomers(options: CustomerListOptions): Promise<void>
     ...(search !== undefined && { search }),
   };
   const customers = await client.list(CUSTOMER, CUSTOMERS, { query });
-  // Sorted by id: the store returns them in no useful order.
-  const sorted = customers.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  // A customer may be on two pages, and the store returns them in no useful order.
+  const distinct = [...new Map(customers.map((customer) => [customer.id, customer])).values()];
+  const sorted = distinct.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   await printList(Object.keys(query).length > 0 ? 'such customers' : 'customers', COLUMNS, sorted, options);
 }
 

@@ -90,6 +90,25 @@ test('a gateway that starts does not trust an index that it did not complete', a
   expect(await idsOf(await open(), { beginning: 'glo' })).toEqual(['globex']);
 });
 
+test('a search that another one overtakes misses nothing that the other added', async () => {
+  const store = await openEmpty();
+  await write('acme');
+  const { items, next } = await store.records.findCustomers({ beginning: 'acme' }, undefined, 10);
+  expect(items).toEqual([]);
+  expect(await idsOf(store, { beginning: 'nobody' })).toEqual([]);
+  const rest = await everyPage((cursor) => store.records.findCustomers({ beginning: 'acme' }, cursor ?? next, 10));
+  expect(rest.flat().map(({ id }) => id)).toEqual(['acme']);
+});
+
+test('a search continues at another gateway', async () => {
+  const [one, other] = [await openEmpty(), await open()];
+  await write('acme');
+  const { next } = await one.records.findCustomers({ beginning: 'acme' }, undefined, 10);
+  expect(await idsOf(other, { beginning: 'nobody' })).toEqual([]);
+  const rest = await everyPage((cursor) => other.records.findCustomers({ beginning: 'acme' }, cursor ?? next, 10));
+  expect(rest.flat().map(({ id }) => id)).toEqual(['acme']);
+});
+
 test('with thousands of customers, a search reads those that match', async () => {
   const store = await openEmpty();
   const script = `for i = 1, ARGV[1] do redis.call('HSET', 'test:customer:{c-' .. i .. '}', 'plan', 'starter', 'name', 'Customer ' .. i) end`;

@@ -44,7 +44,9 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
 /** `isFiltered`: the list may take many calls. */
 export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T>; isFiltered?: boolean }) {
   const { list, isFiltered, ...table } = props;
-  const { rows, isLoading, isComplete, failure } = list;
+  const { isLoading, isComplete, failure } = list;
+  // A record may be on two pages.
+  const rows = [...new Map(list.rows.map((row) => [table.keyOf(row), row])).values()];
   const progress = isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
   return html`<div aria-busy=${isLoading}>
     ${(rows.length > 0 || isComplete) && html`<${Table} ...${table} rows=${rows} />`}

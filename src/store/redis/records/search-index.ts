@@ -8,6 +8,7 @@
  * complete: it has read all records once, and Redis has pushed every change since. The changed records are indexed at
  * the next search.
  */
+import { randomBytes } from 'node:crypto';
 import { InvalidCursorError, type Page, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { sendAll } from '../connection/replies.ts';
@@ -21,8 +22,16 @@ const LAST = '\u{10ffff}';
 const MAX_CHANGED = 10_000;
 const REPAIR: StoreOp = 'reindex';
 const REPAIRED_AT_ONCE = 1000;
-/** `e`: after this entry of this range; `s` and `a`: a cursor of the scan, or none. `a`: no entries were listed before. */
-const CURSOR = /^(?:e(\d{1,3})\.([A-Za-z0-9_-]+)|([sa])(.*))$/;
+/**
+ * `e`: after this entry of this range. `s`: the process and the number of the search, and a cursor of the scan or none;
+ * the entries were listed before. `a`: a cursor of the scan or none; nothing was listed before.
+ */
+const CURSOR = /^(?:e(\d{1,3})\.([A-Za-z0-9_-]+)|(s([0-9a-f]{8})-(\d{1,15})\.|a)(.*))$/;
+/** The number of searches whose first page was not seen here. */
+const UNKNOWN = 0;
+/** Adder of entries that every search counts as added by another one. */
+const NOBODY = -1;
+const MAX_SEARCHES = 1000;
 
 export interface TermRange {
   /** The first and the last term begin with these. */
@@ -61,6 +70,13 @@ export class SearchIndex<R> {
   /** All records up to this cursor of the scan were read and indexed; `all`: every record. */
   #readUpTo: { readonly cursor: string | undefined } | 'all' | undefined;
 
+  /** In cursors: the numbers of searches mean nothing to another process. */
+  readonly #process = randomBytes(4).toString('hex');
+  /** Numbers searches and additions in their order. */
+  #events = UNKNOWN;
+  /** When each search last added entries of records that it read. */
+  readonly #additions = new Map<number, number>();
+
   constructor(records: IndexedRecords<R>) {
     this.#records = records;
   }
@@ -96,15 +112,20 @@ export class SearchIndex<R> {
 
   /** Lists records that match, at most `limit`. A page may be short or empty. @throws InvalidCursorError */
   async find(search: Search<R>, cursor: string | undefined, limit: number): Promise<Page<R>> {
-    const [, range = '0', entry, kind, scan] = cursor === undefined ? [] : (CURSOR.exec(cursor) ?? invalid());
+    const [, range = '0', entry, kind, process, number = UNKNOWN, scan] =
+      cursor === undefined ? [] : (CURSOR.exec(cursor) ?? invalid());
     if (kind !== undefined) {
-      const { items, next } = await this.#findByScan(search, scan || undefined, limit, kind === 'a');
+      const searched = process === this.#process ? Number(number) : undefined;
+      const { items, next } = await this.#findByScan(search, scan || undefined, limit, searched);
       return { items, next: next === undefined ? undefined : kind + next };
     }
     const after = entry === undefined ? undefined : Buffer.from(entry, 'base64url').toString();
     try {
       await this.#indexChanged();
-      return await this.#findByEntries(search, Number(range), after, limit);
+      const searched = cursor === undefined ? ++this.#events : UNKNOWN;
+      const { items, next } = await this.#findByEntries(search, Number(range), after, limit);
+      if (next !== undefined || (this.#readUpTo === 'all' && this.#records.isPushed())) return { items, next };
+      return { items, next: `s${this.#process}-${searched}.` };
     } catch (error) {
       // Without permission for the index, or with another program's data under its name, all records are read.
       if (!(error instanceof StoreUnavailableError && isPermanentRefusal(error.cause))) throw error;
@@ -145,7 +166,7 @@ export class SearchIndex<R> {
   }
 
   async #findByEntries(search: Search<R>, first: number, after: string | undefined, limit: number): Promise<Page<R>> {
-    const { connection, name, op, read, isPushed } = this.#records;
+    const { connection, name, op, read } = this.#records;
     const items: R[] = [];
     for (const [at, { from, to = from }] of [...search.ranges.entries()].slice(first)) {
       const min = at === first && after !== undefined ? `(${after}` : `[${from}`;
@@ -167,14 +188,15 @@ export class SearchIndex<R> {
         return { items, next: `e${at}.${Buffer.from(this.#shown(last)).toString('base64url')}` };
       }
     }
-    return { items, next: this.#readUpTo === 'all' && isPushed() ? undefined : 's' };
+    return { items, next: undefined };
   }
 
+  /** `searched`: the number of the search that listed the entries before; undefined if none was listed, or elsewhere. */
   async #findByScan(
     search: Search<R>,
     cursor: string | undefined,
     limit: number,
-    listsIndexed: boolean,
+    searched: number | undefined,
   ): Promise<Page<R>> {
     if (cursor === undefined && this.#readUpTo !== 'all') {
       this.#changed = new Set();
@@ -187,7 +209,21 @@ export class SearchIndex<R> {
     if (position === this.#readUpTo && typeof position === 'object' && position.cursor === cursor) {
       this.#readUpTo = next === undefined ? 'all' : { cursor: next };
     }
+    // Another search may have added entries after this one listed them.
+    const listsIndexed = searched === undefined || this.#hasAddedSince(searched);
+    if (areNew.includes(true)) this.#noteAddition(searched);
     return { items: records.filter((record, at) => (listsIndexed || areNew[at]) && search.matches(record)), next };
+  }
+
+  #hasAddedSince(searched: number): boolean {
+    return [...this.#additions].some(([adder, at]) => adder !== searched && at > searched);
+  }
+
+  #noteAddition(adder: number = UNKNOWN): void {
+    const isFull = this.#additions.size >= MAX_SEARCHES;
+    if (isFull) this.#additions.clear();
+    // An unknown search must not take the additions of another for its own.
+    this.#additions.set(isFull || adder === UNKNOWN ? NOBODY : adder, ++this.#events);
   }
 
   /** Returns a text after which the entries that follow this one begin. */
@@ -203,10 +239,11 @@ export class SearchIndex<R> {
     this.#changed = new Set();
     try {
       const records = await read(op, changed);
-      await this.#addAll(
+      const areNew = await this.#addAll(
         op,
         records.filter((record) => record !== undefined),
       );
+      if (areNew.includes(true)) this.#noteAddition();
     } catch (error) {
       this.changed(undefined);
       throw error;
