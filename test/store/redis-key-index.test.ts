@@ -80,7 +80,7 @@ test.each<[string, readonly string[], number]>([
 });
 
 test('a customer to whom a key came meanwhile is not deleted yet', async () => {
-  const names = ['test:customer:{acme}', 'test:window:{acme}', 'test:customer-keys:{acme}'];
+  const names = ['test:customer-keys:{acme}', 'test:customer:{acme}', 'test:window:{acme}'];
   await redis.command('HSET', 'test:customer:{acme}', 'plan', 'starter');
   await redis.command('HSET', 'test:window:{acme}', 'head', 'x');
   await redis.command('SADD', 'test:customer-keys:{acme}', 'k1');
