@@ -12,7 +12,7 @@ import type { AdminClient } from '../admin-client/admin-client.ts';
 import { connect } from './connect.ts';
 import { print, printJson, remark } from './output.ts';
 import type { SimulateOptions, TriedLimits } from './simulate.ts';
-import { type Columns, tableUnlessEmpty } from './table.ts';
+import { type Columns, shortTime, tableUnlessEmpty } from './table.ts';
 import { readTime } from './times.ts';
 
 const VERDICTS = ['surely', 'perhaps', 'surely_not'] as const;
@@ -85,6 +85,7 @@ export async function simulateHistory(limits: TriedLimits, options: SimulateOpti
   const documents = [...customers.values()].map(customerDocument).toSorted(byVerdict);
   const plans = [...limits.plans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
   if (options.json) return printJson({ from, plans, customers: documents });
+  remark(`Whole hours since ${shortTime(from)} are counted. The current hour is not.`);
   const refused = documents.filter(({ verdict }) => verdict !== 'surely_not');
   if (refused.length === 0) remark('No customer would have been refused.');
   await print([...tableUnlessEmpty(plans, PLAN_COLUMNS), ...tableUnlessEmpty(refused, CUSTOMER_COLUMNS)].join('\n'));

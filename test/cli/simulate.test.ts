@@ -290,7 +290,8 @@ describe('the usage history', () => {
     const { status, stdout, stderr } = await tollgateHereFor(gateway)(
       ...['simulate', '--from', from, '--plan', 'starter=4', '--customer', 'nobody=1'],
     );
-    expect({ status, stderr }).toEqual({ status: 0, stderr: 'There is no customer nobody.\n' });
+    const read = `Whole hours since ${from.slice(0, 19)}Z are counted. The current hour is not.`;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: `There is no customer nobody.\n${read}\n` });
     expect(stdout).toMatch(/^starter +4 +4 +1 +0 +3$/m);
     expect(stdout).toMatch(/^acme-2 +starter +4 +surely +1 +5 +5$/m);
     expect(stdout).not.toMatch(/globex|initech|idle/);
