@@ -1,7 +1,7 @@
 /** `npm run release`: each step on a copy of the sources, but for `npm run check`. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -20,6 +20,9 @@ function copySources(): string {
   for (const path of [...SOURCES, ...FILES, 'tsconfig.build.json'])
     cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true });
   symlinkSync(join(REPOSITORY, 'node_modules'), join(folder, 'node_modules'));
+  // Right after a release nothing is unreleased.
+  const changelog = readFileSync(join(folder, 'CHANGELOG.md'), 'utf8');
+  writeFileSync(join(folder, 'CHANGELOG.md'), changelog.replace('## [Unreleased]\n', '## [Unreleased]\n\n- New.\n'));
   return folder;
 }
 
