@@ -146,15 +146,14 @@ async function nearCustomers(
 }
 
 /** Usages below {@link NEAR_PERCENT} may be inexact. */
-async function usagesOf({ records, effectiveLimit, usages }: AdminContext, ids: readonly string[]) {
-  const customers = (await records.readCustomers(ids)).filter((record) => record !== undefined);
-  const limits = customers.map((record) => effectiveLimit(record));
-  const windows = customers.map(({ id }, at) => {
-    const limit = limits[at];
-    return { customer: id, from: limit?.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
+async function usagesOf({ records: stored, effectiveLimit, usages }: AdminContext, ids: readonly string[]) {
+  const records = (await stored.readCustomers(ids)).filter((record) => record !== undefined);
+  const customers = records.map((record) => ({ record, limit: effectiveLimit(record) }));
+  const windows = customers.map(({ record: { id }, limit }) => {
+    return { customer: id, from: limit.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
   });
   const used = await usages.usedOf(windows);
-  return customers.map((record, at) => customerUsageDocument(record, effectiveLimit(record), used[at] ?? 0));
+  return customers.map(({ record, limit }, at) => customerUsageDocument(record, limit, used[at] ?? 0));
 }
 
 /**

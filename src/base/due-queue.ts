@@ -7,7 +7,7 @@ const MIN_INTERVAL_MS = 10;
  * Reports items when they are due, with one timer for all. Items that are added later are due later. A timer for each
  * would live for seconds, and be copied to the old generation of the heap with all that its callback refers to.
  *
- * Items are not removed before they are due: whoever added one decides then whether that still matters.
+ * Items cannot be removed before they are due. The code that added an item decides then whether it still matters.
  */
 export class DueQueue<Item> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;

@@ -20,7 +20,7 @@ const SEARCH_INTERVAL_MS = 3_600_000;
 const FIRST_SEARCH_MS = 600_000;
 const PAGE_KEYS = 500;
 const PAGE_INTERVAL_MS = 1000;
-/** Each search makes at most that many notices for a customer; later ones make those that are left. */
+/** The most notices that one search makes for a customer. Later searches make the remaining ones. */
 const MAX_NOTICES_PER_CUSTOMER = 100;
 const MAX_KNOWN_MARKS = 10_000;
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
-import { seriesRange, type UsagePoint, usageSeries } from './usage-series.ts';
+import { type Step, seriesRange, type UsagePoint, usageSeries } from './usage-series.ts';
 
 /** Clients may poll their history at any rate: it is read from the store at most this often per customer. */
 const REUSE_MS = 10_000;
@@ -41,11 +41,8 @@ export class RecentHistory {
 
   async #read(customer: string): Promise<RecentHistoryDocument> {
     const nowMs = await this.#history.nowMs();
-    const [hours, days] = await Promise.all(
-      (['hour', 'day'] as const).map((step) =>
-        usageSeries(this.#history, customer, step, seriesRange(step, nowMs, {}), nowMs),
-      ),
-    );
-    return { customer, hours: hours ?? [], days: days ?? [] };
+    const read = (step: Step) => usageSeries(this.#history, customer, step, seriesRange(step, nowMs, {}), nowMs);
+    const [hours, days] = await Promise.all([read('hour'), read('day')]);
+    return { customer, hours, days };
   }
 }

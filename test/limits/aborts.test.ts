@@ -1,7 +1,7 @@
 /** Callers that leave at every moment of a request. `ABORTS=100000` for the full number. */
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { KEY, startGatewayProcess } from './gateway-process.ts';
+import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
 import { openSession } from './support.ts';
 
 const COUNT = Number(process.env.ABORTS ?? 3000);

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { KEY, startGatewayProcess } from './gateway-process.ts';
+import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
 
 /** A bug outside of any request: nothing catches it, and the process ends. */
 const BUG = "process.once('SIGUSR2', () => { throw new Error('a bug of the tests'); });";

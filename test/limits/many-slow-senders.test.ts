@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { type GatewayProcess, KEY, startGatewayProcess } from './gateway-process.ts';
+import { type GatewayProcess, KEY, startGatewayProcess } from '../support/gateway-process.ts';
 
 const WANTED = Number(process.env.SLOW_SENDERS ?? 10_000);
 /** For what the processes have open besides. */

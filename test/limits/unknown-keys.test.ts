@@ -1,9 +1,9 @@
 /** Keys that nobody knows, each sent once. `UNKNOWN_KEYS=1000000` for the full number. */
 import { connect } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import { startGatewayProcess } from '../support/gateway-process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { writeCustomer, writeKey } from '../support/redis-system.ts';
-import { startGatewayProcess } from './gateway-process.ts';
 
 const COUNT = Number(process.env.UNKNOWN_KEYS ?? 16_000);
 /** Until here caches of 10,000 keys and as many addresses fill, and code grows to the size that it keeps. */

@@ -1,21 +1,11 @@
 /** The index of customers by the beginning of id and name, by plan, and of those that are suspended. */
 import { type CustomerSearch, isFound, searchedTexts } from '../../customer-search.ts';
-import type { Invalidations } from '../../invalidations.ts';
 import type { CustomerRecord } from '../../record-fields.ts';
 import type { RecordStore } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
 import { customerIndexName } from '../protocol/key-names.ts';
-import { type IndexedRecords, SearchIndex, type TermRange } from './search-index.ts';
+import { type IndexedRecords, type IndexParts, SearchIndex, type TermRange } from './search-index.ts';
 
-export interface CustomerIndexOptions {
-  readonly connection: RedisChannel;
-  readonly prefix: string;
-  readonly read: IndexedRecords<CustomerRecord>['read'];
-  readonly scan: IndexedRecords<CustomerRecord>['scan'];
-  readonly pushed: Pick<Invalidations, 'connected' | 'subscribe'>;
-}
-
-export function customerIndex({ connection, prefix, read, scan, pushed }: CustomerIndexOptions) {
+export function customerIndex({ connection, prefix, read, scan, pushed }: IndexParts<CustomerRecord>) {
   const records: IndexedRecords<CustomerRecord> = {
     connection,
     name: customerIndexName(prefix),

@@ -3,29 +3,19 @@
  * the name: only the digest may be in cursors, because the name is the key's SHA-256.
  */
 import { hash } from 'node:crypto';
-import type { Invalidations } from '../../invalidations.ts';
 import { expiresWithin, readableExpiryMs } from '../../key-expiry.ts';
 import type { KeyRecord } from '../../record-fields.ts';
 import type { RecordStore } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
 import { keyIndexName } from '../protocol/key-names.ts';
-import { type IndexedRecords, SearchIndex } from './search-index.ts';
+import { type IndexParts, SearchIndex } from './search-index.ts';
 
 export interface FoundKey {
   readonly sha256: string;
   readonly record: KeyRecord;
 }
 
-export interface KeyExpiryIndexOptions {
-  readonly connection: RedisChannel;
-  readonly prefix: string;
-  /** By SHA-256. */
-  readonly read: IndexedRecords<FoundKey>['read'];
-  readonly scan: IndexedRecords<FoundKey>['scan'];
-  readonly pushed: Pick<Invalidations, 'connected' | 'subscribe'>;
-}
-
-export function keyExpiryIndex({ connection, prefix, read, scan, pushed }: KeyExpiryIndexOptions) {
+/** `read` reads by SHA-256. */
+export function keyExpiryIndex({ connection, prefix, read, scan, pushed }: IndexParts<FoundKey>) {
   const index = new SearchIndex<FoundKey>({
     connection,
     name: keyIndexName(prefix),

@@ -9,6 +9,7 @@
  * the next search.
  */
 import { randomBytes } from 'node:crypto';
+import type { Invalidations } from '../../invalidations.ts';
 import { InvalidCursorError, type Page, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { sendAll } from '../connection/replies.ts';
@@ -55,6 +56,12 @@ export interface IndexedRecords<R> {
   termsOf(record: R): readonly string[];
   read(op: StoreOp, ids: readonly string[]): Promise<readonly (R | undefined)[]>;
   scan(op: StoreOp, cursor: string | undefined, limit: number): Promise<Page<R>>;
+}
+
+/** What the indexes of one kind of record are made of. */
+export interface IndexParts<R> extends Pick<IndexedRecords<R>, 'connection' | 'read' | 'scan'> {
+  readonly prefix: string;
+  readonly pushed: Pick<Invalidations, 'connected' | 'subscribe'>;
 }
 
 export interface Search<R> {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
-import { type Backend, startBackend } from '../support/backend.ts';
-import { type RunningGateway, startProgram } from '../support/process.ts';
+import { type Backend, startBackend } from './backend.ts';
+import { type RunningGateway, startProgram } from './process.ts';
 
 /** Of the customer that the gateway is seeded with. */
 export const KEY = 'key-of-the-good-caller';
@@ -16,8 +16,9 @@ export interface GatewayProcess extends RunningGateway {
 }
 
 export interface GatewayProcessSettings {
-  /** Sections of the configuration. */
-  readonly config?: Record<string, Record<string, unknown>>;
+  /** Sections of the configuration, and settings outside of sections. */
+  readonly config?: Readonly<Record<string, unknown>> &
+    Readonly<Partial<Record<'listen' | 'upstream' | 'logging', Record<string, unknown>>>>;
   readonly answer?: Parameters<typeof startBackend>[0];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -27,7 +28,7 @@ export async function startGatewayProcess(settings: GatewayProcessSettings = {})
   const { config = {}, answer, env } = settings;
   const backend = await startBackend(answer);
   onTestFinished(() => backend.close());
-  const folder = await mkdtemp(join(tmpdir(), 'tollgate-limits-'));
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-process-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'gateway.yaml');
   const anyPort = { host: '127.0.0.1', port: 0 };
