@@ -223,7 +223,7 @@ export const PROBLEMS = {
   body_too_large: {
     status: 413,
     title: 'Request body too large',
-    when: 'Admin API: the body is larger than 64 KiB.',
+    when: 'Admin API: the body is larger than 64 KiB, or the config file to preview larger than 1 MiB.',
     remedy: 'Send a smaller body.',
   },
 } as const satisfies Record<string, ProblemEntry>;

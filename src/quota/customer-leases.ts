@@ -47,7 +47,7 @@ export class LeaseTimers {
 export class CustomerLeases {
   readonly #timers: LeaseTimers;
   readonly #send: () => void;
-  /** Those with units left, oldest first. */
+  /** Those with units left, in the order in which they got their first unit. */
   readonly #open: Lease[] = [];
   /** Merged by session, epoch and bucket. */
   #refunds: Refund[] = [];
@@ -62,7 +62,7 @@ export class CustomerLeases {
     this.#send = send;
   }
 
-  /** Open leases with units left, oldest first. */
+  /** Open leases with units left, in the order in which {@link take} uses them. */
   get open(): readonly Lease[] {
     return this.#open;
   }

@@ -1,6 +1,6 @@
 /**
  * Decides hourly quotas while the store is unavailable (`store.on_error: local`): each instance limits a customer to its
- * share of the limit, counted in a window in its own memory. For the share and the bound see "When the store is away" in
+ * share of the limit, counted in a window in its own memory. For the share and the bound see "While the store is unavailable" in
  * docs/quota.md.
  *
  * Local windows survive the end of an outage: if each outage began with an empty window, an unstable store would let

@@ -1,8 +1,8 @@
 /**
  * The usage history: requests and refusals per customer, and totals per plan, by UTC hour of the store's time.
  *
- * Requests per customer are exact: the quota's own scripts count them (see window-arithmetic.ts). Everything else is
- * approximate: each instance collects it in memory and writes it every few seconds.
+ * Requests per customer are exact: whatever grants or refunds units counts them in the same step (redis/window/window.lua,
+ * embedded/windows.ts). Everything else is approximate: each instance collects it in memory and writes it every few seconds.
  */
 
 export const HOUR_MS = 3_600_000;

@@ -48,9 +48,9 @@ interface UpstreamOptions extends CommonUpstreamOptions {
 /** One server of the backend: its connections and its health. */
 export class Upstream implements Balanced {
   readonly url: string;
-  /** Default value of the Host header. */
   /** For the log: without a scheme, but for a unix socket. */
   readonly name: string;
+  /** Default value of the Host header. */
   readonly authority: string;
   /** Prefix of every request path, without a trailing "/"; often empty. */
   readonly basePath: string;

@@ -5,7 +5,7 @@
  * worker may have read part of the request.
  *
  * The format of these messages is private to Node.js (lib/internal/cluster/round_robin_handle.js). If it changes, nothing
- * is tracked, connections leak again, and a test in test/workers fails. docs/decisions/0010 says why the primary
+ * is tracked, connections leak again, and a test in test/process/workers fails. docs/decisions/0010 says why the primary
  * distributes connections at all.
  */
 import type { Worker } from 'node:cluster';
