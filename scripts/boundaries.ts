@@ -46,9 +46,8 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   admin:
     'admin-api base config console keys listener notices observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
   ops: 'listener problems type:npm:express',
-  'sample-backend': 'npm:express',
   process:
-    'admin base config console edge identity keys listener notices observability ops quota reload sample-backend store store/open tls upstream usage',
+    'admin base config console edge identity keys listener notices observability ops quota reload store store/open tls upstream usage',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
   cli: 'admin-api admin-client base config keys process process/workers quota store npm:commander npm:yaml npm:zod',

@@ -27,7 +27,7 @@ export const MAX_LISTED_CHANGES = 100;
  * Values that may differ although the disclosed ones are equal, by the key under which a change is reported. Includes
  * whole sections whose secrets only a restart can change.
  */
-function hiddenValues({ admin, upstream, identity, notices, store, seed }: Config): Readonly<Record<string, unknown>> {
+function hiddenValues({ admin, upstream, identity, notices, store }: Config): Readonly<Record<string, unknown>> {
   return {
     'admin.token': admin?.token,
     'upstream.tls': upstream.tls,
@@ -35,7 +35,6 @@ function hiddenValues({ admin, upstream, identity, notices, store, seed }: Confi
     'identity.assertion.signing_key_file': identity.assertion?.signingKeys,
     'notices.endpoints': notices?.endpoints,
     store,
-    seed,
   };
 }
 
@@ -86,7 +85,7 @@ function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
  * substitution. The result does not depend on whether the secrets are equal.
  */
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
-  const paths = [...SECRET_SETTINGS, 'notices.endpoints', 'seed.customers'].map((setting) => setting.split('.'));
+  const paths = [...SECRET_SETTINGS, 'notices.endpoints'].map((setting) => setting.split('.'));
   const uncompared = paths.filter((path) => {
     const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
     const isEmpty = old === undefined || old === null || (Array.isArray(old) && old.length === 0);

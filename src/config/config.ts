@@ -60,7 +60,6 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly shutdown: { readonly notReadyMs: number; readonly drainMs: number };
   readonly logging: Readonly<FileValues['logging']>;
-  readonly seed?: { readonly customers: readonly SeedCustomer[] };
 }
 
 /** A value of the config file, as JSON. */
@@ -115,13 +114,9 @@ export interface StoreConfig {
   readonly onError: 'local' | 'deny' | 'allow';
 }
 
-/** `urls` are distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
-export type UpstreamTarget =
-  | { readonly kind: 'urls'; readonly urls: readonly [string, ...string[]] }
-  | { readonly kind: 'sample' };
-
 export interface UpstreamConfig {
-  readonly target: UpstreamTarget;
+  /** Distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
+  readonly urls: readonly [string, ...string[]];
   readonly balance: 'least_loaded' | 'round_robin';
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;
@@ -209,13 +204,4 @@ interface LimitsConfig {
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly responseStallTimeoutMs: number;
-}
-
-/** A customer that is created at start unless it exists, with a publicly known key. */
-export interface SeedCustomer {
-  readonly id: string;
-  readonly name?: string;
-  readonly plan: string;
-  readonly requestsPerHour?: number;
-  readonly key: string;
 }

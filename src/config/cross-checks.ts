@@ -47,7 +47,6 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   checkUsagePath(context);
   checkFormerPlans(context);
   checkAdminToken(context);
-  checkSeed(context);
   checkStore(context);
   checkAuthorization(context);
   checkSigningKeys(context);
@@ -112,10 +111,6 @@ function checkUpstreams(context: CheckContext): void {
   const urls = validItems(context, path).map(([index, url]): [number, string] => [index, String(url)]);
   const canonical = urls.map(([index, url]): [number, string] => [index, parseUpstreamUrl(url) ?? url]);
   checkRepeats(canonical, (index, earlier) => report([...path, index], `is the same as urls[${earlier}]; keep one`));
-  const sample = urls.find(([, url]) => url === 'sample');
-  if (sample && urls.some(([, url]) => url !== 'sample')) {
-    report([...path, sample[0]], 'is the bundled sample backend, which cannot be combined with other URLs');
-  }
   if (!isMapping(given(['upstream', 'tls']))) return;
   if (valid(path) !== undefined && !urls.some(([, url]) => url.startsWith('https:'))) {
     report(['upstream', 'tls'], 'is used only with an https:// URL in upstream.urls; remove it or change a URL');
@@ -224,9 +219,6 @@ function checkStore({ given, valid, report, secrets }: CheckContext): void {
     if ('tls' in address && address.tls) checkClientTls('store', secrets, report);
     else report(['store', 'tls'], 'is used only with rediss://, rediss+sentinel:// or rediss+cluster:// in store.url');
   }
-  if (isMapping(given(['seed'])) && address.kind !== 'sqlite') {
-    report(['seed'], 'has public keys, so store.url must be sqlite:FILE');
-  }
   // SQLite's file belongs to one process. `auto` is refused too, even on a machine where it would mean 1.
   const workers = valid(['workers']);
   if (address.kind === 'sqlite' && workers !== undefined && workers !== 1) {
@@ -305,36 +297,4 @@ function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report:
   if (cert.kind !== 'value' || key.kind !== 'value') return;
   const checked = checkCertificate(cert.value, key.value);
   if (checked.kind === 'invalid') report([section, 'tls', `${checked.at}_file`], checked.fault);
-}
-
-function checkSeed(context: CheckContext): void {
-  const { given, valid, report } = context;
-  if (!isMapping(given(['seed']))) return;
-  for (const section of ['listen', 'ops']) {
-    const host = valid([section, 'host']);
-    if (typeof host !== 'string' || isLoopback(host)) continue;
-    report(['seed'], `has public keys, so ${section}.host must be a loopback address such as 127.0.0.1`);
-  }
-  const customers = ['seed', 'customers'];
-  for (const [index, plan] of validItems(context, customers, 'plan')) checkSeedPlan(context, index, String(plan));
-  for (const name of ['id', 'key']) {
-    checkRepeats(validItems(context, customers, name), (index, earlier) =>
-      report([...customers, index, name], `is that of customers[${earlier}] too`),
-    );
-  }
-}
-
-function checkSeedPlan({ given, valid, report }: CheckContext, index: number, plan: string): void {
-  const path = ['seed', 'customers', index];
-  const plans = given(['plans']) ?? valid(['plans']);
-  if (!isMapping(plans)) return;
-  if (!Object.hasOwn(plans, plan)) {
-    report([...path, 'plan'], `must be one of the plans: ${Object.keys(plans).join(', ')}`);
-    return;
-  }
-  const entry = plans[plan];
-  const isCustom = isMapping(entry) && entry.requests_per_hour === 'custom';
-  if (isCustom && given([...path, 'requests_per_hour']) === undefined) {
-    report([...path, 'requests_per_hour'], `is required, because plan ${plan} is custom`);
-  }
 }

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type {
-  AdminConfig,
-  Config,
-  IdentityConfig,
-  NoticesConfig,
-  SeedCustomer,
-  StoreConfig,
-  UpstreamConfig,
-  UpstreamTarget,
-} from './config.ts';
+import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
 import { type ConfigSource, digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
@@ -117,7 +108,7 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
-  const { listen, ops, admin, upstream, limits, shutdown, seed } = values;
+  const { listen, ops, admin, upstream, limits, shutdown } = values;
   const authorization = secretText(secrets['upstream.authorization']);
   const token = secretText(secrets['admin.token']);
   const usagePath = values.usage_path ?? undefined;
@@ -138,7 +129,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     workers: values.workers,
     store: storeConfig(values, secrets, folder),
     upstream: {
-      target: upstreamTarget(upstream.urls),
+      urls: upstreamUrls(upstream.urls),
       balance: upstream.balance,
       connectTimeoutMs: upstream.connect_timeout_ms,
       responseTimeoutMs: upstream.response_timeout_ms,
@@ -187,7 +178,6 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     },
     shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
     logging: values.logging,
-    ...(seed && { seed: { customers: seed.customers.map(seedCustomer) } }),
   };
   return { hash: hashOf(effective), ...effective };
 }
@@ -246,11 +236,10 @@ function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
-function upstreamTarget(texts: readonly string[]): UpstreamTarget {
-  if (texts.includes('sample')) return { kind: 'sample' };
+function upstreamUrls(texts: readonly string[]): UpstreamConfig['urls'] {
   const [first, ...others] = texts.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
-  return { kind: 'urls', urls: [first, ...others] };
+  return [first, ...others];
 }
 
 /** Drops the default alias if it does not fit the routes; configured aliases are already checked against them. */
@@ -290,12 +279,6 @@ function formerPlansOf({ plans }: FileValues): Config['formerPlans'] {
 
 function overridesOf({ overrides }: FileValues): Config['overrides'] {
   return new Map(Object.entries(overrides).map(([id, limit]) => [id, { requestsPerHour: limit.requests_per_hour }]));
-}
-
-type SeedValues = NonNullable<FileValues['seed']>['customers'][number];
-
-function seedCustomer({ requests_per_hour: limit, ...customer }: SeedValues): SeedCustomer {
-  return { ...customer, ...(limit !== undefined && { requestsPerHour: limit }) };
 }
 
 /** Names of members that hold secrets, at any depth. */

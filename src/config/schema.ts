@@ -103,9 +103,7 @@ const upstream = types.mapping({
     .listOf(
       types
         .upstreamUrl()
-        .describe(
-          'Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket; sample starts the bundled backend.',
-        ),
+        .describe('Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket.'),
     )
     .min(1, 'must have at least one entry')
     .describe('The servers of the backend; requests are balanced among them.'),
@@ -187,14 +185,6 @@ const plan = types.mapping({
 
 const override = types.mapping({
   requests_per_hour: types.count().describe("The customer's hourly quota; it overrides plan and record."),
-});
-
-const seedCustomer = types.mapping({
-  id: types.customerId().describe("The customer's id."),
-  name: types.displayName().exactOptional().describe('Display name.'),
-  plan: types.planName().describe('A plan of this configuration.'),
-  requests_per_hour: types.count().optional().describe("The customer's own hourly quota; required on a custom plan."),
-  key: types.apiKey().describe('Its API key. Everyone who can read this file knows it.'),
 });
 
 const noticeEndpoint = types.mapping({
@@ -396,12 +386,6 @@ export const configSchema = types.mapping({
     })
     .prefault({})
     .describe('The log, on standard output.'),
-  seed: types
-    .mapping({
-      customers: types.listOf(seedCustomer.describe('A customer.')).describe('Customers to create, each with one key.'),
-    })
-    .optional()
-    .describe('Demo customers, created at start unless they exist; only on loopback with the embedded store.'),
 });
 
 export type FileValues = z.output<typeof configSchema>;

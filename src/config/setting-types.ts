@@ -82,9 +82,9 @@ export const keyPrefix = () =>
 
 export const upstreamUrl = () =>
   text(
-    'URL | sample',
-    'must be http(s)://host[:port], with a base path of segments of A-Z a-z 0-9 . _ ~ - if need be, without query and credentials, or the word sample',
-    (value) => value === 'sample' || parseUpstreamUrl(value) !== undefined,
+    'URL',
+    'must be http(s)://host[:port], with a base path of segments of A-Z a-z 0-9 . _ ~ - if need be, without query and credentials',
+    (value) => parseUpstreamUrl(value) !== undefined,
     true,
   );
 
@@ -159,18 +159,6 @@ export const customerId = () =>
     'customer id',
     'must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -, and begin with a letter or digit',
     isCustomerId,
-  );
-
-export const displayName = () =>
-  text('text', 'must be 1 to 256 characters without control characters', (value) => /^\P{Cc}{1,256}$/u.test(value));
-
-/** RFC 6750 §2.1's b64token, of the lengths that the gateway accepts for a key. */
-export const apiKey = () =>
-  text(
-    'API key',
-    'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only',
-    (value) => value.length >= 8 && value.length <= 512 && /^[A-Za-z0-9._~+/-]+=*$/.test(value),
-    true,
   );
 
 /** Written unescaped into a quoted-string of WWW-Authenticate (RFC 9110 §5.6.4). */

@@ -35,13 +35,12 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   return warnings;
 }
 
-function warnOfAdminToken({ admin, seed }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
+function warnOfAdminToken({ admin }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
   if (token.kind === 'value' && token.value.length < SHORT_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
     warn(token.path, `is shorter than ${SHORT_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
   }
-  // The quick start (`seed`) serves its customers without an admin token.
-  if (admin && token.kind === 'none' && !admin.jwt && !seed) {
+  if (admin && token.kind === 'none' && !admin.jwt) {
     warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');
   }
 }
@@ -65,14 +64,10 @@ function isLargeBlock(block: string): boolean {
   return Number(bits) < (isMapped ? MAPPED_IPV4_BITS + LARGEST_PROXY_BLOCK.ipv4 : LARGEST_PROXY_BLOCK.ipv6);
 }
 
-function warnOfUpstreams({ listen, ops, admin, upstream, seed }: FileValues, warn: Warn): void {
+function warnOfUpstreams({ listen, ops, admin, upstream }: FileValues, warn: Warn): void {
   for (const [index, text] of upstream.urls.entries()) {
     const path = ['upstream', 'urls', index];
-    const url = URL.parse(text);
-    if (url === null) {
-      if (!seed) warn(path, 'is the bundled sample backend, which serves invented data: name your backend');
-      continue;
-    }
+    const url = new URL(text);
     const port = url.port === '' ? { 'http:': 80, 'https:': 443 }[url.protocol] : Number(url.port);
     if (port === 0) warn(path, 'has port 0, to which no connection can be made');
     const host = url.hostname.replace(/^\[|\]$/g, '');

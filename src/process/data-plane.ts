@@ -39,7 +39,6 @@ import { Instances } from '../quota/instances.ts';
 import { LeasedQuota } from '../quota/leased-quota.ts';
 import { RecentUsage } from '../quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../quota/without-store.ts';
-import { startSampleBackend } from '../sample-backend/sample-backend.ts';
 import type { Store, StoreStatus } from '../store/store.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { type CertificateFiles, type UsableCertificate, watchCertificate } from '../tls/watch-certificate.ts';
@@ -97,7 +96,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   opened.defer(() => usage?.close());
   const recorder = createRecorder({ metrics, accessLog, refusals, usage, logger, clock });
 
-  const upstreamUrls = await openUpstreams(config, opened);
+  const [firstUrl, ...otherUrls] = config.upstream.urls;
+  const upstreamUrls: [URL, ...URL[]] = [new URL(firstUrl), ...otherUrls.map((url) => new URL(url))];
   const forwarder = createForwarder({
     ...config.upstream,
     urls: upstreamUrls,
@@ -361,17 +361,6 @@ export function openQuota(
     concurrency: new ConcurrencyLimiter(),
     recentUsage: new RecentUsage({ ...common, hourly, customers: config.auth.cacheEntries }),
   });
-}
-
-/** Returns the upstreams' origins. Starts the bundled sample backend if the config names it. */
-async function openUpstreams({ upstream }: Config, opened: AsyncDisposableStack): Promise<[URL, ...URL[]]> {
-  if (upstream.target.kind === 'urls') {
-    const [first, ...others] = upstream.target.urls;
-    return [new URL(first), ...others.map((url) => new URL(url))];
-  }
-  const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
-  opened.defer(() => backend.close());
-  return [backend.url];
 }
 
 /** Counts retries, and logs each upstream that is ejected or back in service. */

@@ -3,11 +3,9 @@
  * closes all in reverse order. workers/primary.ts is the composition root of a gateway with workers.
  */
 import { type Clock, systemClock } from '../base/clock.ts';
-import type { Config, SeedCustomer } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type Environment, processEnvironment } from '../config/environment.ts';
-import { keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import { createLogger, type LogDestination } from '../observability/logger.ts';
-import type { RecordStore } from '../store/store.ts';
 import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
 import { type Gateway, startServing } from './lifecycle.ts';
@@ -42,7 +40,6 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
   const dataPlane = await openDataPlane(config, parts);
   opened.defer(() => dataPlane.close());
   const { store, quota, metrics } = dataPlane;
-  if (config.seed) await seed(config.seed.customers, store.records, new Date(parts.startedAtMs).toISOString());
   const controlPlane = await openControlPlane(config, {
     ...parts,
     dataPlane: { ...dataPlane, workers: () => [] },
@@ -53,24 +50,4 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     environment,
   });
   return await startServing(config, { ...parts, listener: dataPlane, controlPlane }, opened);
-}
-
-/** Creates the customers and keys of the quick start that do not exist yet. Existing ones are not changed. */
-async function seed(customers: readonly SeedCustomer[], records: RecordStore, createdAt: string): Promise<void> {
-  for (const { id, name, plan, requestsPerHour, key } of customers) {
-    await records.createCustomer({
-      id,
-      plan,
-      suspended: false,
-      ...(name !== undefined && { name }),
-      ...(requestsPerHour !== undefined && { requestsPerHour }),
-    });
-    const prefix = keyPrefix(key);
-    await records.createKey(sha256Hex(key), {
-      id: `key_${id}`,
-      customer: id,
-      createdAt,
-      ...(prefix !== undefined && { prefix }),
-    });
-  }
 }

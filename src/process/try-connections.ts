@@ -28,11 +28,8 @@ async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
 }
 
 function tryUpstreamsOf({ upstream, limits }: Config): Promise<ConnectionFinding>[] {
-  const { target, healthCheck } = upstream;
-  if (target.kind === 'sample') {
-    return [Promise.resolve({ subject: 'upstream sample', outcome: 'ok', text: 'is started with the gateway' })];
-  }
-  return target.urls.map(async (url): Promise<ConnectionFinding> => {
+  const { urls, healthCheck } = upstream;
+  return urls.map(async (url): Promise<ConnectionFinding> => {
     const subject = `upstream ${url}`;
     const startedMs = performance.now();
     const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: limits.headerBytes });

@@ -169,10 +169,6 @@ test('an upstream is good when its connection, its certificate and its health ch
     `urls: ["http://127.0.0.1:${sick}"], health_check: { path: /healthz, interval_ms: 2000 }`,
   );
   expect(unhealthy[1]).toMatchObject({ outcome: 'error', text: 'status 503' });
-  expect(await connectionsOf(store, 'urls: [sample]')).toMatchObject([
-    {},
-    { subject: 'upstream sample', outcome: 'ok' },
-  ]);
 });
 
 test('a file that is no SQLite database is an error, and stays as it is', async () => {

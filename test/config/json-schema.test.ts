@@ -75,7 +75,7 @@ test.each([
   ['a list for a mapping', 'overrides: []', '/overrides type'],
   ['a mapping for text', 'auth: { realm: {} }', '/auth/realm type'],
   ['nothing for a section', 'plans:', '/plans type'],
-  ['a section without what it needs', 'seed: {}', '/seed required'],
+  ['a section without what it needs', 'identity: { assertion: {} }', '/identity/assertion required'],
 ])('invalid for the gateway and for editors: %s', async (_, yaml, fault) => {
   expect(await problemsOf(MINIMAL + yaml)).not.toEqual([]);
   expect(faultsOf(MINIMAL + yaml)).toContain(fault);

@@ -9,6 +9,8 @@ import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SHIPPED = resolve(import.meta.dirname, '../../config');
 const REQUIRED = { UPSTREAM_URL: 'http://backend:3000', REDIS_URL: 'redis://redis:6379/1' };
+/** What demo/quick-start.ts sets. */
+const QUICK_START = { SAMPLE_BACKEND_URL: 'http://127.0.0.1:3000', TOLLGATE_ADMIN_TOKEN: 'a-token-of-the-tests' };
 
 describe('the shipped files', () => {
   test('gateway.yaml needs the two addresses only and has the documented defaults', async () => {
@@ -39,7 +41,7 @@ describe('the shipped files', () => {
       admin: { host: '127.0.0.1', port: 8082 },
       store: { url: 'redis://redis:6379/1', keyPrefix: 'tollgate', timeoutMs: 100 },
       upstream: {
-        target: { kind: 'urls', urls: ['http://backend:3000'] },
+        urls: ['http://backend:3000'],
         balance: 'least_loaded',
         connectTimeoutMs: 1000,
         responseTimeoutMs: 30_000,
@@ -77,7 +79,6 @@ describe('the shipped files', () => {
       ['enterprise', { requestsPerHour: 'custom' }],
     ]);
     expect(shipped.overrides.size).toBe(0);
-    expect(shipped).not.toHaveProperty('seed');
     expect(shipped.admin).not.toHaveProperty('token');
   });
 
@@ -86,31 +87,18 @@ describe('the shipped files', () => {
     expect(problems).toMatch(/store\.url: environment variable REDIS_URL .*\n.*UPSTREAM_URL is not set/);
   });
 
-  test('quickstart.yaml needs nothing, listens on loopback only and has one customer per plan', async () => {
-    const config = await loadConfig(join(SHIPPED, 'quickstart.yaml'), {});
+  test('quickstart.yaml listens on loopback only, and its store is a file', async () => {
+    const config = await loadConfig(join(SHIPPED, 'quickstart.yaml'), QUICK_START);
     expect([config.listen, config.ops, config.admin]).toMatchObject([
       { host: '127.0.0.1', port: 8080 },
       { host: '127.0.0.1', port: 8081 },
       { host: '127.0.0.1', port: 8082 },
     ]);
     expect(config.store.url).toBe(`sqlite:${resolve(SHIPPED, '../var/quickstart.sqlite')}`);
-    expect(config.upstream.target).toEqual({ kind: 'sample' });
-    expect(config.seed?.customers).toEqual([
-      { id: 'demo-starter', name: 'Demo Starter', plan: 'starter', key: 'tg_demo_starter' },
-      { id: 'demo-professional', name: 'Demo Professional', plan: 'professional', key: 'tg_demo_professional' },
-      { id: 'demo-business', name: 'Demo Business', plan: 'business', key: 'tg_demo_business' },
-      {
-        id: 'demo-enterprise',
-        name: 'Demo Enterprise',
-        plan: 'enterprise',
-        requestsPerHour: 50_000,
-        key: 'tg_demo_enterprise',
-      },
-    ]);
   });
 
   test('quickstart.yaml takes ports and token from the environment', async () => {
-    const env = { PORT: '0', OPS_PORT: '9001', ADMIN_PORT: '9002', TOLLGATE_ADMIN_TOKEN: '12345' };
+    const env = { ...QUICK_START, PORT: '0', OPS_PORT: '9001', ADMIN_PORT: '9002', TOLLGATE_ADMIN_TOKEN: '12345' };
     const config = await loadConfig(join(SHIPPED, 'quickstart.yaml'), env);
     expect([config.listen.port, config.ops.port, config.admin]).toEqual([
       0,
@@ -126,7 +114,7 @@ describe('the shipped files', () => {
       // A cut within a comment is a cut before it.
       if (/(^|\s)#.[^\n]*$/.test(content.toString('utf8', 0, length))) continue;
       try {
-        await parseConfig(name, content.subarray(0, length), REQUIRED);
+        await parseConfig(name, content.subarray(0, length), { ...REQUIRED, ...QUICK_START });
       } catch (error) {
         if (!(error instanceof ConfigError)) throw new Error(`cut off at ${length}`, { cause: error });
         refused++;
@@ -214,7 +202,7 @@ describe('secrets in files', () => {
       'gateway.yaml': [
         'store: { url_file: url.txt }',
         'admin: { token_file: ./token.txt }',
-        'upstream: { urls: [sample], credentials: replace, authorization_file: authorization.txt }',
+        'upstream: { urls: ["http://b"], credentials: replace, authorization_file: authorization.txt }',
       ].join('\n'),
     };
     await withFolder(files, async (folder) => {
@@ -245,54 +233,11 @@ describe('secrets in files', () => {
 
   test('what they hold is held to the same rules', async () => {
     await withFolder({ url: 'mysql://MARKED' }, async (folder) => {
-      const yaml = 'upstream: { urls: [sample] }\nstore: { url_file: url }';
+      const yaml = 'upstream: { urls: ["http://b"] }\nstore: { url_file: url }';
       const error = await parseConfig(join(folder, 'g.yaml'), Buffer.from(yaml), {}).catch((reason) => reason);
       expect(error.message).toMatch(/:2: store\.url_file: must be redis:/);
       expect(error.message).not.toContain('MARKED');
     });
-  });
-});
-
-describe('seed', () => {
-  const seed = (customer: string, rest = '') =>
-    `listen: { host: 127.0.0.1 }\nops: { host: "::1" }\nstore: { url: "sqlite:a" }\nupstream: { urls: [sample] }\n${rest}seed:\n  customers:\n    - ${customer}`;
-
-  test('customer ids keep their text', async () => {
-    const config = await load(seed('{ id: 0123, plan: starter, key: tg_demo_1 }'));
-    expect(config.seed?.customers).toEqual([{ id: '0123', plan: 'starter', key: 'tg_demo_1' }]);
-  });
-
-  test.each([
-    [
-      '{ id: a, plan: gold, key: tg_demo_1 }',
-      '7: seed.customers[0].plan: must be one of the plans: starter, professional, business, enterprise',
-    ],
-    [
-      '{ id: a, plan: enterprise, key: tg_demo_1 }',
-      '7: seed.customers[0].requests_per_hour: is required, because plan enterprise is custom',
-    ],
-    [
-      '{ id: a, plan: starter, key: short }',
-      '7: seed.customers[0].key: must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only',
-    ],
-    [
-      '{ id: a, plan: starter, key: tg_demo_1 }\n    - { id: a, plan: starter, key: tg_demo_2 }',
-      '8: seed.customers[1].id: is that of customers[0] too',
-    ],
-    [
-      '{ id: a, plan: starter, key: tg_demo_1 }\n    - { id: b, plan: starter, key: tg_demo_1 }',
-      '8: seed.customers[1].key: is that of customers[0] too',
-    ],
-  ])('%s', async (customer, problem) => {
-    expect(await problemsOf(seed(customer))).toEqual([`gateway.yaml:${problem}`]);
-  });
-
-  test('is refused where others could reach it', async () => {
-    expect(await problemsOf(`${MINIMAL}seed: { customers: [] }`)).toEqual([
-      'gateway.yaml:3: seed: has public keys, so listen.host must be a loopback address such as 127.0.0.1',
-      'gateway.yaml:3: seed: has public keys, so ops.host must be a loopback address such as 127.0.0.1',
-      'gateway.yaml:3: seed: has public keys, so store.url must be sqlite:FILE',
-    ]);
   });
 });
 
@@ -313,7 +258,7 @@ describe('the result', () => {
 
   test('the upstream is an origin', async () => {
     const config = await load('store: { url: "sqlite:a" }\nupstream: { urls: ["HTTP://Backend:80/"] }');
-    expect(config.upstream.target).toEqual({ kind: 'urls', urls: ['http://backend'] });
+    expect(config.upstream.urls).toEqual(['http://backend']);
   });
 
   test('several upstreams are kept in their order, with how they are balanced and checked', async () => {
@@ -321,7 +266,7 @@ describe('the result', () => {
       'store: { url: "sqlite:a" }\nupstream: { urls: ["https://b", "http://a:1"], balance: round_robin, health_check: { path: /healthz } }',
     );
     expect(upstream).toMatchObject({
-      target: { kind: 'urls', urls: ['https://b', 'http://a:1'] },
+      urls: ['https://b', 'http://a:1'],
       balance: 'round_robin',
       healthCheck: { path: '/healthz', intervalMs: 5000 },
     });

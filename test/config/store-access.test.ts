@@ -61,7 +61,7 @@ it.each([
 });
 
 const yamlOf = (url: string, ...rest: string[]) =>
-  ['upstream: { urls: [sample] }', 'store:', `  url: ${url}`, ...rest.map((line) => `  ${line}`)].join('\n');
+  ['upstream: { urls: ["http://b"] }', 'store:', `  url: ${url}`, ...rest.map((line) => `  ${line}`)].join('\n');
 
 it.each([
   [yamlOf('redis://h', 'tls: { ca_file: x }'), /^gateway\.yaml:4: store\.tls: is used only with rediss:\/\//],

@@ -45,7 +45,6 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
   });
 
   test.each([
-    ['urls: [sample]', 'upstream.urls[0]: is the bundled sample backend'],
     ['urls: ["http://backend:0"]', 'upstream.urls[0]: has port 0'],
     [
       'urls: ["http://backend", "http://127.0.0.1:8080/base"]',

@@ -130,7 +130,9 @@ test('Redis is set up so that the gateway warns of nothing but that it has no re
 });
 
 test('the sample backend starts, and its health check notices', async () => {
-  const { entrypoint = [], healthcheck } = service('sample-backend');
+  const { entrypoint = [], healthcheck, volumes } = service('sample-backend');
+  // The image contains the product alone.
+  expect(volumes).toEqual(['../demo:/app/demo:ro']);
   const port = String(await freePort());
   const [program = '', ...args] = entrypoint.map((arg) => arg.replace('port:3000', `port:${port}`));
   const [, checker = '', ...checks] = healthcheck?.test.map((arg) => arg.replace(':3000', `:${port}`)) ?? [];

@@ -1,15 +1,11 @@
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { bearer } from '../support/admin.ts';
-import { runProgram, startProgram } from '../support/process.ts';
-
-const QUICK_START = fileURLToPath(new URL('../../config/quickstart.yaml', import.meta.url));
-const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
+import { runProgram } from '../support/process.ts';
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-command-'));
@@ -97,8 +93,8 @@ describe('check-config', () => {
     expect({ status, stderr }).toEqual({ status: 1, stderr: `${file}: cannot be read: there is no such file\n` });
   });
 
-  it.each(['quickstart.yaml', 'gateway.yaml'])('finds the shipped %s good', async (name) => {
-    const file = fileURLToPath(new URL(`../../config/${name}`, import.meta.url));
+  it('finds the shipped gateway.yaml good', async () => {
+    const file = fileURLToPath(new URL('../../config/gateway.yaml', import.meta.url));
     const env = { REDIS_URL: 'redis://127.0.0.1:6390', UPSTREAM_URL: 'http://127.0.0.1:3000' };
     expect((await runProgram({ args: ['check-config', file], env })).status).toBe(0);
   });
@@ -132,91 +128,4 @@ describe('start', () => {
       `tollgate: cannot listen on 127.0.0.1:${port}: something else listens there already; choose another listen.host or listen.port\n`,
     );
   });
-});
-
-describe('the quick start', () => {
-  /** From a copy, since its store lies beside the folder of its configuration. */
-  async function startQuickStart() {
-    const folder = join(await newFolder(), 'config');
-    await mkdir(folder);
-    const file = join(folder, 'quickstart.yaml');
-    await copyFile(QUICK_START, file);
-    return { file, gateway: await startProgram({ args: ['--config', file], env: ANY_PORTS }) };
-  }
-
-  it('serves every demo customer on both prefixes, each with its own quota', async () => {
-    const { gateway } = await startQuickStart();
-    const quotas = [
-      ['tg_demo_starter', 1000],
-      ['tg_demo_professional', 5000],
-      ['tg_demo_business', 20_000],
-      ['tg_demo_enterprise', 50_000],
-    ] as const;
-    for (const [key, limit] of quotas) {
-      for (const prefix of ['/v1', '/api/v1']) {
-        const list = await fetch(`${gateway.public}${prefix}/conversations?limit=1`, { headers: bearer(key) });
-        expect(list.status).toBe(200);
-        expect(list.headers.get('ratelimit-policy')).toBe(`"hourly";q=${limit};w=3600`);
-        const { data } = (await list.json()) as { data: [{ id: string }] };
-        expect(data).toHaveLength(1);
-        const one = await fetch(`${gateway.public}${prefix}/conversations/${data[0].id}`, { headers: bearer(key) });
-        expect(one.status).toBe(200);
-        expect(one.headers.get('ratelimit-policy')).toBe(`"hourly";q=${limit};w=3600`);
-        expect(await one.json()).toEqual(data[0]);
-      }
-    }
-    expect((await fetch(`${gateway.public}/v1/conversations`)).status).toBe(401);
-    expect((await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
-    expect((await fetch(`${gateway.admin}/status`, { headers: bearer('anything') })).status).toBe(401);
-  });
-
-  it('prints the demo keys and what to try, with the addresses it took', async () => {
-    const { gateway } = await startQuickStart();
-    await expect.poll(gateway.output).toContain('Ctrl-C stops it');
-    const output = gateway.output();
-    for (const plan of ['starter', 'professional', 'business', 'enterprise']) {
-      expect(output).toMatch(new RegExp(`^ +tg_demo_${plan} +${plan}\\b`, 'm'));
-    }
-    expect(output).toContain(
-      `curl -i -H 'Authorization: Bearer tg_demo_starter' '${gateway.public}/v1/conversations?limit=2'`,
-    );
-    expect(output).toContain(`curl -s ${gateway.ops}/readyz`);
-  });
-
-  it('listens on 127.0.0.1 and no other address of the machine', async () => {
-    const { gateway } = await startQuickStart();
-    const others = Object.values(networkInterfaces())
-      .flatMap((addresses) => addresses ?? [])
-      .map(({ address }) => address)
-      .filter((address) => address !== '127.0.0.1' && !address.startsWith('fe80:'));
-    // On Linux all of 127.0.0.0/8 is this machine, so there is always one to try.
-    if (process.platform === 'linux') others.push('127.0.0.2');
-    for (const url of [gateway.public, gateway.ops, gateway.admin ?? '']) {
-      const { hostname, port } = new URL(url);
-      expect(hostname).toBe('127.0.0.1');
-      for (const host of others) expect(await accepts(host, Number(port)), `${host}:${port}`).toBe(false);
-    }
-  });
-
-  it('remembers over a crash what was used', async () => {
-    const { file, gateway } = await startQuickStart();
-    const remaining = async (url: string) =>
-      (await fetch(`${url}/v1/conversations`, { headers: bearer('tg_demo_starter') })).headers.get(
-        'x-ratelimit-remaining',
-      );
-    expect(await remaining(gateway.public)).toBe('999');
-    expect(await remaining(gateway.public)).toBe('998');
-    gateway.signal('SIGKILL');
-    await gateway.finished;
-    const again = await startProgram({ args: ['--config', file], env: ANY_PORTS });
-    expect(await remaining(again.public)).toBe('997');
-  });
-
-  function accepts(host: string, port: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const socket = connect(port, host);
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-      socket.once('connect', () => socket.destroy());
-    });
-  }
 });

@@ -22,7 +22,7 @@ async function check(storeUrl: string, ...args: string[]) {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-check-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'gateway.yaml');
-  await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: [sample] }\n${CONFIG}`);
+  await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: ["http://b"] }\n${CONFIG}`);
   return runProgram({ args: ['store', 'check', '--config', file, ...args] });
 }
 

@@ -9,7 +9,7 @@ async function reindex(storeUrl: string) {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-reindex-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'gateway.yaml');
-  await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: [sample] }\n`);
+  await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: ["http://b"] }\n`);
   return runProgram({ args: ['store', 'reindex', '--config', file] });
 }
 

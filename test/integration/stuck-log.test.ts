@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
-import { bearer } from '../support/admin.ts';
+import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
+import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { type RunningGateway, startProgram } from '../support/process.ts';
 
 const KEY = 'tg_demo_starter';
@@ -23,14 +24,16 @@ async function startGateway(): Promise<RunningGateway> {
   const sections = {
     listen: anyPort,
     ops: anyPort,
+    admin: { ...anyPort, token: ADMIN_TOKEN },
     store: { url: 'sqlite:store.sqlite' },
     upstream: { urls: [backend.url] },
     routes: [{ path: PATH, methods: ['GET'] }],
     shutdown: { not_ready_ms: 1, drain_ms: 1000 },
-    seed: { customers: [{ id: 'acme', plan: 'enterprise', requests_per_hour: 10_000_000, key: KEY }] },
   };
   await writeFile(file, stringify(sections));
-  return startProgram({ args: ['--config', file] });
+  const gateway = await startProgram({ args: ['--config', file] });
+  await createCustomerWithKey(gateway, { id: 'acme', plan: 'enterprise', requests_per_hour: 10_000_000 }, KEY);
+  return gateway;
 }
 
 function openAgent(): Agent {

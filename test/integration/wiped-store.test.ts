@@ -122,7 +122,7 @@ test('after "store init" an empty store is trusted again', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-init-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'gateway.yaml');
-  await writeFile(file, `store: { url: "${redis.url}" }\nupstream: { urls: [sample] }\n`);
+  await writeFile(file, `store: { url: "${redis.url}" }\nupstream: { urls: ["http://b"] }\n`);
   const { status, stdout, stderr } = await runProgram({ args: ['store', 'init', '--config', file] });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toContain('The content of the store is accepted as complete');

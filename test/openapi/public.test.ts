@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
+import { startSampleBackend } from '../../demo/sample-backend/sample-backend.ts';
 import { OWN_HEADER_NAMES } from '../../src/edge/public-app.ts';
 import { createApiKey } from '../../src/keys/api-key.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
@@ -126,9 +127,11 @@ it('every response is one that the file declares, and every declared one occurs'
 /** The sample backend behind a gateway, and what is refused in front of it. */
 async function askSample(received: Set<string>): Promise<void> {
   const { redis } = await startRedisSystem();
+  const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => backend.close());
   const gateway = await startTestGateway({
     storeUrl: redis.url,
-    upstreamUrl: 'sample',
+    upstreamUrl: backend.url.origin,
     config: {
       plans: { starter: { requests_per_hour: 1000, burst_per_second: 500 }, narrow: { requests_per_hour: 4 } },
       auth: { browser_keys: 'reject' },

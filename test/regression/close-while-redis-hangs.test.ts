@@ -28,7 +28,7 @@ async function start(): Promise<{ redis: RedisServer; file: string }> {
     `listen: ${anyPort}
 ops: ${anyPort}
 store: { url: "${redis.url}" }
-upstream: { urls: [sample] }
+upstream: { urls: ["http://b"] }
 shutdown: { not_ready_ms: 1, drain_ms: 100 }
 `,
   );

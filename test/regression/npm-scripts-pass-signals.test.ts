@@ -21,7 +21,7 @@ const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
 async function checkout(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-checkout-'));
   onTestFinished(() => rm(folder, { recursive: true }));
-  for (const name of ['package.json', '.npmrc', 'config', 'bin']) {
+  for (const name of ['package.json', '.npmrc', 'config', 'bin', 'demo']) {
     await cp(join(REPOSITORY, name), join(folder, name), { recursive: true });
   }
   for (const name of ['src', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
@@ -71,7 +71,7 @@ onPosix('Ctrl-C in npm run tollgate -- start is one signal: the gateway drains',
     listen: loopback,
     ops: loopback,
     store: { url: 'sqlite:store.sqlite' },
-    upstream: { urls: ['sample'] },
+    upstream: { urls: ['http://127.0.0.1:9'] },
     // The copies of the signal come meanwhile.
     shutdown: { not_ready_ms: 1000, drain_ms: 1000 },
   };

@@ -9,7 +9,7 @@ import { bearer, callAdmin } from '../support/admin.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { type RunningGateway, startQuickStart } from '../support/process.ts';
 
-const ENV = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0', TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
+const ENV = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
 const CUSTOMER = { id: 'acme', plan: 'enterprise', requests_per_hour: 2 };
 
 /** The statuses of the README's tour. */

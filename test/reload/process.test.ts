@@ -1,29 +1,32 @@
 /** A reload as whoever runs the program asks for it: by a signal to the process. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { temporaryFile } from '../cli/support.ts';
-import { bearer } from '../support/admin.ts';
+import { bearer, createCustomerWithKey } from '../support/admin.ts';
+import { startBackend } from '../support/backend.ts';
+import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { startProgram } from '../support/process.ts';
 
-const KEY = 'a-key-of-the-tests';
-
 test('SIGHUP has the running process read its file again, with its environment, and ends nothing', async () => {
+  const backend = await startBackend();
+  onTestFinished(() => backend.close());
   const address = { host: '127.0.0.1', port: 0 };
   const file = await temporaryFile(
     'gateway.yaml',
     stringify({
       listen: address,
       ops: address,
+      admin: { ...address, token: ADMIN_TOKEN },
       store: { url: 'sqlite:store.sqlite' },
-      upstream: { urls: ['sample'] },
+      upstream: { urls: [backend.url] },
       plans: { starter: { requests_per_hour: 100 } },
-      seed: { customers: [{ id: 'acme', plan: 'starter', key: KEY }] },
       shutdown: { not_ready_ms: 1, drain_ms: 1000 },
     }),
   );
   const gateway = await startProgram({ args: ['--config', file], env: { LIMIT: '77' } });
-  const read = () => fetch(`${gateway.public}/v1/conversations`, { headers: bearer(KEY) });
+  const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
+  const read = () => fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) });
   expect((await read()).headers.get('x-ratelimit-limit')).toBe('100');
 
   const content = await readFile(file, 'utf8');

@@ -27,17 +27,17 @@ export interface NewCustomer {
   readonly requests_per_hour?: number;
 }
 
-/** Creates the customer and one key; resolves to the key's value. */
-export async function createCustomerWithKey(gateway: AdminOf, customer: NewCustomer): Promise<string> {
+/** Creates the customer and one key, or imports `value` as its key; resolves to the key's value. */
+export async function createCustomerWithKey(gateway: AdminOf, customer: NewCustomer, value?: string): Promise<string> {
   const created = await callAdmin(gateway, '/admin/v1/customers', { body: customer });
   if (created.status !== 201) throw new Error(`customer not created: ${JSON.stringify(created)}`);
-  return createKey(gateway, customer.id);
+  return createKey(gateway, customer.id, value);
 }
 
-export async function createKey(gateway: AdminOf, customer: string): Promise<string> {
-  const created = await callAdmin(gateway, `/admin/v1/customers/${customer}/keys`, { body: {} });
+export async function createKey(gateway: AdminOf, customer: string, value?: string): Promise<string> {
+  const created = await callAdmin(gateway, `/admin/v1/customers/${customer}/keys`, { body: { value } });
   if (created.status !== 201) throw new Error(`key not created: ${JSON.stringify(created)}`);
-  return created.body.key;
+  return value ?? created.body.key;
 }
 
 export function bearer(key: string): Record<string, string> {

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
+import { createCustomerWithKey } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';
+import { ADMIN_TOKEN } from './gateway.ts';
 import { type RunningGateway, startProgram } from './process.ts';
 
-/** Of the customer that the gateway is seeded with. */
+/** Of the customer that the gateway has, if its store is the embedded one. */
 export const KEY = 'key-of-the-good-caller';
 
 export interface GatewayProcess extends RunningGateway {
@@ -32,7 +34,7 @@ export async function startGatewayProcess(settings: GatewayProcessSettings = {})
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'gateway.yaml');
   const anyPort = { host: '127.0.0.1', port: 0 };
-  const isSeeded = config.store === undefined;
+  const isEmbedded = config.store === undefined;
   const sections = {
     store: { url: 'sqlite:store.sqlite' },
     plans: { unlimited: { requests_per_hour: 1_000_000_000 } },
@@ -41,10 +43,11 @@ export async function startGatewayProcess(settings: GatewayProcessSettings = {})
     ops: anyPort,
     upstream: { urls: [backend.url], ...config.upstream },
     logging: { access: 'off', ...config.logging },
-    ...(isSeeded && { seed: { customers: [{ id: 'good', plan: 'unlimited', key: KEY }] } }),
+    ...(isEmbedded && { admin: { ...anyPort, token: ADMIN_TOKEN } }),
   };
   await writeFile(file, stringify(sections));
   const gateway = await startProgram({ args: ['--config', file], ...(env && { env }) });
+  if (isEmbedded) await createCustomerWithKey(gateway, { id: 'good', plan: 'unlimited' }, KEY);
   return {
     ...gateway,
     backend,

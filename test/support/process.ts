@@ -5,9 +5,11 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { CHILD_ENVIRONMENT } from './child-environment.ts';
+import { eventually } from './eventually.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const QUICK_START = fileURLToPath(new URL('../../bin/quick-start.js', import.meta.url));
+const QUICK_START = fileURLToPath(new URL('../../demo/start.js', import.meta.url));
+const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface ProcessSettings {
@@ -47,9 +49,16 @@ export async function startProgram({ args, env }: ProcessSettings): Promise<Runn
   return await untilStarted(launch({ args: ['start', ...args], ...(env && { env }) }));
 }
 
-/** What `npm start` runs. As {@link startProgram}. */
-export async function startQuickStart(env: Readonly<Record<string, string>>): Promise<RunningGateway> {
-  return await untilStarted(launch({ args: [], env }, QUICK_START));
+/** Runs what `npm start` runs, until it has printed what to try. Killed when the test ends. */
+export async function startQuickStart(env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> {
+  const gateway = await untilStarted(launch({ args: [], env: { ...ANY_PORTS, ...env } }, QUICK_START));
+  await eventually('the banner is complete', () => gateway.output().includes('Ctrl-C stops it.'));
+  return gateway;
+}
+
+/** Runs what `npm start` runs to its end. */
+export async function runQuickStart({ args, env }: ProcessSettings): Promise<Finished> {
+  return launch({ args, env: { ...ANY_PORTS, ...env } }, QUICK_START).finished;
 }
 
 async function untilStarted({ child, finished, output, sawLine }: ReturnType<typeof launch>): Promise<RunningGateway> {

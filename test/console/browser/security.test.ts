@@ -19,8 +19,7 @@ let attacker: Server;
 let attackerPort: number;
 beforeAll(async () => {
   store = await EMBEDDED_STORE.start();
-  const config = { upstream: { urls: ['sample'] } };
-  gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'sample', config });
+  gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'http://127.0.0.1:9' });
   origin = gateway.admin ?? '';
   attacker = createServer((_req, res) => {
     res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>attacker</title>');

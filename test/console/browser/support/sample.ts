@@ -1,6 +1,7 @@
 /** A gateway with customers as an operator would find them: near their limits, refused, suspended, with old keys. */
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
+import { startSampleBackend } from '../../../../demo/sample-backend/sample-backend.ts';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { openStore } from '../../../../src/store/open/open-store.ts';
 import { usageDayName, usageTotalName, usageYearName } from '../../../../src/store/redis/protocol/key-names.ts';
@@ -43,8 +44,8 @@ export async function startSample(kind: StoreKind): Promise<Sample> {
   const store = await kind.start();
   await noteNear(store.url);
   await writeHistory(store.url);
-  const config = { upstream: { urls: ['sample'] } };
-  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'sample', config });
+  const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
+  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url.origin });
   const keys = new Map<string, string>();
   for (const { requests: _sent, ...customer } of SAMPLE_CUSTOMERS) {
     await change(gateway, '/admin/v1/customers', customer);
@@ -70,6 +71,7 @@ export async function startSample(kind: StoreKind): Promise<Sample> {
     keys,
     async close() {
       await gateway.close();
+      await backend.close();
       await store.close();
     },
   };

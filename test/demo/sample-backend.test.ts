@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHANNELS, type Conversation, createConversations, STATUSES } from '../../src/sample-backend/conversations.ts';
-import { type SampleBackend, startSampleBackend } from '../../src/sample-backend/sample-backend.ts';
+import { CHANNELS, type Conversation, createConversations, STATUSES } from '../../demo/sample-backend/conversations.ts';
+import { type SampleBackend, startSampleBackend } from '../../demo/sample-backend/sample-backend.ts';
 
 /** The newest conversation: a change of this id means that the whole data set has changed. */
 const FIRST_ID = 'conv_01KF0BMKXZZPWHQNN12ZTYQ3XZ';

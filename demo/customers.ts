@@ -1,0 +1,34 @@
+/** The customers of the quick start, one for each plan, with keys that everyone knows. */
+
+import { CUSTOMER, NEW_KEY } from '../src/admin-api/responses.ts';
+import { type AdminClient, pathOf } from '../src/admin-client/admin-client.ts';
+import { AdminRefusal } from '../src/admin-client/failures.ts';
+
+export const DEMO_CUSTOMERS = [
+  { id: 'demo-starter', name: 'Demo Starter', plan: 'starter', key: 'tg_demo_starter' },
+  { id: 'demo-professional', name: 'Demo Professional', plan: 'professional', key: 'tg_demo_professional' },
+  { id: 'demo-business', name: 'Demo Business', plan: 'business', key: 'tg_demo_business' },
+  {
+    id: 'demo-enterprise',
+    name: 'Demo Enterprise',
+    plan: 'enterprise',
+    requests_per_hour: 50_000,
+    key: 'tg_demo_enterprise',
+  },
+] as const;
+
+/** Creates the customers and keys that do not exist yet. Changes no existing ones. */
+export async function createDemoCustomers(admin: AdminClient): Promise<void> {
+  for (const { key, ...customer } of DEMO_CUSTOMERS) {
+    await unlessItExists(admin.post(CUSTOMER, '/admin/v1/customers', customer));
+    await unlessItExists(admin.post(NEW_KEY, pathOf`/admin/v1/customers/${customer.id}/keys`, { value: key }));
+  }
+}
+
+async function unlessItExists(creation: Promise<unknown>): Promise<void> {
+  try {
+    await creation;
+  } catch (error) {
+    if (!(error instanceof AdminRefusal && error.problem.code === 'conflict')) throw error;
+  }
+}
