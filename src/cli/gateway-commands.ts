@@ -89,18 +89,10 @@ export function addGatewayCommands(program: Command): void {
     .argument('<file>', 'the YAML configuration file')
     .action(async (file: string, options: DocumentOptions) => (await import('./preview.ts')).preview(file, options));
 
-  documentCommand(program, 'simulate', 'show whom other limits would have refused in the past', 'print JSON')
-    .option(
-      '--log <file...>',
-      'access logs of the gateway (JSON, *.gz too, - for standard input); without: the usage history',
-    )
+  documentCommand(program, 'simulate', 'show whom other limits would have refused, by the usage history', 'print JSON')
     .option('--plan <plan=limit...>', 'requests per hour of a plan: starter=800', limitParser)
     .option('--customer <customer=limit...>', 'requests per hour of a customer', limitParser)
-    .addOption(
-      new Option('--from <time>', 'start of the usage history to read: 2026-01-31 or an age, such as 7d')
-        .argParser(timeParser('past'))
-        .conflicts('log'),
-    )
+    .option('--from <time>', 'start of the usage history to read: 2026-01-31 or an age, such as 7d', timeParser('past'))
     .action(async (options: SimulateOptions) => (await import('./simulate.ts')).simulate(options));
 
   rangeOptions(documentCommand(program, 'audit', 'list who changed what, when and from where, newest first'))

@@ -1,13 +1,22 @@
-/** Tries hourly limits on the past: on requests of the access log, or on the usage history alone. */
-import { ReplayedCustomer } from '../quota/replay.ts';
-import { LogSummary, readInOrderOfArrival } from './access-log-files.ts';
+/**
+ * Tries hourly limits on the usage history, which has a count for each clock hour. The hour of the quota slides, so it
+ * spans two clock hours at most times, and what the history proves is:
+ *
+ * - `surely`: some clock hour has more requests than the limit.
+ * - `surely_not`: no two adjacent clock hours have more together.
+ * - `perhaps`: anything else.
+ */
+import { z } from 'zod';
+import { CUSTOMER, CUSTOMER_ID, TIME } from '../admin-api/responses.ts';
+import type { AdminClient } from '../admin-client/admin-client.ts';
 import type { DocumentOptions } from './admin-options.ts';
+import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printJson, remark } from './output.ts';
 import { type Columns, shortTime, tableUnlessEmpty } from './table.ts';
+import { readTime } from './times.ts';
 
 export interface SimulateOptions extends DocumentOptions {
-  readonly log?: readonly string[];
   /** Requests per hour, by plan. */
   readonly plan?: ReadonlyMap<string, number>;
   /** Requests per hour, by customer. They take precedence. */
@@ -16,164 +25,149 @@ export interface SimulateOptions extends DocumentOptions {
   readonly from?: string;
 }
 
-export interface TriedLimits {
+interface TriedLimits {
   readonly plans: ReadonlyMap<string, number>;
   readonly customers: ReadonlyMap<string, number>;
 }
 
-interface PlanShare {
-  readonly plan: string;
-  readonly requests_per_hour: number;
-  customers: number;
-  customers_refused: number;
-  requests: number;
-  requests_refused: number;
-}
+const VERDICTS = ['surely', 'perhaps', 'surely_not'] as const;
+type Verdict = (typeof VERDICTS)[number];
 
-const PLAN_COLUMNS: Columns<PlanShare> = {
+/** One line of the usage export. */
+const CLOSED_HOUR = z.object({ customer: CUSTOMER_ID, start: TIME, requests: z.int().min(0) });
+
+const HOUR_MS = 3_600_000;
+const DEFAULT_AGE = '7d';
+/** Customers in one response of the export. */
+const PAGE_CUSTOMERS = '100';
+
+const PLAN_COLUMNS: Columns<ReturnType<typeof planVerdicts>> = {
   PLAN: ({ plan }) => plan,
   'PER HOUR': ({ requests_per_hour: limit }) => limit,
   CUSTOMERS: ({ customers }) => customers,
-  'CUSTOMERS REFUSED': ({ customers_refused: refused, customers }) => share(refused, customers),
-  REQUESTS: ({ requests }) => requests,
-  'REQUESTS REFUSED': ({ requests_refused: refused, requests }) => share(refused, requests),
+  'SURELY REFUSED': ({ surely }) => surely,
+  PERHAPS: ({ perhaps }) => perhaps,
+  'SURELY NOT': ({ surely_not: not }) => not,
 };
 
 const CUSTOMER_COLUMNS: Columns<ReturnType<typeof customerDocument>> = {
   CUSTOMER: ({ customer }) => customer,
   PLAN: ({ plan }) => plan,
   'PER HOUR': ({ requests_per_hour: limit }) => limit,
-  REQUESTS: ({ requests }) => requests,
-  REFUSED: ({ refused }) => refused,
-  'REFUSED IN LOG': ({ refused_in_log: refused }) => refused,
-  'FIRST REFUSED': ({ first_refused_at: at }) => shortTime(at),
+  REFUSED: ({ verdict }) => verdict,
+  'AT LEAST': ({ refused_at_least: refused }) => refused,
+  'MOST IN ONE HOUR': ({ most_in_one_hour: most }) => most,
+  'MOST IN TWO HOURS': ({ most_in_two_hours: most }) => most,
 };
+
+/** What the history says of one customer. */
+export class CustomerHours {
+  readonly customer: string;
+  readonly plan: string;
+  readonly limit: number;
+  mostInOneHour = 0;
+  mostInTwoHours = 0;
+  refusedAtLeast = 0;
+  #last = { startMs: Number.NEGATIVE_INFINITY, requests: 0 };
+
+  constructor(customer: string, plan: string, limit: number) {
+    this.customer = customer;
+    this.plan = plan;
+    this.limit = limit;
+  }
+
+  get verdict(): Verdict {
+    if (this.mostInOneHour > this.limit) return 'surely';
+    return this.mostInTwoHours > this.limit ? 'perhaps' : 'surely_not';
+  }
+
+  /** Adds a clock hour, later than those before. Hours without requests may be left out. */
+  add(startMs: number, requests: number): void {
+    const before = startMs - this.#last.startMs === HOUR_MS ? this.#last.requests : 0;
+    this.mostInOneHour = Math.max(this.mostInOneHour, requests);
+    this.mostInTwoHours = Math.max(this.mostInTwoHours, before + requests);
+    this.refusedAtLeast += Math.max(0, requests - this.limit);
+    this.#last = { startMs, requests };
+  }
+}
 
 export async function simulate(options: SimulateOptions): Promise<void> {
   const limits = { plans: options.plan ?? new Map(), customers: options.customer ?? new Map() };
   if (limits.plans.size + limits.customers.size === 0) {
     throw new UsageError('no limit to try: name at least one by --plan PLAN=N or --customer CUSTOMER=N');
   }
-  if (options.log !== undefined) return simulateLog(options.log, limits, options);
-  const { simulateHistory } = await import('./simulate-history.ts');
-  await simulateHistory(limits, options);
-}
+  const client = await connect(options);
+  const customers = await customersWith(limits, client);
+  const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
+  await readHistory(client, from, customers);
 
-async function simulateLog(files: readonly string[], limits: TriedLimits, { json }: SimulateOptions): Promise<void> {
-  const summary = new LogSummary();
-  const customers = await replay(files, limits, summary);
-  if (summary.damagedLines > 0) {
-    remark(`Damaged lines that were skipped: ${summary.damagedLines}. The first is ${summary.firstDamaged}.`);
-  }
-  if (summary.requestLines === 0) {
-    throw new Error('there are no lines of requests: the files must be access logs of the gateway in JSON');
-  }
-  remarkOnGaps(summary, limits, customers);
-
-  const documents = customers
-    .map(customerDocument)
-    .toSorted((a, b) => b.refused - a.refused || (a.customer < b.customer ? -1 : 1));
-  const plans = [...limits.plans].map(([plan, limit]) => planShare(plan, limit, documents));
-  if (json) {
-    const log = {
-      from: new Date(summary.fromMs).toISOString(),
-      to: new Date(summary.toMs).toISOString(),
-      lines: summary.requestLines,
-      damaged_lines: summary.damagedLines,
-    };
-    return printJson({ log, plans, customers: documents });
-  }
-  const refused = documents.filter(({ first_refused_at: at }) => at !== null);
+  const documents = [...customers.values()].map(customerDocument).toSorted(byVerdict);
+  const plans = [...limits.plans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
+  if (options.json) return printJson({ from, plans, customers: documents });
+  remark(`Whole hours since ${shortTime(from)} are counted. The current hour is not.`);
+  const refused = documents.filter(({ verdict }) => verdict !== 'surely_not');
   if (refused.length === 0) remark('No customer would have been refused.');
   await print([...tableUnlessEmpty(plans, PLAN_COLUMNS), ...tableUnlessEmpty(refused, CUSTOMER_COLUMNS)].join('\n'));
 }
 
-async function replay(
-  files: readonly string[],
-  limits: TriedLimits,
-  summary: LogSummary,
-): Promise<readonly ReplayedCustomer[]> {
-  const customers = new Map<string, ReplayedCustomer>();
-  let nowMs = 0;
-  for await (const batch of readInOrderOfArrival(files, summary)) {
-    for (const { customer, plan, arrivedMs, count, wasRefused } of batch) {
-      let replayed = customers.get(customer);
-      // A line that sums up refusals has no plan: the customer's other lines tell it.
-      const planNow = plan ?? replayed?.plan ?? '';
-      const limit = limits.customers.get(customer) ?? limits.plans.get(planNow);
-      if (limit === undefined) continue;
-      if (replayed === undefined) {
-        replayed = new ReplayedCustomer(customer, planNow, limit);
-        customers.set(customer, replayed);
-      }
-      nowMs = Math.max(nowMs, arrivedMs);
-      replayed.plan = planNow;
-      replayed.limit = limit;
-      replayed.replay(nowMs, count);
-      if (wasRefused) replayed.refusedInLog += count;
+/** Returns the customers whose limit is tried. A customer with a limit of its own is not subject to its plan's. */
+async function customersWith(
+  { plans, customers }: TriedLimits,
+  client: AdminClient,
+): Promise<Map<string, CustomerHours>> {
+  const found = new Map<string, CustomerHours>();
+  for await (const page of client.pages(CUSTOMER, '/admin/v1/customers')) {
+    for (const { id, plan, current_plan: currentPlan, limit_source: source } of page) {
+      const name = currentPlan ?? plan;
+      const limit = customers.get(id) ?? (source === 'plan' ? plans.get(name) : undefined);
+      if (limit !== undefined) found.set(id, new CustomerHours(id, name, limit));
     }
   }
-  return [...customers.values()];
+  for (const id of customers.keys()) if (!found.has(id)) remark(`There is no customer ${id}.`);
+  return found;
 }
 
-/** Says what the log cannot tell. */
-function remarkOnGaps(summary: LogSummary, { plans, customers }: TriedLimits, replayed: readonly ReplayedCustomer[]) {
-  const seen = {
-    plans: new Set(replayed.map(({ plan }) => plan)),
-    customers: new Set(replayed.map((each) => each.customer)),
-  };
-  for (const plan of plans.keys()) if (!seen.plans.has(plan)) remark(`No request of plan ${plan} is in the log.`);
-  for (const id of customers.keys()) if (!seen.customers.has(id)) remark(`No request of customer ${id} is in the log.`);
-  if (summary.unattributedRefusals > 0) {
-    remark(`Refused requests that the log sums up without their customers, left out: ${summary.unattributedRefusals}.`);
+async function readHistory(client: AdminClient, from: string, customers: Map<string, CustomerHours>): Promise<void> {
+  const query = new URLSearchParams({ format: 'jsonl', limit: PAGE_CUSTOMERS, from });
+  let next: string | undefined = `/admin/v1/usage/export?${query}`;
+  while (next !== undefined) {
+    const page: Awaited<ReturnType<AdminClient['getText']>> = await client.getText(next);
+    for (const line of page.text.split('\n')) {
+      if (line === '') continue;
+      const { customer, start, requests } = CLOSED_HOUR.parse(JSON.parse(line));
+      customers.get(customer)?.add(Date.parse(start), requests);
+    }
+    next = page.next;
   }
-  if (summary.successLines === 0) {
-    remark('The log has no successful requests: it was probably written with logging.access: errors.');
-  }
-  const from = shortTime(new Date(summary.fromMs).toISOString());
-  remark(
-    `The log begins at ${from}. Requests before it are unknown, so refusals within its first hour may be missing.`,
-  );
 }
 
-function customerDocument({
-  customer,
-  plan,
-  limit,
-  requests,
-  refused,
-  refusedInLog,
-  firstRefusedMs,
-}: ReplayedCustomer) {
+function customerDocument(hours: CustomerHours) {
   return {
-    customer,
-    plan,
-    requests_per_hour: limit,
-    requests,
-    refused,
-    refused_in_log: refusedInLog,
-    first_refused_at: firstRefusedMs === undefined ? null : new Date(firstRefusedMs).toISOString(),
+    customer: hours.customer,
+    plan: hours.plan,
+    requests_per_hour: hours.limit,
+    verdict: hours.verdict,
+    refused_at_least: hours.refusedAtLeast,
+    most_in_one_hour: hours.mostInOneHour,
+    most_in_two_hours: hours.mostInTwoHours,
   };
 }
 
-function planShare(plan: string, limit: number, documents: readonly ReturnType<typeof customerDocument>[]): PlanShare {
-  const share = {
-    plan,
-    requests_per_hour: limit,
-    customers: 0,
-    customers_refused: 0,
-    requests: 0,
-    requests_refused: 0,
-  };
-  for (const { requests, refused } of documents.filter((each) => each.plan === plan)) {
-    share.customers++;
-    if (refused > 0) share.customers_refused++;
-    share.requests += requests;
-    share.requests_refused += refused;
-  }
-  return share;
+type CustomerVerdict = ReturnType<typeof customerDocument>;
+
+function byVerdict(a: CustomerVerdict, b: CustomerVerdict): number {
+  return VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict) || b.most_in_two_hours - a.most_in_two_hours;
 }
 
-function share(part: number, whole: number): string {
-  return `${part} (${whole === 0 ? 0 : Math.round((1000 * part) / whole) / 10} %)`;
+function planVerdicts(plan: string, limit: number, documents: readonly CustomerVerdict[]) {
+  const ofPlan = documents.filter((each) => each.plan === plan);
+  const count = (verdict: Verdict) => ofPlan.filter((each) => each.verdict === verdict).length;
+  return {
+    plan,
+    requests_per_hour: limit,
+    customers: ofPlan.length,
+    surely: count('surely'),
+    perhaps: count('perhaps'),
+    surely_not: count('surely_not'),
+  };
 }
