@@ -10,7 +10,6 @@ import { DamagedRecordError, type StoreUnavailableError } from '../store/store.t
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { UsageCollector } from '../usage/usage-collector.ts';
 import type { Exchange } from './exchange.ts';
-import { type AdmittedDecision, createQuotaNotices, isHalfUsed, isNear } from './quota-notices.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 import { traceId } from './request-ids.ts';
 
@@ -19,6 +18,8 @@ const CLIENT_CLOSED_REQUEST = 499;
 const REPEAT_AFTER_MS = 10_000;
 /** Minimum interval between log lines about the same key. */
 const KEY_REPEAT_AFTER_MS = 600_000;
+/** Minimum interval between log lines about the same customer and its shadow limit. */
+const SHADOW_REPEAT_AFTER_MS = 3_600_000;
 /** Maximum number of keys or customers that each throttle of log lines tracks. */
 const MAX_IDS = 10_000;
 
@@ -41,6 +42,8 @@ interface Finish {
   /** The client got the response headers, but not the complete body. */
   readonly isAborted?: boolean;
 }
+
+type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
@@ -110,11 +113,21 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     usage?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
   }
 
-  const notices = createQuotaNotices(logger, clock);
+  /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
+  function explainShadow({ customer = '', plan }: Exchange, decision: AdmittedDecision): void {
+    if (!shadowNotes.isDue(customer)) return;
+    const { admission, limit, shadowLimit } = decision;
+    logger.info(
+      { customer, plan, limit, used: limit - admission.remaining, shadow_limit: shadowLimit },
+      "a customer is above its plan's shadow limit, which would refuse it from here on",
+    );
+  }
+
   /** Rate-limit log lines that a flood of requests would repeat. The metrics count each occurrence. */
   const storeWarnings = new Throttle(clock, REPEAT_AFTER_MS, 1);
   const shareWarnings = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
   const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
+  const shadowNotes = new Throttle(clock, SHADOW_REPEAT_AFTER_MS, MAX_IDS);
   const browserWarnings = new Throttle(clock, KEY_REPEAT_AFTER_MS, MAX_IDS);
 
   return {
@@ -148,16 +161,14 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
       switch (decision.outcome) {
         case 'admitted': {
           const { mode } = decision.admission;
-          const near = isNear(decision);
           exchange.quota = mode;
-          metrics.quotaDecision(plan, HOURLY_POLICY, near ? 'near' : 'allowed', mode);
+          metrics.quotaDecision(plan, HOURLY_POLICY, isNear(decision) ? 'near' : 'allowed', mode);
           usage?.admitted(plan);
-          if (near) notices.near(exchange, decision);
           if (isHalfUsed(decision)) noteUsedShare(exchange, decision);
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') {
             exchange.shadow = 'denied';
-            notices.shadowDenied(exchange, decision);
+            explainShadow(exchange, decision);
           }
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
           return;
@@ -250,4 +261,14 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
       finish(exchange, { status, source: 'gateway', problem: code, isAborted });
     },
   };
+}
+
+/** Returns whether 80 % of the limit is used, this request included. False without the store: usage is unknown then. */
+function isNear({ admission, limit }: AdmittedDecision): boolean {
+  return 5 * admission.remaining <= limit && admission.mode !== 'local';
+}
+
+/** Returns whether half of the limit is used, this request included. False without the store. */
+function isHalfUsed({ admission, limit }: AdmittedDecision): boolean {
+  return 2 * admission.remaining <= limit && admission.mode !== 'local';
 }
