@@ -1,7 +1,7 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
 import type { z } from 'zod';
 import { PROBLEM, pageOf } from '../admin-api/responses.ts';
-import { AdminRefusal, notTheAdminApi, unreachable, wrongListener } from './failures.ts';
+import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
 
 interface AdminClientSettings {
   /** Origin of the admin listener, such as `http://127.0.0.1:8082`. */
@@ -27,8 +27,6 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** The largest page size that the admin API allows. */
 const MAX_PAGE_ITEMS = 1000;
 
-type Listener = 'admin' | 'ops' | 'public';
-
 /**
  * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} if the
  * admin API did not respond at all. Build paths with {@link pathOf}.
@@ -36,8 +34,6 @@ type Listener = 'admin' | 'ops' | 'public';
 export class AdminClient {
   readonly #settings: AdminClientSettings;
   readonly #timeoutMs: number;
-  /** Identified once, when a response suggests that the URL is not the admin listener's. */
-  #listener: Promise<Listener> | undefined;
 
   constructor(settings: AdminClientSettings) {
     this.#settings = settings;
@@ -125,26 +121,6 @@ export class AdminClient {
     return document as z.output<Schema>;
   }
 
-  /** Identifies the listener by paths that only one listener has. Without a response, assumes the admin listener. */
-  async #identifyListener(): Promise<Listener> {
-    const { url, token } = this.#settings;
-    const statusOf = async (path: string) => {
-      const { status, body } = await fetch(url + path, {
-        headers: { authorization: `Bearer ${token}` },
-        redirect: 'manual',
-        signal: AbortSignal.timeout(this.#timeoutMs),
-      });
-      await body?.cancel();
-      return status;
-    };
-    try {
-      if ((await statusOf('/status')) !== 404) return 'admin';
-      return (await statusOf('/livez')) === 200 ? 'ops' : 'public';
-    } catch {
-      return 'admin';
-    }
-  }
-
   async #send(
     method: string,
     path: string,
@@ -170,19 +146,14 @@ export class AdminClient {
     } catch (error) {
       throw unreachable(url, error, this.#timeoutMs);
     }
-    if (!response.ok) throw await this.#refusal(response.status, text);
+    if (!response.ok) throw this.#refusal(response.status, text);
     return { status: response.status, text, link: response.headers.get('link') };
   }
 
-  async #refusal(status: number, text: string): Promise<Error> {
+  #refusal(status: number, text: string): Error {
     const { url, tokenSource } = this.#settings;
     const problem = PROBLEM.safeParse(parseJson(text));
     if (!problem.success) return notTheAdminApi(url, `status ${status} without a problem document`);
-    if (CODES_OF_OTHER_LISTENERS.has(problem.data.code)) {
-      this.#listener ??= this.#identifyListener();
-      const listener = await this.#listener;
-      if (listener !== 'admin') return wrongListener(url, listener);
-    }
     if (problem.data.code !== 'unauthorized') return new AdminRefusal(problem.data);
     return new AdminRefusal(
       problem.data,
@@ -190,9 +161,6 @@ export class AdminClient {
     );
   }
 }
-
-/** Problem codes with which the ops and public listeners refuse admin API calls. The admin listener uses them too. */
-const CODES_OF_OTHER_LISTENERS: ReadonlySet<string> = new Set(['not_found', 'body_not_allowed', 'bad_request']);
 
 /** Builds a path with each value encoded as one segment: ``pathOf`/admin/v1/keys/${id}` ``. */
 export function pathOf(literals: TemplateStringsArray, ...segments: readonly string[]): string {

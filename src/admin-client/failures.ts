@@ -59,15 +59,6 @@ export function unreachable(url: string, error: unknown, timeoutMs: number): Adm
   );
 }
 
-/** Returns the error for a response from another listener of a gateway. */
-export function wrongListener(url: string, listener: 'ops' | 'public'): AdminUnreachableError {
-  const purpose = listener === 'ops' ? 'for probes and metrics' : 'for API customers';
-  return new AdminUnreachableError(
-    `${url} is the ${listener} listener of a gateway (${purpose}), not its admin listener\n` +
-      'Set the address of the admin listener with --admin-url: admin.host and admin.port of the configuration file.',
-  );
-}
-
 /** Returns the error for a response that does not have the form of the admin API's. */
 export function notTheAdminApi(url: string, what: string): AdminUnreachableError {
   return new AdminUnreachableError(
