@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
-import { addressBlock, unmapped } from '../base/address-block.ts';
+import { addressBlock, canonicalAddress } from '../base/address-block.ts';
 import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import { sendProblem } from '../problems/document.ts';
@@ -45,14 +45,10 @@ export function isOwnName(host: string | undefined, localAddress: string, names:
   const requested = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
   if (requested === '') return false;
   if (requested === names.host.toLowerCase() || names.allowedHosts.includes(requested)) return true;
-  if (isLoopback(requested) && (isWildcard(names.host) || isLoopback(unmapped(localAddress)))) return true;
+  if (isLoopback(requested) && (isWildcard(names.host) || isLoopback(canonicalAddress(localAddress)))) return true;
   // DNS rebinding needs a name, so addresses are safe. A wildcard listener accepts any address, because port mappings
   // and Kubernetes Services translate addresses.
-  return isIP(requested) !== 0 && (isWildcard(names.host) || canonical(requested) === canonical(localAddress));
-}
-
-/** Normalises an address: IPv6 has several spellings of one address. */
-function canonical(address: string): string {
-  const plain = unmapped(address);
-  return isIP(plain) === 6 ? new URL(`http://[${plain.replace(/%.*$/, '')}]`).hostname : plain;
+  return (
+    isIP(requested) !== 0 && (isWildcard(names.host) || canonicalAddress(requested) === canonicalAddress(localAddress))
+  );
 }

@@ -1,6 +1,6 @@
 /** Facts about a request, kept in `res.locals`: the client's address, the path's template, and the actor. */
 import type { RequestHandler, Response } from 'express';
-import { unmapped } from '../base/address-block.ts';
+import { peerAddress } from '../base/address-block.ts';
 
 /** The authenticated client: the holder of the admin token, or a JWT's subject. */
 export interface Actor {
@@ -41,7 +41,7 @@ export function noteRequest(paths: readonly string[]): RequestHandler {
     pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+').replace(/\*\w+/g, '.*')}$`),
   }));
   return (req, res, next) => {
-    res.locals.peerAddress = unmapped(req.socket.remoteAddress ?? '');
+    res.locals.peerAddress = peerAddress(req.socket);
     res.locals.route = routes.find(({ pattern }) => pattern.test(req.path))?.template;
     next();
   };

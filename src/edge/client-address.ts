@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
-import { unmapped } from '../base/address-block.ts';
+import { canonicalAddress, peerAddress } from '../base/address-block.ts';
 
 /** The client of a request, identified through the configured trusted proxies. */
 export interface Client {
@@ -22,10 +22,10 @@ export interface ProxyTrust {
 
 const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
 
-/** Returns the address in one X-Forwarded-For hop. Some proxies add a port, and brackets around IPv6. */
+/** Returns the address in one X-Forwarded-For hop, in canonical spelling. Some proxies add a port, and brackets around IPv6. */
 function addressOf(hop: string): string {
   const [, bracketed, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? [];
-  return unmapped(bracketed ?? ipv4 ?? hop);
+  return canonicalAddress(bracketed ?? ipv4 ?? hop);
 }
 
 /** Returns the last value: the trusted peer wrote or checked it. The client may have sent every value before it. */
@@ -63,7 +63,7 @@ export function identifyClient(
   { headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>,
   { trustedProxies, trustForwardedHost }: ProxyTrust,
 ): Client {
-  const peer = unmapped(socket.remoteAddress ?? '');
+  const peer = peerAddress(socket);
   const ownProto = 'encrypted' in socket ? 'https' : 'http';
   if (!trustedProxies.has(peer)) {
     return { address: peer, forwardedFor: peer, proto: ownProto, host: undefined };

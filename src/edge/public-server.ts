@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'n
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
+import { peerAddress } from '../base/address-block.ts';
 import type { Connections } from '../listener/connections.ts';
 import { endWith } from '../listener/socket-control.ts';
 import { messageClasses } from '../listener/strict-app.ts';
@@ -96,7 +97,7 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
   function refuse(socket: Socket, problem: Problem): void {
     endWith(socket, () => {
       const requestId = randomUUID();
-      onUnparsed(problem.code, requestId, socket.remoteAddress ?? '');
+      onUnparsed(problem.code, requestId, peerAddress(socket));
       return parseFailureResponse(problem, requestId, parts.documentationUrl());
     });
   }

@@ -121,7 +121,11 @@ describe('refused attempts', () => {
     expect(await statusFor('guess')).toMatchObject({ status: 429 });
     expect(await statusFor(TOKEN)).toMatchObject({ status: 200 });
     expect(await statusFor(TOKEN, '127.0.0.2')).toMatchObject({ status: 200 });
-    expect(await statusFor('guess', '127.0.0.2')).toMatchObject({ status: 401 });
+  });
+
+  it('count for all loopback addresses together: a local program can use each of the 16 million', async () => {
+    for (let i = 2; i < 32; i++) expect(await statusFor('guess', `127.0.${i}.${i}`)).toMatchObject({ status: 401 });
+    expect(await statusFor('guess', '127.9.9.9')).toMatchObject({ status: 429 });
   });
 
   it('are not counted against valid credentials', async () => {
@@ -132,7 +136,6 @@ describe('refused attempts', () => {
   it('are logged with the address and the reason, never the token, and no more one by one when there are many', async () => {
     await fail(30);
     for (let i = 0; i < 5; i++) await statusFor('guess-again');
-    await statusFor('guess-from-elsewhere', '127.0.0.2');
     const lines = busy.logs.map((line) => JSON.parse(line));
     const refused = { level: 'warn', client: '127.0.0.1', reason: 'wrong_token', msg: 'admin access refused' };
     for (const line of lines.slice(0, 30)) expect(line).toMatchObject(refused);
@@ -142,7 +145,6 @@ describe('refused attempts', () => {
         client: '127.0.0.1',
         msg: 'admin access refused too often: further refusals are not logged one by one',
       },
-      { ...refused, client: '127.0.0.2' },
     ]);
     expect(busy.logs.join('')).not.toMatch(/guess/);
   });

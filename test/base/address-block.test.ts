@@ -19,6 +19,9 @@ describe('an address is counted', () => {
     ['mapped IPv4 in hexadecimal as IPv4', '::FFFF:cb00:7109', '203.0.113.9'],
     ['mapped IPv4 at full length as IPv4', '0:0:0:0:0:ffff:cb00:7109', '203.0.113.9'],
     ['what only looks mapped as IPv6', '1::ffff:cb00:7109', '1:0:0:0::/64'],
+    ['every loopback address as one', '127.1.2.3', '127.0.0.0/8'],
+    ['mapped loopback too', '::ffff:127.0.0.9', '127.0.0.0/8'],
+    ['the block of loopback addresses as itself', '127.0.0.0/8', '127.0.0.0/8'],
     ['what is no address by itself', 'unknown', 'unknown'],
     ['nothing by itself', '', ''],
   ])('%s', (_, address, block) => {

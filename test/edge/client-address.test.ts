@@ -52,6 +52,14 @@ describe('what a trusted proxy says is extended', () => {
     ],
     ['a hop with its port', '10.0.0.1', '203.0.113.9:5555', '203.0.113.9', '203.0.113.9:5555, 10.0.0.1'],
     ['an IPv6 hop in brackets', '10.0.0.1', '[2001:4860::1]:443', '2001:4860::1', '[2001:4860::1]:443, 10.0.0.1'],
+    [
+      'a mapped hop, whatever its spelling',
+      '10.0.0.1',
+      '::FFFF:cb00:7109',
+      '203.0.113.9',
+      '::FFFF:cb00:7109, 10.0.0.1',
+    ],
+    ['an IPv6 hop in long form', '10.0.0.1', '2001:4860:0::0001', '2001:4860::1', '2001:4860:0::0001, 10.0.0.1'],
     ['IPv6', '2001:db8::7', '2001:4860::1', '2001:4860::1', '2001:4860::1, 2001:db8::7'],
   ])('%s', (_, peer, forwardedFor, address, extended) => {
     expect(identify(peer, { 'x-forwarded-for': forwardedFor })).toMatchObject({ address, forwardedFor: extended });

@@ -49,6 +49,12 @@ it('the addresses of an IPv6 /64 fail together, others apart', () => {
   expect(count('203.0.113.10')).toEqual([undefined]);
 });
 
+it('all loopback addresses fail together', () => {
+  const { count } = openFailedAttempts();
+  for (let i = 1; i <= PER_MINUTE; i++) expect(count(`127.${i}.0.${i}`)).toEqual([undefined]);
+  expect(count('127.200.0.1')).toEqual([61]);
+});
+
 it('a flood of addresses is held in a bounded memory, of those that failed last', () => {
   const { count } = openFailedAttempts();
   const other = (i: number) => `2001:db8:${(i >> 8).toString(16)}:${(i & 0xff).toString(16)}::1`;
