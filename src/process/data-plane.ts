@@ -102,7 +102,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     ...config.upstream,
     urls: upstreamUrls,
     // The rest of limits.in_flight is left for other customers.
-    maxWaitingPerCustomer: Math.ceil(config.limits.inFlight / 2 / upstreamUrls.length),
+    maxWaitingPerCustomer: () => Math.ceil(current.limits.inFlight / 2 / upstreamUrls.length),
     maxHeaderBytes: config.limits.headerBytes,
     ownHeaderNames: OWN_HEADER_NAMES,
     observer: observeUpstreams(metrics, logger),

@@ -63,7 +63,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     totalTimeoutMs: 5000,
     maxConnections: 8,
     maxConnectionsPerCustomer: 8,
-    maxWaitingPerCustomer: 100,
+    maxWaitingPerCustomer: () => 100,
     maxHeaderBytes: 16_384,
     ownHeaderNames: OWN_HEADER_NAMES,
     observer: { changed() {}, retry() {} },

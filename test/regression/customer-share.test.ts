@@ -4,6 +4,7 @@
  */
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { rewrite, takeOver } from '../reload/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';
 
@@ -87,6 +88,19 @@ test('requests of one customer that wait for a connection leave half of limits.i
   let refused = 0;
   for (let i = 0; i < IN_FLIGHT + 20; i++) void askForLarge(key).then(() => refused++);
   await expect.poll(() => refused, PATIENT).toBeGreaterThanOrEqual(20);
+  expect(large()).toBe(HALF);
+  expect((await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(other) })).status).toBe(200);
+});
+
+// Found after a reload that lowered limits.in_flight: a customer could still wait with half of the former number.
+test('a reload of limits.in_flight changes how many requests of one customer may wait', async () => {
+  const { gateway, key, large, askForLarge } = await startLimitedSystem();
+  const other = await createCustomerWithKey(gateway, { id: 'other', plan: 'starter' });
+  await rewrite(gateway, { limits: { in_flight: IN_FLIGHT / 2 } });
+  expect(await takeOver(gateway)).toBe('applied');
+  let refused = 0;
+  for (let i = 0; i < IN_FLIGHT / 2; i++) void askForLarge(key).then(() => refused++);
+  await expect.poll(() => refused, PATIENT).toBe(IN_FLIGHT / 2 - HALF - IN_FLIGHT / 4);
   expect(large()).toBe(HALF);
   expect((await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(other) })).status).toBe(200);
 });

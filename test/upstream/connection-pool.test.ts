@@ -49,7 +49,7 @@ function openPool({ maxConnections = 2 } = {}) {
     connect: held.connect,
     maxConnections,
     maxConnectionsPerCustomer: maxConnections,
-    maxWaitingPerCustomer: 0,
+    maxWaitingPerCustomer: () => 0,
     maxHeaderBytes: 16_384,
     clock,
   });

@@ -5,7 +5,11 @@ import type { ConnectionRequest } from '../../src/upstream/http1/request-queue.t
 import { TestRequest } from './support/test-request.ts';
 
 function openShares({ maxConnections = 8, maxConnectionsPerCustomer = 2, maxWaitingPerCustomer = 3 } = {}) {
-  const shares = new CustomerShares({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer });
+  const shares = new CustomerShares({
+    maxConnections,
+    maxConnectionsPerCustomer,
+    maxWaitingPerCustomer: () => maxWaitingPerCustomer,
+  });
   return {
     shares,
     claim(customer: string, isForced = false) {

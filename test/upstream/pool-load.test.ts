@@ -28,7 +28,7 @@ function openPool() {
     connect,
     maxConnections: 2,
     maxConnectionsPerCustomer: 2,
-    maxWaitingPerCustomer: 0,
+    maxWaitingPerCustomer: () => 0,
     maxHeaderBytes: 16_384,
     clock: new HeldTime(),
     onConnect: (error) => void ends.push(error?.message),

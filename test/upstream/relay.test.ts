@@ -24,7 +24,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     connectTo: () => connect,
     maxConnections: 1,
     maxConnectionsPerCustomer: 1,
-    maxWaitingPerCustomer: 0,
+    maxWaitingPerCustomer: () => 0,
     maxHeaderBytes: 16_384,
     observer: { changed() {}, retry: (result) => void retries.push(result) },
     lookup: () => Promise.reject(new Error('there is no name to look up')),

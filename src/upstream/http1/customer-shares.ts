@@ -5,8 +5,8 @@ export interface CustomerSharesOptions {
   readonly maxConnections: number;
   /** A customer's share of the connections, at least 1. No limit if it is `maxConnections` or more. */
   readonly maxConnectionsPerCustomer: number;
-  /** Maximum requests of one customer that wait for a claim. */
-  readonly maxWaitingPerCustomer: number;
+  /** Returns the maximum of requests of one customer that wait for a claim; a reload can change it. */
+  readonly maxWaitingPerCustomer: () => number;
 }
 
 /**
@@ -23,7 +23,7 @@ export interface CustomerSharesOptions {
  */
 export class CustomerShares {
   readonly #maxPerCustomer: number;
-  readonly #maxWaiting: number;
+  readonly #maxWaiting: () => number;
   /** With fewer claims than this, shares are not enforced. */
   readonly #enforcedFrom: number;
   readonly #shares = new Map<string, Share>();
@@ -47,7 +47,7 @@ export class CustomerShares {
       return 'claimed';
     }
     const { waiting } = share;
-    if (waiting.length >= this.#maxWaiting) return 'refused';
+    if (waiting.length >= this.#maxWaiting()) return 'refused';
     if (waiting.length === 0) this.#turns.append(share);
     waiting.add(request);
     this.waitingCount++;

@@ -15,7 +15,7 @@ export function ourAsker(port: number): Asker {
     connect: createConnect(new URL(`http://127.0.0.1:${port}`), 5_000),
     maxConnections: 1,
     maxConnectionsPerCustomer: 1,
-    maxWaitingPerCustomer: 0,
+    maxWaitingPerCustomer: () => 0,
     maxHeaderBytes: 16_384,
     clock: systemClock,
   });

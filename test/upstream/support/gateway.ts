@@ -45,7 +45,7 @@ export async function startGateway(
     totalTimeoutMs: 15_000,
     maxConnections: 8,
     maxConnectionsPerCustomer: forwarderOptions.maxConnections ?? 8,
-    maxWaitingPerCustomer: 1_000,
+    maxWaitingPerCustomer: () => 1_000,
     maxHeaderBytes: 16_384,
     ownHeaderNames: new Set(['x-request-id']),
     observer: { changed() {}, retry() {} },
