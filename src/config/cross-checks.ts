@@ -163,8 +163,13 @@ function checkUsagePath(context: CheckContext): void {
   const usagePath = valid(['usage_path']);
   const ownPaths = [usagePath, `${usagePath}/history`];
   const route = routePaths(context).find(([, path]) => ownPaths.includes(path));
-  if (route && given(['usage_path']) !== undefined) {
-    report(['usage_path'], `is the path of routes[${route[0]}] too; choose another`);
+  if (route === undefined) return;
+  const [index] = route;
+  if (given(['usage_path']) !== undefined)
+    report(['usage_path'], `is the path of routes[${index}] too; choose another`);
+  else {
+    const advice = 'set usage_path to another path, or to null';
+    report(['routes', index, 'path'], `is served by the gateway itself, by the default of usage_path; ${advice}`);
   }
 }
 
