@@ -29,11 +29,13 @@ const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
 env.SAMPLE_BACKEND_URL = backend.url.origin;
 
 const command = ['start', '--config', 'config/quickstart.yaml', ...process.argv.slice(2)];
-const status = await runCommandLine(command, async (addresses) => {
-  const { ops, admin = '' } = addresses;
-  while (!(await fetch(`${ops}/readyz`)).ok) await setTimeout(50);
-  await createDemoCustomers(new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' }));
-  // Only a generated token is shown: one that the user set would end up in the output.
-  process.stdout.write(banner({ ...addresses, admin }, generatedToken));
+const status = await runCommandLine(command, {
+  async onStarted(addresses) {
+    const { ops, admin = '' } = addresses;
+    while (!(await fetch(`${ops}/readyz`)).ok) await setTimeout(50);
+    await createDemoCustomers(new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' }));
+    // Only a generated token is shown: one that the user set would end up in the output.
+    process.stdout.write(banner({ ...addresses, admin }, generatedToken));
+  },
 });
 process.exit(status);

@@ -7,13 +7,13 @@ import { addCustomerCommands } from './customer-commands.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addGatewayCommands } from './gateway-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
-import type { OnStarted } from './start.ts';
+import type { StartParts } from './start.ts';
 
 /**
  * Builds the command tree. Actions call `finish` with an exit status other than success. Each command imports its own
- * modules, so that help and usage errors do not load the gateway.
+ * modules, so that help and usage errors do not load the gateway. `parts`: for the command `start`.
  */
-export function buildProgram(finish: (status: number) => void, onStarted?: OnStarted): Command {
+export function buildProgram(finish: (status: number) => void, parts?: StartParts): Command {
   const program = new Command('tollgate')
     .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
     .version(readVersion())
@@ -26,7 +26,7 @@ export function buildProgram(finish: (status: number) => void, onStarted?: OnSta
     .addOption(new Option('--log-format <format>', 'overrides logging.format').choices(LOG_FORMATS))
     .action(async ({ config, logFormat }: { config: string; logFormat?: (typeof LOG_FORMATS)[number] }) => {
       const { start } = await import('./start.ts');
-      finish(await start(config, logFormat, onStarted));
+      finish(await start(config, logFormat, parts));
     });
   program
     .command('check-config')
@@ -78,12 +78,12 @@ export function buildProgram(finish: (status: number) => void, onStarted?: OnSta
   return program;
 }
 
-/** Runs one command line. `onStarted`: for the command `start`. Resolves to the exit status: see {@link EXIT}. */
-export async function runCommandLine(args: readonly string[], onStarted?: OnStarted): Promise<number> {
+/** Runs one command line. Resolves to the exit status: see {@link EXIT}. `parts`: for the command `start`. */
+export async function runCommandLine(args: readonly string[], parts?: StartParts): Promise<number> {
   let status: number = EXIT.success;
   const program = buildProgram((result) => {
     status = result;
-  }, onStarted);
+  }, parts);
   try {
     await program.parseAsync(args, { from: 'user' });
     return status;
