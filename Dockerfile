@@ -48,6 +48,7 @@ USER 10001:10001
 EXPOSE 8080 8081 8082
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "require('node:http').get({ host: '127.0.0.1', port: process.env.OPS_PORT || 8081, path: '/livez' }, (answer) => process.exit(answer.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
-# node is process 1: it gets SIGTERM and drains. Allow enough time: docker run --stop-timeout 30.
-ENTRYPOINT ["node", "src/main.ts"]
+# node is process 1: it gets SIGTERM and drains. Allow enough time: docker run --stop-timeout 30. SIGUSR1 would open the
+# inspector, which runs any code.
+ENTRYPOINT ["node", "--disable-sigusr1", "src/main.ts"]
 CMD ["start", "--config", "config/gateway.yaml"]

@@ -28,11 +28,11 @@ function setting(name: string): string {
 }
 
 test('the unit starts as the image does, by the start file that says when Node.js is too old', () => {
-  const [node, startFile, ...args] = setting('ExecStart').split(' ');
+  const [node, option, startFile, ...args] = setting('ExecStart').split(' ');
   const started = [...readCommand('ENTRYPOINT'), ...readCommand('CMD')];
   expect(node).toBe('/usr/bin/node');
   expect(existsSync(join(REPOSITORY, startFile ?? ''))).toBe(true);
-  expect(['node', 'src/main.ts', ...args.slice(0, -1)]).toStrictEqual(started.slice(0, -1));
+  expect(['node', option, 'src/main.ts', ...args.slice(0, -1)]).toStrictEqual(started.slice(0, -1));
   expect(setting('ExecStartPre')).toContain(`${node} ${startFile} check-config `);
 });
 

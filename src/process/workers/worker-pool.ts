@@ -108,7 +108,8 @@ export class WorkerPool {
    */
   async start(): Promise<string> {
     // Messages contain Maps, which JSON cannot represent.
-    cluster.setupPrimary({ exec: ENTRY, args: [], serialization: 'advanced' });
+    const execArgv = [...process.execArgv, '--disable-sigusr1'];
+    cluster.setupPrimary({ exec: ENTRY, args: [], execArgv, serialization: 'advanced' });
     for (const slot of this.#slots) this.#fork(slot);
     try {
       return await this.#started.promise;
