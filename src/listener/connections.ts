@@ -11,7 +11,7 @@
  */
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
-import { Server as NetServer, type Socket } from 'node:net';
+import { Server as NetServer, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import { resetSocket } from '../base/reset-socket.ts';
@@ -130,6 +130,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       stall: undefined,
     };
     (accepted as TrackedSocket)[CONNECTION] = connection;
+    accepted.destroySoon = closeAfterResponse;
     withoutRequest.add(connection);
     observer.connection(1);
     accepted.once('close', () => forget(connection));
@@ -140,6 +141,18 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     if (connection === undefined) return;
     connection.socket = socket;
     (socket as TrackedSocket)[CONNECTION] = connection;
+    socket.destroySoon = closeAfterResponse;
+  }
+
+  /**
+   * Replaces the method that Node.js calls after the last response of a connection. A connection that is closed with
+   * unread input is reset, and the client may lose the response: so one with input left is closed in two steps.
+   */
+  function closeAfterResponse(this: Socket): void {
+    const connection = connectionOf(this);
+    const hasInput = connection?.isDiscarding || connection?.newest?.req.complete === false;
+    if (hasInput) endAndLinger(this);
+    else Socket.prototype.destroySoon.call(this);
   }
 
   function forget(connection: Connection): void {

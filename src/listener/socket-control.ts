@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
  * How long a client has to read the last response of its connection. An immediate close with unread input would reset
  * the connection, and the response could be lost (RFC 9112 §9.6).
  */
-const LINGER_MS = 1000;
+const LINGER_MS = 2000;
 
 /** Set on a socket that gets only one more response after those in progress. */
 const HAS_LAST = Symbol('has last response');
@@ -28,15 +28,19 @@ export function endWith(socket: EndingSocket, response: () => string): void {
   socket[HAS_LAST] = true;
   // After CONNECT, Node.js removes its listeners from the socket. An unhandled `error` event would end the process.
   socket.on('error', () => {});
-  socket.resume();
+  discardInput(socket);
   afterResponses(socket, () => {
     if (socket.writable) socket.write(response(), 'utf8');
     endAndLinger(socket);
   });
 }
 
-/** Half-closes a connection after its pending writes. Closes it when the client does, or after {@link LINGER_MS}. */
+/**
+ * Half-closes a connection after its pending writes, and discards what the client still sends. Closes the connection when
+ * the client does, or after {@link LINGER_MS}.
+ */
 export function endAndLinger(socket: Socket): void {
+  discardInput(socket);
   socket.end();
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
@@ -84,15 +88,14 @@ export function resumeReading(socket: Socket): void {
 
 /**
  * Reads and discards further input of a connection whose last request was received. Bypasses Node.js's parser, which
- * keeps an object per request. Input that is unread at the close, or arrives later, would reset the connection and
- * discard the end of the last response. So it is closed in two steps (RFC 9112 §9.6), not at once as by Node.js.
+ * keeps an object per request. The connection must then be closed by {@link endAndLinger}.
  */
 export function discardInput(socket: Socket): void {
-  socket.destroySoon = () => endAndLinger(socket);
   // Deferred, because the parser is running: it emits all requests of one packet in one call.
   process.nextTick(() => {
     for (const listener of socket.listeners('data')) socket.off('data', listener as () => void);
     // Adding a listener makes Node.js detach its parser from the connection.
     socket.on('data', () => {});
+    resumeReading(socket);
   });
 }
