@@ -11,6 +11,12 @@ interface ListenAddress {
 }
 
 /**
+ * Connections that the kernel completes before they are accepted; the next ones wait at least a second for another try.
+ * Half the default of limits.in_flight, because all of them may be accepted, and send a request, at once.
+ */
+const BACKLOG = 1024;
+
+/**
  * Binds `server` and resolves to its URL; port 0 takes any free one. Rejects with an error that says which setting to
  * change. `name` is the listener's section of the config.
  */
@@ -19,7 +25,7 @@ export async function listen(
   name: string,
   { host, port, portVariable }: ListenAddress,
 ): Promise<string> {
-  server.listen(port, host);
+  server.listen({ port, host, backlog: BACKLOG });
   try {
     await once(server, 'listening');
   } catch (error) {

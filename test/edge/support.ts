@@ -133,7 +133,11 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
       recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),
     }),
     forwarder,
-    connections: { isSurplus: () => false, abortResponse: ({ socket }) => void socket?.resetAndDestroy() },
+    connections: {
+      isSurplus: () => false,
+      overloadDelayMs: () => 0,
+      abortResponse: ({ socket }) => void socket?.resetAndDestroy(),
+    },
     recorder: createRecorder({
       metrics,
       accessLog: { write: (record) => void accessRecords.push(record) },
