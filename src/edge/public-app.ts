@@ -37,7 +37,7 @@ export interface PublicAppParts {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
-  readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
+  readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus' | 'overloadDelayMs'>;
   readonly recorder: Recorder;
   /** Undefined: no route has the purpose `usage_history`. */
   readonly history?: Pick<RecentHistory, 'of'> | undefined;
@@ -247,7 +247,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function refuse(exchange: Exchange, problem: Problem, outcome?: ForwardOutcome): void {
-    sendProblem(exchange, problem);
+    // Recorded at once: a refusal that waits is not in progress.
+    const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(exchange.req.socket) : 0;
+    if (delayMs === 0) sendProblem(exchange, problem);
+    else setTimeout(sendProblem, delayMs, exchange, problem);
     recorder.refused(exchange, problem.code, outcome);
   }
 

@@ -46,6 +46,8 @@ const FIRST_REQUEST_MS = 1000;
 const MAX_SURPLUS = 512;
 /** Connections checked per search for an idle one. The next search continues after them. */
 const CHECKED_PER_SEARCH = 64;
+/** Minimum interval between two refusals for overload on one connection. */
+const OVERLOAD_REFUSAL_MS = 1000;
 /** Interval at which a drain closes the connections that have become idle. */
 const DRAIN_CHECK_MS = 50;
 /** Interval of the check for stalled responses: the resolution of their timeout. */
@@ -77,6 +79,8 @@ interface Connection {
   inProgress: number;
   /** Response to the last request received, started or waiting. Undefined once that response is closed. */
   newest: ServerResponse | undefined;
+  /** Monotonic ms: when the next request may be refused for overload. */
+  refusableFromMs: number;
   /** A response closes the connection. Requests received after its own are dropped (RFC 9112 §9.6). */
   isEnding: boolean;
   /** Input after the connection's last request is read and discarded. */
@@ -122,6 +126,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       bytesReadWithRequests: 0,
       inProgress: 0,
       newest: undefined,
+      refusableFromMs: 0,
       isEnding: false,
       isDiscarding: false,
       unreadUntilMs: Number.NEGATIVE_INFINITY,
@@ -348,6 +353,19 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
 
     /** Returns whether the connection was accepted above the limit, only to answer 503. */
     isSurplus: (socket: Socket): boolean => connectionOf(socket)?.isSurplus ?? false,
+
+    /**
+     * Returns how long to delay a refusal for overload: 0 for the first on a connection, then as long as leaves one a
+     * second. A client that repeats refused requests at once would otherwise take the time of all others.
+     */
+    overloadDelayMs(socket: Socket): number {
+      const connection = connectionOf(socket);
+      if (connection === undefined) return 0;
+      const nowMs = clock.monotonicMs();
+      const delayMs = Math.max(0, connection.refusableFromMs - nowMs);
+      connection.refusableFromMs = nowMs + delayMs + OVERLOAD_REFUSAL_MS;
+      return delayMs;
+    },
 
     /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */
     isOpen: (socket: Socket): boolean => connectionOf(socket) !== undefined,
