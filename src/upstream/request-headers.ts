@@ -27,11 +27,23 @@ export interface RequestHeadersOptions extends CredentialsPolicy {
 /** Names of client headers that are not forwarded: the gateway sets them, decides about them or has handled them. */
 const NEVER_PASSED: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'client-ip',
   'content-length', // requests have no body
   'expect', // handled by the gateway
+  'fastly-client-ip',
   'forwarded',
   'host',
   'proxy', // CGI would turn it into HTTP_PROXY, the variable that names the backend's own proxy
+  'remote-addr',
+  'remote-email', // Remote-*: the user that an authenticating proxy reports
+  'remote-groups',
+  'remote-name',
+  'remote-user',
+  'true-client-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
   'x-forwarded',
   'x-http-method',
   'x-http-method-override',
@@ -39,10 +51,21 @@ const NEVER_PASSED: ReadonlySet<string> = new Set([
   'x-original-host',
   'x-original-uri',
   'x-original-url',
+  'x-originating-ip',
   'x-real-ip',
+  'x-remote-addr',
+  'x-remote-group',
+  'x-remote-ip',
+  'x-remote-user',
   'x-request-id',
   'x-rewrite-url',
 ]);
+
+/**
+ * Cookies of the gateway's console, in a Cookie header without white space around it. A browser sends them to every port
+ * of the console's host.
+ */
+const CONSOLE_COOKIES = /^(?:(?:__Host-)?tollgate_[^;]*(?:;[ \t]*|$))+|;[ \t]*(?:__Host-)?tollgate_[^;]*/g;
 
 /** Prefix of the headers that identify the client to the upstream. */
 const IDENTITY_PREFIX = 'x-tollgate-';
@@ -54,8 +77,8 @@ function isGatewaysOwn(comparable: string): boolean {
 }
 
 /**
- * Returns the headers of the upstream request, flat and in order: the client's end-to-end headers unchanged, then the
- * gateway's own and its Via (RFC 9110 §7.6.3). The gateway's headers are added after the filter, so a Connection header
+ * Returns the headers of the upstream request, flat and in order: the client's end-to-end headers unchanged but for the
+ * console's cookies, then the gateway's own and its Via (RFC 9110 §7.6.3). The gateway's headers are added after the filter, so a Connection header
  * of the client cannot remove them. `rawHeaders`: flat, as received.
  */
 export function buildRequestHeaders(rawHeaders: readonly string[], options: RequestHeadersOptions): string[] {
@@ -73,7 +96,12 @@ export function buildRequestHeaders(rawHeaders: readonly string[], options: Requ
     }
     if (comparable === 'authorization' && options.credentials !== 'forward') continue;
     if (named?.has(lower)) continue;
-    headers.push(name, rawHeaders[i + 1] ?? '');
+    let value = rawHeaders[i + 1] ?? '';
+    if (comparable === 'cookie' && value.includes('tollgate_')) {
+      value = value.replace(CONSOLE_COOKIES, '');
+      if (value === '') continue;
+    }
+    headers.push(name, value);
   }
   if (options.credentials === 'replace' && options.authorization !== undefined) {
     headers.push('Authorization', options.authorization);

@@ -18,6 +18,9 @@ describe('fields of the client that never reach the upstream', () => {
     ...['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port', 'X-Forwarded-Anything'],
     ...['X-Real-IP', 'X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'],
     ...['X-Forwarded', 'X-Original-URI', 'X-Original-Host', 'Proxy'],
+    ...['Client-IP', 'True-Client-IP', 'X-Client-IP', 'X-Cluster-Client-IP', 'CF-Connecting-IP', 'CF-Connecting-IPv6'],
+    ...['Fastly-Client-IP', 'X-Originating-IP', 'X-Remote-IP', 'X-Remote-Addr', 'Remote-Addr'],
+    ...['Remote-User', 'Remote-Groups', 'Remote-Name', 'Remote-Email', 'X-Remote-User', 'X-Remote-Group'],
     ...['X-Request-Id', 'X-Tollgate-Customer', 'X-Tollgate-Plan', 'X-Tollgate-Assertion', 'X-Tollgate-Unheard-Of'],
   ])('%s, in any case and with any other character for the hyphen', (name) => {
     const others = ['_', '.', '~', '!', '|'].map((character) => name.replaceAll('-', character));
@@ -65,6 +68,28 @@ test('other fields pass as they are: names, order, repeats, Cookie and tracepare
     ...['If-None-Match', '"x"', 'X_Odd', '', 'X-Tollgates', 'no', 'X-Forward', 'no', 'Accept', 'b'],
   ];
   expect(buildRequestHeaders(fields, STRIP)).toEqual([...fields, ...OWN_AND_VIA]);
+});
+
+const OTHERS = 'a=tollgate_session=x; my_tollgate_session=y; __Host-a; TOLLGATE_session=z';
+
+describe("the console's cookies never reach the upstream, and the rest of a Cookie header is unchanged", () => {
+  test.each([
+    ['tollgate_session=x', undefined],
+    ['tollgate_session', undefined],
+    ['__Host-tollgate_session=x; tollgate_session=y;', undefined],
+    ['a=1; tollgate_session=x', 'a=1'],
+    ['tollgate_session=x; a=1;b="2" ; c', 'a=1;b="2" ; c'],
+    ['a=1; __Host-tollgate_session=x; tollgate_other=y;tollgate_=;b=2', 'a=1;b=2'],
+    ['a=1;\t tollgate_session=x\t;  b=2;', 'a=1;  b=2;'],
+    ['tollgate_a=1; tollgate_b=2; c=3; tollgate_d=4', 'c=3'],
+    [OTHERS, OTHERS],
+  ])('%j', (sent, kept) => {
+    const cookie = kept === undefined ? [] : ['cOOkie', kept];
+    expect(buildRequestHeaders(['A', '1', 'cOOkie', sent, 'B', '2'], STRIP)).toEqual([
+      ...['A', '1', ...cookie, 'B', '2'],
+      ...OWN_AND_VIA,
+    ]);
+  });
 });
 
 test('headers that Connection names are dropped, wherever it is, but never those of the gateway', () => {
