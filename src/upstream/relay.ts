@@ -277,8 +277,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
 
   /**
    * Sends the request once more if no byte of a response has arrived. It is a GET or HEAD, which may be repeated (RFC
-   * 9110 §9.2.2). The retry goes to another upstream if one is in service, and to the same one only if that closed a
-   * connection. It uses a new connection, because an upstream that closes one kept connection may be closing the others
+   * 9110 §9.2.2). The retry goes to another upstream if one is in service, and to the same one only if that closed or reset
+   * a connection, even one that was still being made. It uses a new connection, because an upstream that closes one kept connection may be closing the others
    * as well. If the kept connection closed before the request was written, sending it is not counted as a retry.
    * Returns false if the request is not sent again.
    */
@@ -291,8 +291,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     const { clock, upstreams } = this.#context;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
-    const other = upstreams.chooseOther(this.#upstream);
-    const next = other ?? (connection === undefined ? undefined : upstreams.choose());
+    const wasClosed = connection !== undefined || ('code' in cause && cause.code === 'ECONNRESET');
+    const next = upstreams.chooseOther(this.#upstream) ?? (wasClosed ? upstreams.choose() : undefined);
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
     if (this.#wasWritten || !wasStale) {
       if (!upstreams.mayRetry(wasStale)) return false;

@@ -1,11 +1,13 @@
-import type { Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
+import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { RetryResult } from '../../src/upstream/upstreams.ts';
+import { createCertificate } from '../support/certificates.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';
 import { startGateway } from './support/gateway.ts';
-import { findClosedPort, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
+import { findClosedPort, listen, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 /** Kept for longer than a busy machine takes for a test. */
 const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
@@ -97,6 +99,36 @@ test('after a refused connection the request goes to another upstream', async ()
     expect((await call(gateway.port)).status).toBe(200);
     expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', wasSent: true });
   }
+});
+
+/** A TLS server that resets its first connections, before a byte of their handshakes. */
+async function startResettingTlsUpstream(resets: number) {
+  const { cert, key } = createCertificate({});
+  const secure = createTlsServer({ cert, key }, (_req, res) => res.end('ok'));
+  let connections = 0;
+  const port = await listen(
+    createServer((socket) => {
+      if (++connections <= resets) socket.resetAndDestroy();
+      else secure.emit('connection', socket);
+    }),
+  );
+  return { urls: [new URL(`https://localhost:${port}`)], tls: { ca: cert } };
+}
+
+test('a connection to the only upstream that is reset while it is made is tried once more, from the retry budget', async () => {
+  const { retries, observer } = noteRetries();
+  const gateway = await startGateway(0, { ...(await startResettingTlsUpstream(1)), observer });
+  expect((await call(gateway.port)).status).toBe(200);
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', wasSent: true });
+  expect(retries).toEqual(['sent']);
+});
+
+test('a request whose connections are reset twice while they are made was not sent', async () => {
+  const { retries, observer } = noteRetries();
+  const gateway = await startGateway(0, { ...(await startResettingTlsUpstream(2)), observer });
+  expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable refused');
+  expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', wasSent: false });
+  expect(retries).toEqual(['sent']);
 });
 
 test('after a connect timeout the request goes to another upstream', async () => {
