@@ -121,6 +121,8 @@ export interface UpstreamConfig {
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;
   readonly totalTimeoutMs: number;
+  /** Limit for the head of a response, and for its trailer section. */
+  readonly maxHeaderBytes: number;
   /** Open connections to each server of the backend. */
   readonly maxConnections: number;
   /** At most `maxConnections`. */

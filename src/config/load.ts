@@ -134,6 +134,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       connectTimeoutMs: upstream.connect_timeout_ms,
       responseTimeoutMs: upstream.response_timeout_ms,
       totalTimeoutMs: upstream.total_timeout_ms,
+      maxHeaderBytes: upstream.response_header_bytes,
       maxConnections: upstream.max_connections,
       maxConnectionsPerCustomer: upstream.max_connections_per_customer ?? Math.ceil(upstream.max_connections / 4),
       ...(upstream.health_check && {

@@ -117,6 +117,10 @@ const upstream = types.mapping({
     .durationMs()
     .default(120_000)
     .describe("Time to the last byte of the backend's response; not below response_timeout_ms."),
+  response_header_bytes: types
+    .bytes()
+    .default(65_536)
+    .describe("Maximum total size of the status line and headers of a backend's response."),
   max_connections: types.count().default(256).describe('Maximum number of connections to each backend server.'),
   max_connections_per_customer: types
     .count()

@@ -113,6 +113,8 @@ function warnOfNumbers({ auth, limits, listen, shutdown, store, upstream }: File
   const responding = 'a healthy backend often takes longer, and clients get 504';
   below(['upstream', 'response_timeout_ms'], upstream.response_timeout_ms, 100, 'ms', responding);
   below(['upstream', 'total_timeout_ms'], upstream.total_timeout_ms, 100, 'ms', responding);
+  const large = 'common backends send more, and clients get 502';
+  below(['upstream', 'response_header_bytes'], upstream.response_header_bytes, 4096, 'bytes', large);
   const checked = 'each worker of each gateway checks that often, and a check must pass within that time';
   below(['upstream', 'health_check', 'interval_ms'], upstream.health_check?.interval_ms, 1000, 'ms', checked);
   below(['shutdown', 'drain_ms'], shutdown.drain_ms, 1000, 'ms', 'each restart aborts requests in flight');

@@ -103,7 +103,6 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     urls: upstreamUrls,
     // The rest of limits.in_flight is left for other customers.
     maxWaitingPerCustomer: () => Math.ceil(current.limits.inFlight / 2 / upstreamUrls.length),
-    maxHeaderBytes: config.limits.headerBytes,
     ownHeaderNames: OWN_HEADER_NAMES,
     observer: observeUpstreams(metrics, logger),
     clock,

@@ -27,12 +27,12 @@ async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
   return findings.map((finding) => ({ subject, ...finding }));
 }
 
-function tryUpstreamsOf({ upstream, limits }: Config): Promise<ConnectionFinding>[] {
+function tryUpstreamsOf({ upstream }: Config): Promise<ConnectionFinding>[] {
   const { urls, healthCheck } = upstream;
   return urls.map(async (url): Promise<ConnectionFinding> => {
     const subject = `upstream ${url}`;
     const startedMs = performance.now();
-    const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: limits.headerBytes });
+    const fault = await tryUpstream(new URL(url), upstream);
     if (fault !== undefined) return { subject, outcome: 'error', text: fault };
     const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
     return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
