@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionPool } from '../../src/upstream/http1/connection-pool.ts';
 import type { UpstreamConnection } from '../../src/upstream/http1/upstream-connection.ts';
 import { type HeldConnection, holdConnections } from './support/held-connections.ts';
@@ -7,6 +7,7 @@ import { TestRequest } from './support/test-request.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\n\r\n';
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+const NOT_MODIFIED = 'HTTP/1.1 304 Not Modified\r\n\r\n';
 
 /** Sends a request on the connection that it gets, unless it `declines`. */
 class NotingRequest extends TestRequest {
@@ -153,6 +154,18 @@ test.each([
     12_999,
     13_000,
   ],
+  ...(
+    [
+      [1, 500],
+      [3, 1_500],
+      [4, 2_000],
+    ] as const
+  ).map(([seconds, ms]): [string, string, number, number] => [
+    `for half of a timeout of ${seconds} s`,
+    `HTTP/1.1 200 OK\r\nKeep-Alive: timeout=${seconds}\r\nContent-Length: 0\r\n\r\n`,
+    ms - 1,
+    ms,
+  ]),
   [
     'for at most ten minutes',
     'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=99999\r\nContent-Length: 0\r\n\r\n',
@@ -174,12 +187,51 @@ test.each([
   }
 });
 
-test('a connection is not kept if the keep-alive timeout of the upstream is too short', async () => {
+test('a connection is not kept if the keep-alive timeout of the upstream is 0', async () => {
   const { take, at } = openPool();
   take();
   at(0).open();
-  await at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n');
+  await at(0).receive('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0\r\nContent-Length: 0\r\n\r\n');
   expect(at(0).destroyed).toBe(true);
+});
+
+test('a connection is held back until it was silent for 50 ms after a 304, whoever asks for it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { pool, take, at, started, pass } = openPool();
+  const first = take();
+  at(0).open();
+  await at(0).receive(NOT_MODIFIED);
+  expect(first.ended).toBe(true);
+  expect(pool.load).toBe(0);
+  pass(49);
+  vi.advanceTimersByTime(49);
+  await setImmediate();
+  const second = take();
+  expect(started).toHaveLength(2);
+  pass(1);
+  vi.advanceTimersByTime(1);
+  await setImmediate();
+  expect(second.connection).toBe(first.connection);
+});
+
+test('a connection that is held back makes room for a new one if the pool is full, and delays no close', async () => {
+  const { pool, take, at, started } = openPool({ maxConnections: 1 });
+  take();
+  at(0).open();
+  await at(0).receive(NOT_MODIFIED);
+  take();
+  expect(at(0).destroyed).toBe(true);
+  expect(started).toHaveLength(2);
+  at(1).open();
+  const waiting = take();
+  await at(1).receive(NOT_MODIFIED);
+  expect(at(1).destroyed).toBe(true);
+  at(2).open();
+  expect(waiting.connection).toBeDefined();
+  await at(2).receive(NOT_MODIFIED);
+  await pool.close();
+  expect(at(2).destroyed).toBe(true);
 });
 
 test('unsolicited bytes close a free connection, so that they are not read as a response', async () => {

@@ -147,9 +147,8 @@ describe('content', () => {
   });
 
   test.each<[string, string, ReadOptions?]>([
-    ['to a HEAD, without framing', `${OK}\r\n`, HEAD],
     ['to a HEAD, of no length', `${OK}Content-Length: 0\r\n\r\n`, HEAD],
-    ['to a HEAD, after an interim answer', `HTTP/1.1 100 Continue\r\n\r\n${OK}\r\n`, HEAD],
+    ['to a HEAD, after an interim answer', `HTTP/1.1 100 Continue\r\n\r\n${OK}${EMPTY}`, HEAD],
     ['204', 'HTTP/1.1 204 No Content\r\n\r\n'],
     ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n'],
   ])('there is none, and the connection persists: %s', (_, bytes, options) => {
@@ -157,6 +156,7 @@ describe('content', () => {
   });
 
   test.each<[string, string, ReadOptions?]>([
+    ['to a HEAD, without framing', `${OK}\r\n`, HEAD],
     ['to a HEAD, of a length', `${OK}Content-Length: 5\r\n\r\n`, HEAD],
     ['to a HEAD, chunked', CHUNKED, HEAD],
     ['204 of a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n'],
@@ -297,10 +297,35 @@ describe('limits', () => {
     expect(readPieces([...headOf(LIMIT + 4)], LIMITED).outcome).toBe('refused');
   });
 
-  test('each interim response has the limit for itself', () => {
-    const interim = `HTTP/1.1 103 Early\r\nX-A: ${'a'.repeat(LIMIT / 2)}\r\n\r\n`;
-    expect(readAnswer(`${interim.repeat(5)}${headOf(LIMIT)}\r\n\r\n`, LIMITED).outcome).toBe('whole');
-    expect(readAnswer(`HTTP/1.1 103 ${'a'.repeat(LIMIT)}\r\n\r\n${OK}${EMPTY}`, LIMITED).outcome).toBe('refused');
+  test('all interim responses together may be as long as a head', () => {
+    const interim = `HTTP/1.1 103 Early\r\nX-A: ${'a'.repeat(LIMIT / 2 - 29)}\r\n\r\n`;
+    expect(readAnswer(`${interim.repeat(2)}${headOf(LIMIT)}\r\n\r\n`, LIMITED).outcome).toBe('whole');
+    expect(readAnswer(`${interim.repeat(3)}${headOf(LIMIT)}\r\n\r\n`, LIMITED).outcome).toBe('refused');
+    expect(readPieces([...interim.repeat(3)], LIMITED).outcome).toBe('refused');
+  });
+
+  test('a hundred interim responses may come, for each response', () => {
+    const interim = 'HTTP/1.1 102\r\n\r\n';
+    expect(readAnswer(`${interim.repeat(100)}${OK}${EMPTY}`).outcome).toBe('whole');
+    expect(readAnswer(interim.repeat(101)).outcome).toBe('refused');
+    const parser = new ResponseParser(16_384);
+    for (let i = 0; i < 3; i++) {
+      parser.expect({ onHead() {}, onContent() {} }, false);
+      const bytes = Buffer.from(`${interim.repeat(100)}${OK}${EMPTY}`);
+      parser.receive(bytes, bytes.length);
+      expect(parser.isReading).toBe(false);
+    }
+  });
+
+  test('a head longer than what is decoded at a time is read as one', () => {
+    const long = `${OK}X-A: ${'a'.repeat(30_000)}\r\nContent-Length: 1\r\n\r\nb`;
+    const options = { maxHeaderBytes: 65_536 };
+    expect(readAnswer(long, options)).toMatchObject({ outcome: 'whole', content: 'b' });
+    for (const at of [4_095, 4_096, 8_191, long.length - 3]) {
+      expect(readPieces(cutAt(long, [at]), options)).toMatchObject({ outcome: 'whole', content: 'b' });
+    }
+    const bareLf = `${OK}X-A: ${'a'.repeat(4_096 - OK.length - 5)}\nX-B: 1\r\n`;
+    expect(readAnswer(bareLf, options).outcome).toBe('refused');
   });
 
   test.each<[number, string]>([
@@ -312,9 +337,12 @@ describe('limits', () => {
     expect(readPieces([...`${CHUNKED}1${extension}\r\na\r\n${END}`]).outcome).toBe(outcome);
   });
 
-  test('each chunk has the limit of extensions for itself', () => {
-    const chunk = `1;${'a'.repeat(3_000)}\r\na\r\n`;
-    expect(readAnswer(`${CHUNKED}${chunk.repeat(4)}${END}`)).toMatchObject({ outcome: 'whole', content: 'aaaa' });
+  test('the extensions of all chunks may be as long as the content, and one limit longer', () => {
+    const chunk = (bytes: number): string => `${bytes.toString(16)};${'a'.repeat(999)}\r\n${'b'.repeat(bytes)}\r\n`;
+    expect(readAnswer(`${CHUNKED}${chunk(1).repeat(4)}${END}`)).toMatchObject({ outcome: 'whole', content: 'bbbb' });
+    expect(readAnswer(`${CHUNKED}${chunk(1).repeat(5)}${END}`).outcome).toBe('refused');
+    expect(readAnswer(`${CHUNKED}${chunk(1_000).repeat(100)}${END}`).outcome).toBe('whole');
+    expect(readAnswer(`${CHUNKED}${chunk(60_000).repeat(2)}${chunk(1).repeat(5)}${END}`).outcome).toBe('refused');
   });
 
   test('a trailer section may be as long as a head, however many lines it has', () => {

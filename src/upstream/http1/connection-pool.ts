@@ -22,10 +22,18 @@ interface ConnectionPoolOptions extends CustomerSharesOptions {
 
 /** How long a free connection is reused if the upstream names no timeout: servers close theirs after 5 s or more. */
 const DEFAULT_KEEP_MS = 4_000;
-/** Reuse stops this long before the upstream's timeout, so that no request is sent just as the connection is closed. */
+/**
+ * Reuse stops this long before the upstream's timeout, or after half of a shorter timeout, so that no request is sent
+ * just as the connection is closed.
+ */
 const KEEP_MARGIN_MS = 2_000;
 const MAX_KEEP_MS = 600_000;
 const SWEEP_MS = 1_000;
+/**
+ * How long a connection must stay silent after a 204 or 304 that announces no content, before it is used again
+ * (docs/decisions/0015-connections-wait-after-204-and-304.md).
+ */
+const HOLD_BACK_MS = 50;
 /** Customers whose share is kept between their requests; about 4 MB. */
 const KEPT_SHARES = 20_000;
 
@@ -44,6 +52,8 @@ const POOL_CLOSED = new ConnectionError('POOL_CLOSED', 'the gateway is closing')
 class PooledConnection extends UpstreamConnection {
   /** While the connection is free: monotonic ms from which on it must not be used. */
   usableUntilMs = 0;
+  /** While the connection is held back: monotonic ms until which it must stay silent. */
+  heldBackUntilMs = 0;
   /** The connection must not be used again. */
   isRetired = false;
   /** The claim of the exchange in progress. */
@@ -59,6 +69,11 @@ class PooledConnection extends UpstreamConnection {
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
   readonly #free: PooledConnection[] = [];
+  /** Connections whose last response may be followed by content that it did not announce; oldest first. */
+  readonly #heldBack: PooledConnection[] = [];
+  #holdBackTimer: NodeJS.Timeout | undefined;
+  /** Whether the upstream has sent content with a 204 or 304: other content may come later than {@link HOLD_BACK_MS}. */
+  #sendsUnannounced = false;
   readonly #all = new Set<PooledConnection>();
   readonly #waiting = new RequestQueue();
   /** Requests that need a new connection; served before all others. */
@@ -78,7 +93,8 @@ export class ConnectionPool {
 
   /** Requests in progress and waiting. */
   get load(): number {
-    return this.#all.size - this.#connecting - this.#free.length + this.#waitingCount + this.#shares.waitingCount;
+    const inProgress = this.#all.size - this.#connecting - this.#unusedCount;
+    return inProgress + this.#waitingCount + this.#shares.waitingCount;
   }
 
   /** Number of open connections. */
@@ -141,7 +157,7 @@ export class ConnectionPool {
       const { remoteAddress } = connection;
       if (remoteAddress === undefined || isKnown(remoteAddress)) continue;
       connection.isRetired = true;
-      if (this.#free.includes(connection)) connection.destroy();
+      if (this.#free.includes(connection) || this.#heldBack.includes(connection)) connection.destroy();
     }
   }
 
@@ -150,11 +166,17 @@ export class ConnectionPool {
     if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     this.#isClosed = true;
     clearInterval(this.#sweep);
+    clearTimeout(this.#holdBackTimer);
     for (const connection of [...this.#all]) connection.destroy();
   }
 
   get #waitingCount(): number {
     return this.#waiting.length + this.#waitingForNew.length;
+  }
+
+  /** Connections that carry no request. */
+  get #unusedCount(): number {
+    return this.#free.length + this.#heldBack.length;
   }
 
   /** Whether fewer connections are being opened than new ones are needed. */
@@ -171,9 +193,13 @@ export class ConnectionPool {
     }
   }
 
-  /** Opens a connection for each waiting request, up to the maximum. */
+  /** Opens a connection for each waiting request, up to the maximum. Connections that are held back make room. */
   #connectIfNeeded(): void {
-    while (this.#connecting < this.#waitingCount && this.#all.size < this.#options.maxConnections) this.#connect();
+    while (this.#connecting < this.#waitingCount) {
+      if (this.#all.size < this.#options.maxConnections) this.#connect();
+      else if (this.#heldBack.length > 0) this.#heldBack.at(-1)?.reset();
+      else return;
+    }
   }
 
   #connect(): void {
@@ -189,8 +215,14 @@ export class ConnectionPool {
       onFree: () => this.#freed(connection),
       onGone: (error) => {
         this.#all.delete(connection);
-        const at = this.#free.indexOf(connection);
-        if (at >= 0) this.#free.splice(at, 1);
+        for (const unused of [this.#free, this.#heldBack]) {
+          const at = unused.indexOf(connection);
+          if (at >= 0) unused.splice(at, 1);
+        }
+        if (connection.hasContentFollowed) {
+          this.#sendsUnannounced = true;
+          for (const heldBack of [...this.#heldBack]) heldBack.reset();
+        }
         this.#release(connection);
         if (!connection.isOpen) this.#connectFailed(error ?? POOL_CLOSED);
         this.#serve();
@@ -214,11 +246,40 @@ export class ConnectionPool {
   #freed(connection: PooledConnection): void {
     const { keepAliveSeconds } = connection;
     const namedMs = keepAliveSeconds === undefined ? undefined : keepAliveSeconds * 1000;
-    const keepMs = namedMs === undefined ? DEFAULT_KEEP_MS : Math.min(namedMs - KEEP_MARGIN_MS, MAX_KEEP_MS);
+    const keepMs =
+      namedMs === undefined ? DEFAULT_KEEP_MS : Math.min(Math.max(namedMs - KEEP_MARGIN_MS, namedMs / 2), MAX_KEEP_MS);
     this.#release(connection);
     this.#keepFor(connection, keepMs);
-    if (keepMs > 0 && !connection.isRetired && !this.#isShortOfNew) this.#offer(connection, this.#waiting.shift());
-    else connection.destroy();
+    if (keepMs === 0 || connection.isRetired || this.#isShortOfNew) connection.destroy();
+    else if (connection.mayContentFollow && this.#sendsUnannounced) connection.reset();
+    else if (connection.mayContentFollow) this.#holdBack(connection);
+    else this.#offer(connection, this.#waiting.shift());
+  }
+
+  /** Keeps the connection out of use for {@link HOLD_BACK_MS}; bytes that arrive meanwhile close it. */
+  #holdBack(connection: PooledConnection): void {
+    connection.heldBackUntilMs = this.#options.clock.monotonicMs() + HOLD_BACK_MS;
+    this.#heldBack.push(connection);
+    this.#holdBackTimer ??= setTimeout(this.#heldBackLongEnough, HOLD_BACK_MS);
+    this.#connectIfNeeded();
+  }
+
+  /** Waits until the sockets were read: after a busy turn, bytes that arrived in time may not be read yet. */
+  readonly #heldBackLongEnough = (): void => {
+    setImmediate(ConnectionPool.#offerHeldBack, this, this.#options.clock.monotonicMs());
+  };
+
+  static #offerHeldBack(pool: ConnectionPool, nowMs: number): void {
+    pool.#holdBackTimer = undefined;
+    const heldBack = pool.#heldBack;
+    for (let first = heldBack[0]; first !== undefined; first = heldBack[0]) {
+      if (first.heldBackUntilMs > nowMs) {
+        pool.#holdBackTimer ??= setTimeout(pool.#heldBackLongEnough, first.heldBackUntilMs - nowMs);
+        return;
+      }
+      heldBack.shift();
+      pool.#offer(first, pool.#waiting.shift());
+    }
   }
 
   #keepFor(connection: PooledConnection, keepMs: number): void {
@@ -263,7 +324,7 @@ export class ConnectionPool {
   }
 
   #isIdle(): boolean {
-    return this.#waitingCount === 0 && this.#free.length === this.#all.size;
+    return this.#waitingCount === 0 && this.#unusedCount === this.#all.size;
   }
 
   #resolveIfIdle(): void {

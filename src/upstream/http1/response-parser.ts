@@ -49,7 +49,7 @@ const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\
  * values have no control characters but tabs. The reason phrase may be anything, because only a clean one is passed on.
  */
 const HEAD = new RegExp(`^HTTP/1\\.[01] [0-9]{3}(?: [^\\r\\n]*)?(?:\\r\\n${FIELD})*$`);
-const BARE_LF = /(?:^|[^\r])\n/;
+const BARE_LF = /(?<!\r)\n/g;
 const FRAMING_FIELD = /^(?:content-length|transfer-encoding):/im;
 /** Chunk extensions (RFC 9112 §7.1.1), without the "bad white space" of its grammar. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
@@ -60,7 +60,12 @@ const CLOSE_OPTION = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
 /** Up to 256 TiB: far below the largest exact integer, 2^53. */
 const MAX_CHUNK_SIZE_DIGITS = 12;
+/** For the chunk extensions of a body, which may have one more byte for each byte of content. */
 const MAX_EXTENSION_BYTES = 4096;
+/** For each response. Servers send a few; each costs as much as a small response, but is not relayed. */
+const MAX_INTERIM_RESPONSES = 100;
+/** How much of a read is decoded at a time in search of the end of a head, which is usually shorter. */
+const HEAD_STEP_BYTES = 4096;
 
 const CR = 0x0d;
 const LF = 0x0a;
@@ -75,6 +80,9 @@ export class ResponseParser {
   #isHead = false;
   /** The received part of an incomplete head. */
   #partialHead = '';
+  #interimCount = 0;
+  /** Size of the interim responses before the current head. */
+  #interimBytes = 0;
   /** Remaining bytes of the body or of the chunk. */
   #remaining = 0;
   /** Range of the buffer in {@link receive} where chunk data is gathered. */
@@ -86,17 +94,30 @@ export class ResponseParser {
   #lineHasCr = false;
   /** Size of the trailer lines before the current one. */
   #trailerBytes = 0;
+  /** How many bytes of chunk extensions may arrive before more content. */
+  #extensionCredit = 0;
   /** Whether the connection can carry another exchange after the response that has just ended (RFC 9112 §9.3). */
   mayPersist = true;
   /**
-   * Whether the head of the response announced a body that its method or status rules out (RFC 9112 §6.3). The
-   * connection may not persist: if the upstream sends that body late, it would be taken for the next response.
+   * Whether a HEAD got a response without `Content-Length: 0`, or a 204 or 304 announced a body, which they must not have
+   * (RFC 9112 §6.3). The connection may not persist: if the upstream sends that body late, it would be taken for the next
+   * response.
    */
   isContentWithheld = false;
+  /**
+   * Whether the response is a 204 or 304 whose head says nothing about a body. Some upstreams send one all the same, so
+   * the connection must stay silent for a while before it carries another exchange.
+   */
+  mayContentFollow = false;
+  /** Whether bytes arrived after such a response. */
+  hasContentFollowed = false;
   /** Seconds that the upstream keeps the connection open; undefined if it names none. */
   keepAliveSeconds: number | undefined;
 
-  /** `maxHeaderBytes`: limit for a status line with its headers, and for a trailer section. */
+  /**
+   * `maxHeaderBytes`: limit for a status line with its headers, for all interim responses before it, and for a trailer
+   * section.
+   */
   constructor(maxHeaderBytes: number) {
     this.#maxHeaderBytes = maxHeaderBytes;
   }
@@ -113,14 +134,17 @@ export class ResponseParser {
     this.#state = 'head';
     this.#gatheredFrom = 0;
     this.#gatheredTo = 0;
+    this.#interimCount = 0;
+    this.#interimBytes = 0;
     this.mayPersist = true;
     this.isContentWithheld = false;
+    this.mayContentFollow = false;
     this.keepAliveSeconds = undefined;
   }
 
   /**
    * Parses the first `length` of `bytes`, and may overwrite them. If bytes follow the end of the response, the
-   * connection may not persist.
+   * connection may not persist. Also takes bytes that arrive while no response is expected.
    * @throws InvalidResponseError
    */
   receive(bytes: Buffer, length: number): void {
@@ -128,6 +152,7 @@ export class ResponseParser {
       for (let at = 0; at < length; ) {
         if (this.#state === 'idle') {
           this.mayPersist = false;
+          this.hasContentFollowed = this.mayContentFollow;
           return;
         }
         at = this.#step(bytes, at, length);
@@ -208,16 +233,18 @@ export class ResponseParser {
   #readHead(bytes: Buffer, at: number, length: number): number {
     const before = this.#partialHead.length;
     const max = this.#maxHeaderBytes;
-    const text = this.#partialHead + bytes.toString('latin1', at, Math.min(length, at + max + 4 - before));
+    const readTo = Math.min(length, at + HEAD_STEP_BYTES);
+    const text = this.#partialHead + bytes.toString('latin1', at, readTo);
     const end = text.indexOf('\r\n\r\n', Math.max(0, before - 3));
     if (end > max || (end < 0 && text.length > max + 3)) {
       throw new InvalidResponseError(`a head of more than ${max} bytes`);
     }
     if (end < 0) {
       // Such a head never becomes valid, so the exchange fails now instead of at its deadline.
+      BARE_LF.lastIndex = before;
       if (BARE_LF.test(text)) throw new InvalidResponseError('a bare line feed in a head');
       this.#partialHead = text;
-      return length;
+      return readTo;
     }
     this.#partialHead = '';
     this.#takeHead(text.slice(0, end));
@@ -233,6 +260,11 @@ export class ResponseParser {
       // Forbidden by RFC 9110 §8.6, §15.2 and RFC 9112 §6.1: the start of the next response would be ambiguous.
       if (text[7] === '0' || FRAMING_FIELD.test(text))
         throw new InvalidResponseError('an interim response with a body');
+      this.#interimCount++;
+      this.#interimBytes += text.length + 4;
+      if (this.#interimCount > MAX_INTERIM_RESPONSES || this.#interimBytes > this.#maxHeaderBytes) {
+        throw new InvalidResponseError('too many interim responses');
+      }
       return;
     }
     let lineEnd = text.indexOf('\r\n');
@@ -292,12 +324,14 @@ export class ResponseParser {
     const hasNone = this.#isHead || status === 204 || status === 304;
     const ended = hasNone || announcesNone;
     if (ended) {
-      if (hasNone && !announcesNone && (isChunked || contentLength !== undefined)) {
-        this.isContentWithheld = true;
-        this.mayPersist = false;
+      if (!announcesNone) {
+        this.isContentWithheld = this.#isHead || isChunked || contentLength !== undefined;
+        this.mayContentFollow = !this.isContentWithheld;
+        if (this.isContentWithheld) this.mayPersist = false;
       }
       this.#end();
     } else if (isChunked) {
+      this.#extensionCredit = MAX_EXTENSION_BYTES;
       this.#beginChunk();
     } else if (contentLength !== undefined) {
       this.#remaining = Number(contentLength);
@@ -327,13 +361,17 @@ export class ResponseParser {
         }
         if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) break;
         this.#state = 'chunk-extensions';
-        this.#readLine(byte, MAX_EXTENSION_BYTES);
+        this.#readLine(byte, this.#extensionCredit);
         return;
       }
       case 'chunk-extensions': {
-        const extensions = this.#readLine(byte, MAX_EXTENSION_BYTES);
+        const extensions = this.#readLine(byte, this.#extensionCredit);
         if (extensions === undefined) return;
         if (!EXTENSIONS.test(extensions)) break;
+        this.#extensionCredit = Math.min(
+          MAX_EXTENSION_BYTES,
+          this.#extensionCredit + this.#remaining - extensions.length,
+        );
         this.#trailerBytes = 0;
         this.#state = this.#remaining > 0 ? 'chunk-data' : 'trailer';
         return;

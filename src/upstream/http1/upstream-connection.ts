@@ -109,6 +109,16 @@ export class UpstreamConnection {
     return this.#parser.keepAliveSeconds;
   }
 
+  /** See {@link ResponseParser.mayContentFollow}. */
+  get mayContentFollow(): boolean {
+    return this.#parser.mayContentFollow;
+  }
+
+  /** See {@link ResponseParser.hasContentFollowed}. */
+  get hasContentFollowed(): boolean {
+    return this.#parser.hasContentFollowed;
+  }
+
   /** Sends a request without a body. `head`: the whole request, as Latin-1. `isHead`: its method is HEAD. */
   send(head: string, isHead: boolean, handler: ResponseHandler): void {
     this.#handler = handler;
@@ -133,6 +143,7 @@ export class UpstreamConnection {
   #receive(bytes: Buffer, length: number): void {
     const handler = this.#handler;
     if (handler === undefined) {
+      this.#parser.receive(bytes, length);
       this.destroy();
       return;
     }
@@ -171,6 +182,12 @@ export class UpstreamConnection {
     this.#gone(undefined);
   }
 
+  /** Like {@link destroy}, but leaves no port in TIME_WAIT, as an orderly close would (over TLS: closes). */
+  reset(): void {
+    resetSocket(this.#socket);
+    this.destroy();
+  }
+
   #peerEnded(): void {
     if (this.#handler === undefined) {
       this.destroy();
@@ -188,11 +205,9 @@ export class UpstreamConnection {
     this.#handler = undefined;
     this.resume();
     if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
-    else {
-      // Not an orderly close: the gateway's side would stay in TIME_WAIT, and a flood of HEADs would use up its ports.
-      if (this.#parser.isContentWithheld) resetSocket(this.#socket);
-      this.destroy();
-    }
+    else if (this.#parser.isContentWithheld)
+      this.reset(); // a flood of HEADs would use up the gateway's ports
+    else this.destroy();
   }
 
   static #free(connection: UpstreamConnection): void {
