@@ -15,7 +15,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   problems: '',
   tls: 'base',
   store: 'base',
-  'store/embedded': 'type:base store',
+  'store/embedded': 'base store',
   'store/redis/protocol': 'type:store npm:ioredis',
   'store/redis/connection': 'base store store/redis/protocol npm:ioredis',
   'store/redis/cluster': 'base store store/redis/connection store/redis/protocol npm:ioredis',
@@ -23,7 +23,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
   'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
   'store/redis/notices': 'store store/redis/connection store/redis/protocol',
-  'store/redis/usage': 'store store/redis/connection store/redis/protocol',
+  'store/redis/usage': 'base store store/redis/connection store/redis/protocol',
   'store/redis':
     'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/notices store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
   'store/open': 'base store store/embedded store/redis',

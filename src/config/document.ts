@@ -148,7 +148,9 @@ export class ConfigDocument {
     for (const pair of node.items) {
       const key = keyOf(pair);
       const keyPath = [...path, key];
-      if (pairs.get(key) === pair) mapping[key] = this.#value(pair.value as Node | null, keyPath);
+      // The schema's parser would drop it silently.
+      if (key === '__proto__') this.#report(keyPath, 'is a name that cannot be used; choose another');
+      else if (pairs.get(key) === pair) mapping[key] = this.#value(pair.value as Node | null, keyPath);
       else {
         const what = `is given twice, first on line ${this.lineOf(keyPath)}; keep one`;
         this.problems.push({ line: this.#lineOfNode(pair.key as Node) ?? 1, path: keyPath, what });

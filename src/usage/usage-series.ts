@@ -1,4 +1,5 @@
 /** The usage history as evenly spaced points, for people and charts. */
+import { dictionary } from '../base/dictionary.ts';
 import { DAY_MS, type HistoryRange, HOUR_MS, noTotals, type Total, type UsageHistory } from '../store/usage-history.ts';
 
 export type Step = 'hour' | 'day';
@@ -57,7 +58,7 @@ export async function usageSeries(
   for (const hour of hours) {
     const startMs = Math.floor(hour.startMs / STEP_MS[step]) * STEP_MS[step];
     requests.set(startMs, (requests.get(startMs) ?? 0) + hour.requests);
-    const codes = refused.get(startMs) ?? {};
+    const codes = refused.get(startMs) ?? dictionary<number>();
     for (const [code, count] of Object.entries(hour.refused)) codes[code] = (codes[code] ?? 0) + count;
     refused.set(startMs, codes);
   }
@@ -85,7 +86,7 @@ export async function totalsSeries(
   const points = new Map<number, Record<string, Record<Total, number>>>();
   for (const { startMs, plan, counts } of await history.totals(upTo(nowMs, range))) {
     const start = Math.floor(startMs / STEP_MS[step]) * STEP_MS[step];
-    const plans = points.get(start) ?? {};
+    const plans = points.get(start) ?? dictionary<Record<Total, number>>();
     plans[plan] ??= noTotals();
     const sum = plans[plan];
     sum.requests += counts.requests;

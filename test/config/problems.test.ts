@@ -12,7 +12,7 @@ const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['color: red', `3: color: unknown key; known here: ${SECTIONS}`],
   ['rotues: []', `3: rotues: unknown key, perhaps routes is meant; known here: ${SECTIONS}`],
-  ['__proto__: {}', `3: __proto__: unknown key; known here: ${SECTIONS}`],
+  ['__proto__: {}', '3: __proto__: is a name that cannot be used; choose another'],
   ['ops:\n  host: 127.0.0.1\n  prot: 1', '5: ops.prot: unknown key, perhaps port is meant; known here: host, port'],
   ['workers: 0', '3: workers: must be an integer from 1 to 1024, or "auto", got 0'],
   ['workers: all', '3: workers: must be an integer from 1 to 1024, or "auto", got "all"'],

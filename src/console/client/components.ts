@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
+import { entryOf } from './entry-of.ts';
 import { count, localTime, relativeTime, utcTime } from './format.ts';
 import { at } from './router.ts';
 
@@ -68,7 +69,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 /** A failed call: what happened, and what to do. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: (() => void) | undefined }) {
-  const advice = failure.code === undefined ? undefined : ADVICE[failure.code];
+  const advice = failure.code === undefined ? undefined : entryOf(ADVICE, failure.code);
   return html`<div class="problem" role="alert">
     <strong>${failure.title}</strong>
     <p class="detail">${failure.detail}</p>

@@ -11,6 +11,7 @@ import type {
 import { call, pathWith } from './api.ts';
 import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Time } from './components.ts';
 import { ActionDialog, Dialog } from './dialog.ts';
+import { entryOf } from './entry-of.ts';
 import { counted, tollgate } from './format.ts';
 import { POLL_MS, ROWS_AT_ONCE, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
@@ -159,7 +160,7 @@ const AUDIT_COLUMNS = [
   },
   {
     title: 'What',
-    cell: ({ action }: AuditDocument) => html`<span title=${action}>${ACTIONS[action as AuditAction] ?? action}</span>`,
+    cell: ({ action }: AuditDocument) => html`<span title=${action}>${entryOf(ACTIONS, action) ?? action}</span>`,
   },
   {
     title: 'Customer',

@@ -4,6 +4,7 @@ import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { call } from './api.ts';
 import { Badge, Field } from './components.ts';
 import { ActionDialog, useForm } from './dialog.ts';
+import { entryOf } from './entry-of.ts';
 import { count, tollgate } from './format.ts';
 import { at, navigate } from './router.ts';
 
@@ -61,7 +62,9 @@ export function ChangeLimitDialog({ customer, plans, used, onClose }: ChangeLimi
     ...(values.name !== (customer.name ?? '') && { name: values.name || null }),
   };
   const after =
-    customer.limit_source === 'override' ? customer.limit : (newOwn ?? plans[values.plan]?.requests_per_hour ?? null);
+    customer.limit_source === 'override'
+      ? customer.limit
+      : (newOwn ?? entryOf(plans, values.plan)?.requests_per_hour ?? null);
   const submit = async () => {
     await call('PATCH', pathOf(id), { json: change });
     return `Changed ${id}. It takes effect within a second.`;

@@ -8,6 +8,7 @@ import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
 import { Announcements } from './dialog.ts';
+import { entryOf } from './entry-of.ts';
 import { KeysPage } from './keys-page.ts';
 import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
@@ -62,7 +63,7 @@ function App() {
 function Shell({ session, logOut }: { session: Session; logOut: () => void }) {
   const place = usePlace();
   const [section = '', customer] = place.segments;
-  const [title, Page] = PAGES[section] ?? ['Not found', NotFound];
+  const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
   const isCustomer = section === 'customers' && customer !== undefined;
   const heading = isCustomer ? customer : title;
   useEffect(() => {

@@ -9,6 +9,7 @@ import type {
 } from '../../admin-api/responses.ts';
 import { Chart } from './chart.ts';
 import { Badge, Command, CustomerLink, Empty, Loaded, Panel, Time, Usage } from './components.ts';
+import { entryOf } from './entry-of.ts';
 import { compact, count, counted, duration, tollgate } from './format.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { POLL_MS, useResource } from './resources.ts';
@@ -128,7 +129,7 @@ function Totals({ totals }: { totals: UsageTotalsDocument }) {
   }));
   const names = [...new Set(totals.points.flatMap(({ plans }) => Object.keys(plans)))].toSorted();
   const rows = names.map((plan) => {
-    const ofPlan = totals.points.flatMap(({ plans }) => plans[plan] ?? []);
+    const ofPlan = totals.points.flatMap(({ plans }) => entryOf(plans, plan) ?? []);
     return {
       plan,
       requests: sum(ofPlan, 'requests'),

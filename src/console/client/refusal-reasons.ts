@@ -1,5 +1,7 @@
 /** What the refusals of a customer's requests mean, and what an operator can do. See docs/operations.md#error-codes. */
 
+import { entryOf } from './entry-of.ts';
+
 export interface RefusalReason {
   readonly means: string;
   readonly advice: string;
@@ -42,7 +44,7 @@ const REASONS: Readonly<Record<string, RefusalReason>> = {
 
 export function refusalReason(code: string): RefusalReason {
   return (
-    REASONS[code] ?? {
+    entryOf(REASONS, code) ?? {
       means: 'Request not acceptable',
       advice: 'The response to the client names the fault in its detail.',
     }

@@ -1,6 +1,7 @@
 /** The usage history in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
+import { dictionary } from '../../base/dictionary.ts';
 import {
   type CustomerDay,
   type CustomerHour,
@@ -104,7 +105,7 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
           const hours = new Map<number, CustomerHour & { requests: number; refused: Record<string, number> }>();
           const rows = selectHours.all(customer, Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
           for (const { hour, code, count } of rows as { hour: number; code: string; count: number }[]) {
-            const point = hours.get(hour) ?? { startMs: hour * HOUR_MS, requests: 0, refused: {} };
+            const point = hours.get(hour) ?? { startMs: hour * HOUR_MS, requests: 0, refused: dictionary<number>() };
             if (code === REQUESTS) point.requests = count;
             else point.refused[code] = count;
             if (count > 0) hours.set(hour, point);

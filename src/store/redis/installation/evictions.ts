@@ -69,9 +69,9 @@ export class Evictions {
     const perhapsRecords = counted.filter(({ policy, evicted }) => !policy.startsWith('volatile-') && evicted > 0);
     const accepted =
       perhapsRecords.length === 0
-        ? {}
-        : await connection.attempt((redis) => redis.hgetall(acceptedEvictionsName(keyPrefix)));
-    this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted[runId] ?? 0)));
+        ? new Map<string, string>()
+        : new Map(Object.entries(await connection.attempt((redis) => redis.hgetall(acceptedEvictionsName(keyPrefix)))));
+    this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted.get(runId) ?? 0)));
   }
 
   /** Reads the keys that each server evicted since its start. A server that refuses INFO counts as one without evictions. */

@@ -2,6 +2,7 @@
  * The usage history in Redis, in a format that other programs may read. Exact requests are counted by the scripts of
  * the quota; this file reads the history and adds what instances collected.
  */
+import { dictionary } from '../../../base/dictionary.ts';
 import type { StoreOp } from '../../store.ts';
 import {
   type CustomerHour,
@@ -184,7 +185,7 @@ function hoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): Customer
     const count = countFrom(value);
     if (hour === undefined || count === 0) continue;
     const startMs = dayMs + Number(hour) * HOUR_MS;
-    const counts = hours.get(startMs) ?? { requests: 0, refused: {} };
+    const counts = hours.get(startMs) ?? { requests: 0, refused: dictionary<number>() };
     if (code === undefined) counts.requests = count;
     else counts.refused[code] = count;
     hours.set(startMs, counts);
