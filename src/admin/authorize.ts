@@ -1,17 +1,15 @@
 /**
- * Admits or refuses requests of the admin listener by their credentials. Counts, logs, slows down and audits refusals.
+ * Admits or refuses requests of the admin listener by their credentials. Counts, logs and audits refusals.
  * Unauthenticated requests get 401, whatever the path.
  *
- * The admin token can be guessed, so after many refusals from one address block, tokens from that block are checked at
- * a bounded rate. The valid token is not exempt: exempting it would mean checking every guess. A flood of guesses can
- * therefore block the valid token from the same address block, but from no other. JWTs and session cookies cannot be
- * guessed and are always verified.
+ * Only credentials that are not valid count as failed attempts: any web page can send requests without credentials. Valid
+ * credentials are neither refused nor slowed down, whatever else their address sends. What protects the admin token is its
+ * length (docs/decisions/0017-guesses-of-the-admin-token-are-not-paced.md).
  */
 import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';
-import { systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
-import { isFromOwnPage, type SessionCookie } from '../console/session.ts';
+import { isFromOwnPage } from '../console/bound-cookie.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
@@ -23,10 +21,9 @@ import {
   type RefusedAccess,
 } from './credentials.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { PacedChecks } from './paced-checks.ts';
 import { type Actor, peerAddressOf, routeOf } from './request-context.ts';
 
-const REFUSALS_PER_MINUTE = 30;
+const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
 /** An address block that keeps guessing gets a new audit entry after an hour. */
 const AUDIT_AGAIN_AFTER_MS = 3_600_000;
@@ -38,11 +35,9 @@ export interface Gate {
   readonly authorize: RequestHandler;
   /** Resolves to the actor of a request that changes nothing; to undefined after responding with a refusal. */
   admitReader(req: Request, res: Response, credentials: Credentials): Promise<Actor | undefined>;
-  /** Resolves to whether a session cookie is one of this gateway's. Never counts as a failed attempt. */
-  accepts(cookie: SessionCookie): Promise<boolean>;
   /** Audits a failed login: the first one of an address block within an hour. */
   auditFailedLogin(res: Response): void;
-  readonly seal: CredentialChecker['seal'];
+  readonly sealSession: CredentialChecker['sealSession'];
 }
 
 /** Its handlers must be mounted after noteRequest. */
@@ -56,23 +51,14 @@ export function createGate({
   readonly audit: Pick<AuditStore, 'append'>;
 }): Gate {
   const credentialChecker = createCredentialChecker({ token, jwt, clock });
-  const refusals = new FailedAttempts(clock, REFUSALS_PER_MINUTE);
+  const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
   const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
-  const checks = new PacedChecks(systemScheduler);
   const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, MAX_LOGGED_ADDRESSES);
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 2);
 
-  /** Resolves when a token from this address may be checked; to a problem if too many others wait for that. */
-  async function slowDown(client: string): Promise<Problem | undefined> {
-    const retrySeconds = refusals.retrySeconds(client);
-    if (retrySeconds === undefined || (await checks.waitForTurn(addressBlock(client)))) return undefined;
-    return tooManyFailures(retrySeconds);
-  }
-
   async function admit(req: Request, res: Response, credentials: Credentials, mustWrite: boolean) {
-    const client = peerAddressOf(res);
-    const foreign = credentials.kind === 'cookie' ? refuseForeign(req, credentials, mustWrite) : undefined;
-    const access = foreign ?? (await credentialChecker.check(credentials, mustWrite, () => slowDown(client)));
+    const own = refuseForeign(req, credentials, mustWrite);
+    const access = 'problem' in own ? own : await credentialChecker.check(own, mustWrite);
     if ('admitted' in access) {
       res.locals.actor = access.admitted;
       return access.admitted;
@@ -81,15 +67,16 @@ export function createGate({
     return undefined;
   }
 
-  function refuse(req: Request, res: Response, { problem, reason, actor }: RefusedAccess): void {
+  function refuse(req: Request, res: Response, { problem, reason, actor, isFailedAttempt }: RefusedAccess): void {
     if (reason === undefined) return void sendProblem(res, problem);
     const client = peerAddressOf(res);
     const sender = actor === undefined ? { client } : { client, actor };
     // Refusals of a known actor count for the actor, not for other clients at its address.
     const countedId = actor ?? addressBlock(client);
-    const retrySeconds = refusals.count(countedId);
+    const retrySeconds = isFailedAttempt && failures.count(countedId);
     if (retrySeconds === undefined) {
       const requestId = sendProblem(res, problem);
+      if (!isFailedAttempt && !warnings.isDue(`${reason} ${countedId}`)) return;
       const facts = { ...sender, reason, method: req.method, route: routeOf(res), request_id: requestId };
       logger.warn(facts, 'admin access refused');
       return;
@@ -109,34 +96,35 @@ export function createGate({
   }
 
   return {
-    seal: credentialChecker.seal,
+    sealSession: credentialChecker.sealSession,
     async authorize(req, res, next) {
       const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
       if (await admit(req, res, credentialsOf(req.headers), mustWrite)) next();
     },
     admitReader: (req, res, credentials) => admit(req, res, credentials, false),
-    accepts: async (cookie) =>
-      'admitted' in (await credentialChecker.check({ kind: 'cookie', cookie }, false, async () => undefined)),
     auditFailedLogin: (res) => auditRefusal('login', peerAddressOf(res)),
   };
 }
 
 /**
- * Refuses a request with the session cookie that a page of another origin may have caused. Browsers send a content type
- * other than those of forms across origins only if the server permits it, which this one never does.
+ * Returns the credentials without the session cookies that a page of another origin may have caused to be sent; a refusal
+ * if none is left. Browsers send a content type other than those of forms across origins only if the server permits it,
+ * which this one never does.
  */
 function refuseForeign(
   { headers }: Request,
-  { cookie: { scheme } }: Credentials & { kind: 'cookie' },
+  credentials: Credentials,
   mustWrite: boolean,
-): RefusedAccess | undefined {
-  if (!isFromOwnPage(headers, { scheme, mustBeStated: mustWrite })) {
-    return { reason: 'foreign_page', problem: FOREIGN_PAGE };
-  }
+): RefusedAccess | Credentials {
+  if (credentials.kind !== 'cookie') return credentials;
+  const cookies = credentials.cookies.filter(({ scheme }) =>
+    isFromOwnPage(headers, { scheme, mustBeStated: mustWrite }),
+  );
+  if (cookies.length === 0) return { reason: 'foreign_page', problem: FOREIGN_PAGE };
   if (mustWrite && !/^application\/(json|yaml)\s*(;|$)/i.test(headers['content-type'] ?? '')) {
     return { reason: 'content_type', problem: UNDECLARED_JSON };
   }
-  return undefined;
+  return { ...credentials, cookies };
 }
 
 const FOREIGN_PAGE: Problem = {
@@ -153,7 +141,7 @@ const UNDECLARED_JSON: Problem = {
 function tooManyFailures(retrySeconds: number): Problem {
   return {
     code: 'too_many_failures',
-    detail: `More than ${REFUSALS_PER_MINUTE} requests from your address were refused within a minute. Tokens from your address are checked at a limited rate for now.`,
+    detail: `More than ${FAILURES_PER_MINUTE} invalid credentials came from your address within a minute. Valid ones are accepted all the same.`,
     headers: ['Retry-After', String(retrySeconds)],
   };
 }

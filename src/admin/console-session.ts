@@ -1,19 +1,9 @@
 /** Routes that begin, show and end a session of the console. Mounted before authentication: a login has none. */
-import type { IncomingHttpHeaders } from 'node:http';
 import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
 import { Throttle } from '../base/throttle.ts';
-import {
-  deleteCookies,
-  isFromOwnPage,
-  MAX_SESSION_MS,
-  ownCookieName,
-  pageSchemeOf,
-  SESSION_COOKIE,
-  type SessionDocument,
-  sessionCookieOf,
-  setCookie,
-} from '../console/session.ts';
+import { createBinding, isFromOwnPage, pageSchemeOf } from '../console/bound-cookie.ts';
+import { MAX_SESSION_MS, SESSION_COOKIE, type SessionDocument } from '../console/session.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { Gate } from './authorize.ts';
 import { credentialsOf, unauthorized } from './credentials.ts';
@@ -35,19 +25,8 @@ const AUDITED_ACTORS = 10_000;
 
 const LOGIN = z.strictObject({ token: z.string().min(1) });
 
-export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate: Gate): Routes {
+export function consoleSessionRoutes({ clock, randomBytes, recordChange }: AdminContext, gate: Gate): Routes {
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
-
-  /** Returns the cookie's value: without an admin token there is no key to seal it with, and it is the JWT. */
-  const cookieFor = ({ name, mayWrite }: Actor, expiresAtMs: number, token: string): Promise<string> | string =>
-    gate.seal?.seal({ actor: name, mayWrite, expiresAtMs }) ?? token;
-
-  /** The session of a gateway on another port is kept. */
-  const cookieNameFor = async (headers: IncomingHttpHeaders): Promise<string> => {
-    const former = sessionCookieOf(headers);
-    if (former === undefined || former.name !== SESSION_COOKIE) return former?.name ?? SESSION_COOKIE;
-    return (await gate.accepts(former)) ? SESSION_COOKIE : (ownCookieName(headers) ?? SESSION_COOKIE);
-  };
 
   const logIn: RequestHandler = async (req, res) => {
     const { token } = parseBody(LOGIN, req.body);
@@ -58,15 +37,15 @@ export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate
     }
     const nowMs = clock.nowMs();
     const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
-    const value = await cookieFor(actor, expiresAtMs, token);
-    const name = await cookieNameFor(req.headers);
-    const header = setCookie({ name, value, scheme: pageSchemeOf(req.headers) }, expiresAtMs - nowMs);
+    const binding = createBinding(randomBytes);
+    const value = await gate.sealSession({ ...actor, expiresAtMs }, token, binding);
+    const header = SESSION_COOKIE.setHeader(req.headers, value, expiresAtMs - nowMs);
     if (header === undefined) {
       throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
     }
     if (audits.isDue(actor.name)) await recordChange(res, { action: 'session.create' });
     res.setHeader('Set-Cookie', header);
-    res.json(sessionDocument({ ...actor, expiresAtMs }, 'cookie'));
+    res.json({ ...sessionDocument({ ...actor, expiresAtMs }, 'cookie'), binding } satisfies SessionDocument);
   };
 
   return {
@@ -90,7 +69,7 @@ export function consoleSessionRoutes({ clock, recordChange }: AdminContext, gate
       delete: [
         fromOwnPage,
         ({ headers }, res) => {
-          res.setHeader('Set-Cookie', deleteCookies(headers));
+          res.setHeader('Set-Cookie', SESSION_COOKIE.deleteHeaders(headers));
           res.status(204).end();
         },
       ],

@@ -4,7 +4,8 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type SessionCookie, SessionSeal, sessionCookieOf } from '../console/session.ts';
+import { bindingOf, type CookieValue } from '../console/bound-cookie.ts';
+import { SESSION_COOKIE, SessionSeal } from '../console/session.ts';
 import type { Problem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { JwtVerdict } from './jwt.ts';
@@ -12,18 +13,20 @@ import type { Actor } from './request-context.ts';
 
 export type Credentials =
   | { readonly kind: 'bearer'; readonly token: string }
-  | { readonly kind: 'cookie'; readonly cookie: SessionCookie }
+  | { readonly kind: 'cookie'; readonly cookies: readonly CookieValue[]; readonly binding: string }
   | { readonly kind: 'none' };
 
 export type Access =
   | { readonly admitted: Actor }
-  /** `reason` is for the log; without it, the refusal is neither counted nor logged. `actor`: of valid credentials. */
+  /** `reason` is for the log; without it, the refusal is not logged. `actor`: of valid credentials. */
   | RefusedAccess;
 
 export interface RefusedAccess {
   readonly problem: Problem;
   readonly reason?: string;
   readonly actor?: Actor['name'];
+  /** Credentials were presented, and are not valid. */
+  readonly isFailedAttempt?: true;
 }
 
 const CHALLENGE = 'Bearer realm="tollgate-admin"';
@@ -35,21 +38,22 @@ const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const READ_SCOPE = 'tollgate:read';
 const WRITE_SCOPE = 'tollgate:write';
 
-/** Returns the credentials of a request. A bearer token takes precedence, because a single sign-on proxy adds one. */
+/**
+ * Returns the credentials of a request. A bearer token takes precedence, because a single sign-on proxy adds one. Cookies
+ * without a binding are no credentials: every page on another port of the host sends them.
+ */
 export function credentialsOf(headers: IncomingHttpHeaders): Credentials {
   const token = BEARER.exec(headers.authorization ?? '')?.[1];
   if (token !== undefined) return { kind: 'bearer', token };
-  const cookie = sessionCookieOf(headers);
-  return cookie === undefined ? { kind: 'none' } : { kind: 'cookie', cookie };
+  const cookies = SESSION_COOKIE.valuesOf(headers);
+  const binding = bindingOf(headers);
+  return cookies.length === 0 || binding === undefined ? { kind: 'none' } : { kind: 'cookie', cookies, binding };
 }
 
 export interface CredentialChecker {
-  /** Undefined without an admin token. */
-  readonly seal: SessionSeal | undefined;
-  /**
-   * `slowDown` is called before a possible admin token is compared. It resolves to a problem if that must not be done now.
-   */
-  check(credentials: Credentials, mustWrite: boolean, slowDown: () => Promise<Problem | undefined>): Promise<Access>;
+  /** Resolves to the cookie value of a session. `bearer`: the admin token or JWT that the actor logs in with. */
+  sealSession(actor: Actor & { readonly expiresAtMs: number }, bearer: string, binding: string): Promise<string>;
+  check(credentials: Credentials, mustWrite: boolean): Promise<Access>;
 }
 
 export function createCredentialChecker({
@@ -59,49 +63,40 @@ export function createCredentialChecker({
 }: Pick<AdminDependencies, 'token' | 'jwt' | 'clock'>): CredentialChecker {
   const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
   const isAdminToken = token ? matches(token) : () => false;
-  const seal = token ? new SessionSeal(token, clock) : undefined;
+  const seal = new SessionSeal(token ?? '', clock);
 
-  async function checkBearer(
-    presented: string,
-    mustWrite: boolean,
-    slowDown: () => Promise<Problem | undefined>,
-  ): Promise<Access> {
-    const verdict = jwt && COMPACT_JWS.test(presented) ? await jwt.verify(presented) : undefined;
-    if (verdict?.outcome === 'valid') return checkScope(verdict, mustWrite);
-    const tooMany = await slowDown();
-    if (tooMany !== undefined) return { problem: tooMany };
+  async function checkBearer(presented: string, mustWrite: boolean): Promise<Access> {
     if (isAdminToken(presented)) return { admitted: { name: 'token', mayWrite: true } };
-    if (verdict === undefined) return { reason: 'wrong_token', problem: invalidToken(`This is not ${accepted}.`) };
-    return refuseVerdict(verdict);
+    if (jwt && COMPACT_JWS.test(presented)) return checkVerdict(await jwt.verify(presented), mustWrite);
+    return { reason: 'wrong_token', isFailedAttempt: true, problem: invalidToken(`This is not ${accepted}.`) };
   }
 
-  async function checkCookie(value: string, mustWrite: boolean): Promise<Access> {
-    if (jwt && COMPACT_JWS.test(value)) {
-      const verdict = await jwt.verify(value);
-      return verdict.outcome === 'valid' ? checkScope(verdict, mustWrite) : refuseVerdict(verdict);
-    }
-    const session = await seal?.open(value);
-    const name = session?.actor as Actor['name'] | undefined;
-    if (session === undefined || name === undefined || (name !== 'token' && jwt === undefined)) {
-      return { reason: 'session', problem: unauthorized('The session has ended. Log in again.') };
+  async function checkCookies(cookies: readonly CookieValue[], binding: string, mustWrite: boolean): Promise<Access> {
+    const session = await seal.openFirst(cookies, binding);
+    if (session !== undefined && jwt && 'jwt' in session) return checkVerdict(await jwt.verify(session.jwt), mustWrite);
+    if (session === undefined || 'jwt' in session || (session.actor !== 'token' && jwt === undefined)) {
+      const problem = unauthorized('The session has ended. Log in again.');
+      return { reason: 'session', isFailedAttempt: true, problem };
     }
     const { mayWrite, expiresAtMs } = session;
+    const name = session.actor as Actor['name'];
     if (mustWrite && !mayWrite) return lacksScope(WRITE_SCOPE, name);
     return { admitted: { name, mayWrite, expiresAtMs } };
   }
 
   return {
-    seal,
-    async check(credentials, mustWrite, slowDown) {
+    sealSession: ({ name, mayWrite, expiresAtMs }, bearer, binding) =>
+      seal.seal(token ? { actor: name, mayWrite, expiresAtMs } : { jwt: bearer, expiresAtMs }, binding),
+    async check(credentials, mustWrite) {
       if (!token && !jwt) {
         const detail = 'No credentials are accepted: set admin.token or admin.jwt in the configuration file.';
         return { reason: 'nothing_configured', problem: unauthorized(detail) };
       }
       switch (credentials.kind) {
         case 'bearer':
-          return checkBearer(credentials.token, mustWrite, slowDown);
+          return checkBearer(credentials.token, mustWrite);
         case 'cookie':
-          return checkCookie(credentials.cookie.value, mustWrite);
+          return checkCookies(credentials.cookies, credentials.binding, mustWrite);
         case 'none':
           return { reason: 'missing', problem: unauthorized(`Send ${accepted} as "Authorization: Bearer <token>".`) };
       }
@@ -109,17 +104,16 @@ export function createCredentialChecker({
   };
 }
 
-function checkScope(jwt: JwtVerdict & { outcome: 'valid' }, mustWrite: boolean): Access {
-  const { subject, scopes, expiresAtMs } = jwt;
+function checkVerdict(verdict: JwtVerdict, mustWrite: boolean): Access {
+  if (verdict.outcome === 'unverifiable') return { problem: ISSUER_UNAVAILABLE };
+  if (verdict.outcome === 'invalid') {
+    return { reason: `jwt_${verdict.reason}`, isFailedAttempt: true, problem: invalidToken(verdict.detail) };
+  }
+  const { subject, scopes, expiresAtMs } = verdict;
   const name = `jwt:${subject}` as const;
   const mayWrite = scopes.has(WRITE_SCOPE);
   if (mayWrite || (!mustWrite && scopes.has(READ_SCOPE))) return { admitted: { name, mayWrite, expiresAtMs } };
   return lacksScope(mustWrite ? WRITE_SCOPE : READ_SCOPE, name);
-}
-
-function refuseVerdict(verdict: Exclude<JwtVerdict, { outcome: 'valid' }>): Access {
-  if (verdict.outcome === 'unverifiable') return { problem: ISSUER_UNAVAILABLE };
-  return { reason: `jwt_${verdict.reason}`, problem: invalidToken(verdict.detail) };
 }
 
 /**
@@ -154,7 +148,7 @@ function lacksScope(scope: string, actor: Actor['name']): RefusedAccess {
     detail: `The JWT lacks the scope ${scope}.`,
     headers: ['WWW-Authenticate', `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`],
   };
-  return { reason: 'jwt_scope', actor, problem };
+  return { reason: 'jwt_scope', isFailedAttempt: true, actor, problem };
 }
 
 const ISSUER_UNAVAILABLE: Problem = {

@@ -14,8 +14,8 @@ import type { SchemaCheck } from './schema-check.ts';
 import { type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
 
-/** Shorter tokens are refused if other machines can reach the admin listener. */
-const GUESSABLE_TOKEN_LENGTH = 8;
+/** Shorter tokens can be guessed: they are refused if other machines can reach the admin listener. */
+export const MIN_TOKEN_LENGTH = 16;
 
 interface CheckContext {
   /** Returns the value at `path` in the file; undefined if there is none. */
@@ -196,9 +196,10 @@ function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: C
     report(token.path, 'must be printable ASCII without spaces, or no request could carry it');
   }
   const host = valid(['admin', 'host']);
-  if (typeof host === 'string' && !isLoopback(host) && token.value.length < GUESSABLE_TOKEN_LENGTH) {
+  if (typeof host === 'string' && !isLoopback(host) && token.value.length < MIN_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
-    report(token.path, `can be guessed, and admin.host is not a loopback address; ${advice}`);
+    const rule = `must have at least ${MIN_TOKEN_LENGTH} characters unless admin.host is a loopback address`;
+    report(token.path, `${rule}, because a shorter one can be guessed; ${advice}`);
   }
 }
 

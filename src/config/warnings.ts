@@ -4,13 +4,13 @@
  */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import type { ConfigDocument } from './document.ts';
 import { isLoopback, isWildcard } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
 
-const SHORT_TOKEN_LENGTH = 16;
 /** Larger blocks span several organisations: 10.0.0.0/8 and fc00::/7 are the largest private blocks. */
 const LARGEST_PROXY_BLOCK = { ipv4: 8, ipv6: 7 } as const;
 const MAPPED_IPV4_BITS = 96;
@@ -36,9 +36,9 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
 }
 
 function warnOfAdminToken({ admin }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
-  if (token.kind === 'value' && token.value.length < SHORT_TOKEN_LENGTH) {
+  if (token.kind === 'value' && token.value.length < MIN_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
-    warn(token.path, `is shorter than ${SHORT_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
+    warn(token.path, `is shorter than ${MIN_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
   }
   if (admin && token.kind === 'none' && !admin.jwt) {
     warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');

@@ -51,14 +51,6 @@ export class FailedAttempts {
     return window.failures > this.#perMinute ? secondsUntil(window.endsAtMs, nowMs) : undefined;
   }
 
-  /** Returns what {@link count} would return for one more failure, but counts nothing. */
-  retrySeconds(address: string): number | undefined {
-    const nowMs = this.#clock.monotonicMs();
-    const window = this.#windows.get(addressBlock(address));
-    if (window === undefined || window.endsAtMs <= nowMs || window.failures < this.#perMinute) return undefined;
-    return secondsUntil(window.endsAtMs, nowMs);
-  }
-
   /** Adds failures of an address block that another process counted. */
   learn(block: string, failures: number): void {
     this.#add(block, failures, this.#clock.monotonicMs());

@@ -44,7 +44,7 @@ export const PROBLEMS = {
   too_many_failures: {
     status: 429,
     title: 'Too many failed attempts',
-    when: 'The API key, token or JWT is invalid, and so were too many others from the same address within the last minute (`auth.failures_per_minute`). A valid API key or JWT is never refused for this reason; the admin token may be, while its address floods the admin API with guesses.',
+    when: 'The API key, token or JWT is invalid, and so were too many others from the same address within the last minute (`auth.failures_per_minute`). Valid credentials are never refused for this reason.',
     remedy: 'Correct or stop the client, and wait for the seconds in `Retry-After`.',
   },
   browser_use: {
@@ -173,7 +173,7 @@ export const PROBLEMS = {
   unauthorized: {
     status: 401,
     title: 'Admin credentials required',
-    when: 'Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer.',
+    when: 'Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer; or the session of the console has ended.',
     remedy:
       'Send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that `admin.jwt` accepts.',
   },

@@ -105,12 +105,14 @@ it('no file names another origin', () => {
   }
 });
 
-it('the client neither writes markup nor evaluates text, and stores nothing', () => {
+it('the client neither writes markup nor evaluates text, and stores nothing but the binding of the session', () => {
   const libraries = new Set(['preact.js', 'preact-hooks.js', 'htm.js', 'htm-preact.js', 'uplot.js']);
   for (const [name, file] of files.assets) {
     if (libraries.has(name)) continue;
     expect(textOf(file), name).not.toMatch(
-      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|localStorage|sessionStorage|indexedDB|document\.cookie/i,
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|sessionStorage|indexedDB|document\.cookie/i,
     );
+    const stored = [...textOf(file).matchAll(/localStorage\.?(\w*)\(?(\w*)/g)].map(([, ...call]) => call);
+    for (const [method, key] of stored) expect([method, key]).toEqual([expect.stringMatching(/^\w+Item$/), 'BINDING']);
   }
 });

@@ -37,9 +37,25 @@ export function postLogin(origin: string, token: string = TOKEN, headers: Record
   return send(origin, 'POST', '/console/session', { ...OWN_PAGE, ...headers }, JSON.stringify({ token }));
 }
 
-/** Logs in and returns the cookie, as `name=value`. */
-export async function logIn(origin: string, token: string = TOKEN, headers: Record<string, string> = {}) {
+/** The headers of a request in a session. */
+export interface SessionHeaders extends Record<string, string> {
+  /** As `name=value`. */
+  cookie: string;
+  'x-tollgate-session-binding': string;
+}
+
+export async function logIn(
+  origin: string,
+  token: string = TOKEN,
+  headers: Record<string, string> = {},
+): Promise<SessionHeaders> {
   const response = await postLogin(origin, token, headers);
   if (response.status !== 200) throw new Error(`login: ${response.status} ${JSON.stringify(response.body)}`);
-  return (response.headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '';
+  return sessionOf(response);
+}
+
+/** Returns the session that a login began. */
+export function sessionOf({ headers, body }: Pick<Received, 'headers' | 'body'>): SessionHeaders {
+  const [cookie = ''] = (headers['set-cookie']?.[0] ?? '').split(';');
+  return { cookie, 'x-tollgate-session-binding': body.binding };
 }

@@ -18,7 +18,7 @@ function gatewayConfig() {
   const env = {
     REDIS_URL: 'redis://:secret@redis:6379',
     UPSTREAM_URL: 'http://backend',
-    TOLLGATE_ADMIN_TOKEN: 'token',
+    TOLLGATE_ADMIN_TOKEN: 'the-token-of-compose',
   };
   return loadConfig(join(DEPLOY, 'compose/gateway/gateway.yaml'), env);
 }

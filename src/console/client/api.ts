@@ -1,5 +1,9 @@
-/** Calls the admin API of the same origin. The session cookie authenticates, so no page holds a secret. */
+/**
+ * Calls the admin API of the same origin. The session cookie authenticates, together with a binding in the storage of this
+ * origin: the cookie alone, which browsers send to every port of the host, is worth nothing.
+ */
 import type { ProblemDocument } from '../../admin-api/responses.ts';
+import type { Session } from './session.ts';
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
@@ -27,9 +31,12 @@ export interface CallOptions {
 /** @throws CallError, or the reason of an aborted signal. */
 export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
   const { json, yaml, signal } = options;
-  const init: RequestInit = { method, ...(signal && { signal }) };
+  const headers = new Headers();
+  const init: RequestInit = { method, headers, ...(signal && { signal }) };
+  const binding = localStorage.getItem(BINDING);
+  if (binding !== null) headers.set('X-Tollgate-Session-Binding', binding);
   // The gateway requires a content type for changes, because cross-site forms cannot send these.
-  if (method !== 'GET') init.headers = { 'Content-Type': yaml === undefined ? 'application/json' : 'application/yaml' };
+  if (method !== 'GET') headers.set('Content-Type', yaml === undefined ? 'application/json' : 'application/yaml');
   if (yaml !== undefined) init.body = yaml;
   else if (json !== undefined) init.body = JSON.stringify(json);
   const response = await fetch(path, init).catch((error: unknown) => {
@@ -44,6 +51,21 @@ export async function call<T>(method: string, path: string, options: CallOptions
 }
 
 export const SESSION_PATH = '/console/session';
+/** All tabs of the origin share the cookie, so they share the binding too. */
+const BINDING = 'tollgate-session-binding';
+
+/** @throws CallError */
+export async function logIn(token: string): Promise<Session> {
+  const { binding, ...session } = await call<Session & { binding: string }>('POST', SESSION_PATH, { json: { token } });
+  localStorage.setItem(BINDING, binding);
+  return session;
+}
+
+/** @throws CallError */
+export async function logOut(): Promise<void> {
+  await call('DELETE', SESSION_PATH);
+  localStorage.removeItem(BINDING);
+}
 
 async function failureOf(response: Response): Promise<Failure> {
   try {

@@ -1,7 +1,7 @@
-/** Exchanges a token for a session cookie. The token is neither stored nor kept in memory. */
+/** Exchanges a token for a session. The token is neither stored nor kept in memory. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { call, type Failure, failureFrom, SESSION_PATH } from './api.ts';
+import { type Failure, failureFrom, logIn } from './api.ts';
 import { Field, Problem } from './components.ts';
 import type { Session } from './session.ts';
 
@@ -14,7 +14,7 @@ export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (
     const token = String(new FormData(form).get('token')).trim();
     setIsBusy(true);
     try {
-      onLogin(await call<Session>('POST', SESSION_PATH, { json: { token } }));
+      onLogin(await logIn(token));
     } catch (error) {
       setFailure(failureFrom(error));
       setIsBusy(false);

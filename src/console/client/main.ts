@@ -2,7 +2,7 @@
 import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { CallError, call, type Failure, failureFrom, SESSION_ENDED, SESSION_PATH } from './api.ts';
+import { CallError, call, type Failure, failureFrom, logOut, SESSION_ENDED, SESSION_PATH } from './api.ts';
 import { Badge, Empty, inputValue, Loading, Problem } from './components.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
@@ -52,12 +52,12 @@ function App() {
     return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${retry} /></main>`;
   if (session === undefined) return html`<main class="login"><${Loading} /></main>`;
   if (session === null) return html`<${LoginPage} hasEnded=${hasEnded} onLogin=${setSession} />`;
-  const logOut = async () => {
-    await call('DELETE', SESSION_PATH);
+  const endSession = async () => {
+    await logOut();
     setHasEnded(false);
     setSession(null);
   };
-  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${logOut} /><//>`;
+  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${endSession} /><//>`;
 }
 
 function Shell({ session, logOut }: { session: Session; logOut: () => void }) {

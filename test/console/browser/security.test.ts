@@ -8,7 +8,13 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { callAdmin } from '../../support/admin.ts';
-import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../../support/gateway.ts';
+import {
+  ADMIN_TOKEN,
+  EMBEDDED_STORE,
+  startTestGateway,
+  type TestGateway,
+  type TestStore,
+} from '../../support/gateway.ts';
 import { logIn, startBrowser, visit } from './support/browser.ts';
 
 let browser: Browser;
@@ -17,11 +23,23 @@ let gateway: TestGateway;
 let origin: string;
 let attacker: Server;
 let attackerPort: number;
+/** What the browser sent to the attacker last. */
+let receivedCookies = '';
 beforeAll(async () => {
   store = await EMBEDDED_STORE.start();
   gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: 'http://127.0.0.1:9' });
   origin = gateway.admin ?? '';
-  attacker = createServer((_req, res) => {
+  attacker = createServer((req, res) => {
+    receivedCookies = req.headers.cookie ?? '';
+    const name = `tollgate_session_${new URL(origin).port}`;
+    const paths = ['/', '/admin', '/admin/v1', '/console', '/console/session'];
+    // As many ways to set a cookie of the console's name as a server has; without the port, it was the name once.
+    const cookies = paths.flatMap((path) => [
+      `${name}=shadow; Path=${path}`,
+      `${name}=secure; Path=${path}; Secure; HttpOnly`,
+      `tollgate_session=other; Path=${path}`,
+    ]);
+    if (req.url === '/shadow') res.setHeader('Set-Cookie', cookies);
     res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>attacker</title>');
   }).listen(0, '0.0.0.0');
   await once(attacker, 'listening');
@@ -62,7 +80,10 @@ it('a page of the console itself can change something, so the cases below fail f
     await page.goto('/console');
     const status = await page.evaluate(`fetch('/admin/v1/customers', {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: {
+        'content-type': 'application/json',
+        'x-tollgate-session-binding': localStorage.getItem('tollgate-session-binding'),
+      },
       body: JSON.stringify({ id: 'own', plan: 'starter' }),
     }).then((response) => response.status)`);
     expect(status).toBe(201);
@@ -125,7 +146,55 @@ it('scripts of the page cannot read the session cookie', async () => {
   await visit(browser, origin, {}, async (page, context) => {
     await page.goto('/console');
     expect(await page.evaluate('document.cookie')).toBe('');
-    expect(await context.cookies()).toMatchObject([{ name: 'tollgate_session', httpOnly: true, sameSite: 'Strict' }]);
+    expect(await context.cookies()).toMatchObject([
+      { name: expect.stringMatching(/^tollgate_session_\d+$/), httpOnly: true, sameSite: 'Strict' },
+    ]);
+  });
+});
+
+it('a program on another port receives the cookie of the browser, and cannot use it', async () => {
+  await attack('127.0.0.1', async (page) => {
+    expect(receivedCookies).toMatch(/^tollgate_session_\d+=./);
+    expect(await page.evaluate('localStorage.length')).toBe(0);
+    for (const path of ['/admin/v1/customers', '/console/session', '/status']) {
+      const headers = { cookie: receivedCookies, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+      expect((await fetch(origin + path, { headers })).status).toBe(401);
+      const body = JSON.stringify({ id: 'replayed', plan: 'starter' });
+      const change = await fetch(`${origin}/admin/v1/customers`, { method: 'POST', headers, body });
+      expect(change.status).toBe(401);
+    }
+  });
+  expect(await customerIds()).toEqual(['own']);
+});
+
+it('a program on another port that sets cookies of the same name stops neither a session nor a new login', async () => {
+  const context = await browser.newContext({ baseURL: origin });
+  const page = await context.newPage();
+  const logIn = async () => {
+    await page.goto('/console');
+    await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('All is well.').waitFor();
+  };
+  await logIn();
+  const [session] = await context.cookies();
+  await page.goto(`http://127.0.0.1:${attackerPort}/shadow`);
+  const after = await context.cookies();
+  expect(after.length).toBeGreaterThan(5);
+  // One with the path of the session replaced it, and the new login replaces that one.
+  expect(after).not.toContainEqual(session);
+  await logIn();
+  await page.goto('/console/customers');
+  await page.getByRole('link', { name: 'own' }).waitFor();
+  await context.close();
+});
+
+it('the address of a page that does not exist is no error, also if every object has a property of its name', async () => {
+  await visit(browser, origin, {}, async (page) => {
+    for (const name of ['constructor', '__proto__', 'toString']) {
+      await page.goto(`/console/${name}`);
+      await page.getByText('The console has no such page.').waitFor();
+    }
   });
 });
 

@@ -6,6 +6,8 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { expect, inject } from 'vitest';
 import { ADMIN_TOKEN } from '../../../support/gateway.ts';
 
+/** Name in the storage of the console's origin. */
+const BINDING = 'tollgate-session-binding';
 /** Where screenshots go. */
 const SCREENSHOTS = process.env.CONSOLE_SCREENSHOTS ?? 'var/console';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -59,10 +61,14 @@ export async function visit(
   }
 }
 
-/** Gets a session cookie as the login page does. */
+/** Gets a session as the login page does. */
 export async function logIn(context: BrowserContext, token: string = ADMIN_TOKEN): Promise<void> {
   const response = await context.request.post('/console/session', { data: { token } });
   if (!response.ok()) throw new Error(`login: ${response.status()} ${await response.text()}`);
+  const { binding } = await response.json();
+  const origin = new URL(response.url()).origin;
+  await context.addInitScript(`if (location.origin === '${origin}' && !localStorage.getItem('${BINDING}'))
+    localStorage.setItem('${BINDING}', '${binding}')`);
 }
 
 /** Returns the list to which everything is added that must not happen in this context. */

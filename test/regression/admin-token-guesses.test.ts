@@ -1,7 +1,8 @@
 /**
- * One address could try 4,600 admin tokens a second, because each was checked before refusals were counted; short tokens
- * were accepted without a word on every address. A page whose domain resolves to the admin listener's address (DNS
- * rebinding) could do so from an operator's browser, because any Host was answered.
+ * One address could try 4,600 admin tokens a second, and short tokens were accepted without a word on every address. Then
+ * checks were paced, for the valid token too: any web page could slow it down with requests that had no credentials at
+ * all. A page whose domain resolves to the admin listener's address (DNS rebinding) could guess from an operator's
+ * browser, because any Host was answered.
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -12,8 +13,8 @@ import { callAdmin } from '../support/admin.ts';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.ts';
 import { startSystem, type TestSystem } from '../support/system.ts';
 
-async function statusOf(gateway: TestSystem['gateway'], headers: Record<string, string>, localAddress = '127.0.0.1') {
-  const sent = request(`${gateway.admin}/status`, { localAddress, headers }).end();
+async function statusOf(gateway: TestSystem['gateway'], headers: Record<string, string>) {
+  const sent = request(`${gateway.admin}/status`, { headers }).end();
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   answer.resume();
   return answer.statusCode;
@@ -22,17 +23,14 @@ async function statusOf(gateway: TestSystem['gateway'], headers: Record<string, 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 describe('guesses of the admin token', () => {
-  it('beyond 30 from one address are checked twice a second, and the valid token is still found', async () => {
+  it('beyond 30 are 429, and neither they nor requests of web pages refuse or delay the valid token', async () => {
     const { gateway } = await startSystem();
+    // As `fetch(…, { mode: 'no-cors' })`, an image or a form of any web page sends them.
+    const page = { origin: 'https://attacker.example', 'sec-fetch-site': 'cross-site' };
+    for (let i = 0; i < 60; i++) expect(await statusOf(gateway, page)).toBe(401);
     for (let i = 0; i < 30; i++) expect(await statusOf(gateway, bearer(`guess-${i}`))).toBe(401);
-    // The valid token among more guesses than can wait is not checked either: otherwise each of them would be.
-    const flood = [...Array(19).fill('guess'), ADMIN_TOKEN].map((token) => statusOf(gateway, bearer(token)));
-    expect(await Promise.all(flood)).toEqual(Array(20).fill(429));
-    const beganMs = performance.now();
-    for (let i = 0; i < 4; i++) expect(await statusOf(gateway, bearer('guess'))).toBe(429);
-    expect(await statusOf(gateway, bearer(ADMIN_TOKEN))).toBe(200);
-    expect(performance.now() - beganMs).toBeGreaterThan(1900);
-    expect(await statusOf(gateway, bearer(ADMIN_TOKEN), '127.0.0.2')).toBe(200);
+    const flood = Array.from({ length: 40 }, (_, i) => statusOf(gateway, bearer(i % 2 === 0 ? 'guess' : ADMIN_TOKEN)));
+    expect(await Promise.all(flood)).toEqual(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 429 : 200)));
   });
 
   it('are audited once for all of them', async () => {
@@ -51,10 +49,11 @@ describe('a short admin token', () => {
 
   it('is refused where other machines may reach the listener', async () => {
     expect(await problemsOf(file('0.0.0.0', '9999'))).toEqual([
-      expect.stringMatching(/^gateway\.yaml:3: admin\.token: can be guessed/),
+      'gateway.yaml:3: admin.token: must have at least 16 characters unless admin.host is a loopback address, because a shorter one can be guessed; use a random one, such as from "openssl rand -hex 32"',
     ]);
+    expect(await problemsOf(file('0.0.0.0', 'fifteen-letters'))).toHaveLength(1);
+    await expect(load(file('0.0.0.0', 'sixteen--letters'))).resolves.toBeDefined();
     await expect(load(file('127.0.0.1', '9999'))).resolves.toBeDefined();
-    await expect(load(file('0.0.0.0', '12345678'))).resolves.toBeDefined();
   });
 
   it.each([
