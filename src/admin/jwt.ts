@@ -44,6 +44,10 @@ const ALGORITHMS = [
 ];
 /** Synchronized clocks can still differ by seconds. */
 const CLOCK_TOLERANCE_SECONDS = 10;
+/** A copied JWT is valid until it expires, so issuers that never let one expire must not be trusted with this. */
+const MAX_LIFETIME_SECONDS = 86_400;
+/** The types of access tokens (RFC 9068) and of those without a more specific type; not of logout or DPoP tokens. */
+const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt']);
 /** A subject is written to log lines and audit entries. */
 const SUBJECT = /^\P{Cc}{1,256}$/u;
 
@@ -52,15 +56,25 @@ export function createJwtVerifier({ issuer, audience, clock, keyFor }: JwtVerifi
   return {
     async verify(token) {
       try {
-        const { payload } = await jwtVerify(token, keyFor, {
+        const nowSeconds = clock.nowMs() / 1000;
+        const { payload, protectedHeader } = await jwtVerify(token, keyFor, {
           algorithms: ALGORITHMS,
           issuer,
           audience,
           requiredClaims: ['exp', 'sub'],
           clockTolerance: CLOCK_TOLERANCE_SECONDS,
-          currentDate: new Date(clock.nowMs()),
+          currentDate: new Date(nowSeconds * 1000),
         });
-        const { sub = '', exp = 0 } = payload;
+        const { sub = '', exp = 0, iat = nowSeconds } = payload;
+        const { typ = 'JWT' } = protectedHeader;
+        // RFC 7515 §4.1.9: the type may have the prefix of a media type.
+        if (!TYPES.has(typ.toLowerCase().replace(/^application\//, ''))) {
+          return invalid('type', 'The type of the JWT ("typ") must be JWT or at+jwt, or not be given.');
+        }
+        if (iat > nowSeconds + CLOCK_TOLERANCE_SECONDS) return invalid('claim_iat', claimDetail('iat'));
+        if (exp - iat > MAX_LIFETIME_SECONDS) {
+          return invalid('lifetime', 'The JWT is valid for more than 24 hours. Have the issuer shorten that.');
+        }
         if (typeof sub !== 'string' || !SUBJECT.test(sub)) return invalid('claim_sub', claimDetail('sub'));
         return { outcome: 'valid', subject: sub, scopes: scopesOf(payload), expiresAtMs: exp * 1000 };
       } catch (error) {

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { LOG_FORMATS } from '../config/config.ts';
+import { processEnvironment, removeUnverifiedTls } from '../config/environment.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../process/version.ts';
 import type { CheckOptions } from './check-config.ts';
@@ -78,12 +79,16 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
   return program;
 }
 
+const TLS_IS_VERIFIED =
+  'warning: NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored, certificates are verified: name your authority in upstream.tls.ca_file or store.tls.ca_file, or in the variable NODE_EXTRA_CA_CERTS';
+
 /** Runs one command line. Resolves to the exit status: see {@link EXIT}. `parts`: for the command `start`. */
 export async function runCommandLine(args: readonly string[], parts?: StartParts): Promise<number> {
   let status: number = EXIT.success;
   const program = buildProgram((result) => {
     status = result;
   }, parts);
+  if (removeUnverifiedTls(processEnvironment())) process.stderr.write(`${TLS_IS_VERIFIED}\n`);
   try {
     await program.parseAsync(args, { from: 'user' });
     return status;

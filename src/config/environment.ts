@@ -9,6 +9,15 @@ export function processEnvironment(): NodeJS.ProcessEnv {
   return process.env;
 }
 
+/**
+ * Removes the variable with which Node.js verifies no certificate, whatever the settings say. Returns whether it was set.
+ */
+export function removeUnverifiedTls(env: NodeJS.ProcessEnv): boolean {
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED !== '0') return false;
+  delete env.NODE_TLS_REJECT_UNAUTHORIZED;
+  return true;
+}
+
 type SubstitutionFault = { readonly kind: 'unset'; readonly name: string } | { readonly kind: 'malformed' };
 
 type Substitution =
@@ -35,6 +44,11 @@ export function substitute(source: string, env: Environment): Substitution {
     return value || (fallback ?? '');
   });
   return faults.length > 0 ? { ok: false, faults } : { ok: true, text };
+}
+
+/** Returns the names of the variables that a text refers to. */
+export function variablesIn(source: string): string[] {
+  return [...source.matchAll(TOKEN)].flatMap(([, name]) => name ?? []);
 }
 
 /** Returns the text of a problem. Does not repeat a malformed source: it may be a password that contains `${`. */

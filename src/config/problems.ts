@@ -7,7 +7,7 @@ export interface Problem {
   /** From 1; by default that of `path`. */
   readonly line?: number;
   readonly path: Path;
-  /** What is wrong and what to do; never contains a secret or the value of an environment variable. */
+  /** What is wrong and what to do; never contains text that is a value. */
   readonly what: string;
 }
 

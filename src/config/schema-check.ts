@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { withoutUserInfo } from './disclose.ts';
 import { type ConfigDocument, UNREADABLE } from './document.ts';
-import { settingAt } from './json-schema.ts';
+import { variablesIn } from './environment.ts';
+import { type SettingSchema, settingAt } from './json-schema.ts';
 import { type Path, type Problem, pathKey } from './problems.ts';
 import { configSchema, type FileValues } from './schema.ts';
 
@@ -62,7 +62,14 @@ function describe(document: ConfigDocument, path: Path, issue: z.core.$ZodIssue)
   const isContainer = setting.type === 'object' || setting.type === 'array';
   if (isContainer && issue.code !== 'invalid_type') return issue.message;
   const hint = issue.code !== 'custom' && isQuoted(value) ? '; remove the quotes' : '';
-  return `${issue.message}, got ${isContainer ? kindInWords(value) : shown(document, path, value)}${hint}`;
+  const variables = variablesIn(document.expressions.get(pathKey(path)) ?? '');
+  const received =
+    variables.length > 0
+      ? `the value of ${variables.map((name) => `\${${name}}`).join(' and ')}`
+      : isContainer
+        ? kindInWords(value)
+        : shown(value, setting);
+  return received === undefined ? issue.message : `${issue.message}, got ${received}${hint}`;
 }
 
 /** Returns whether the value is text that YAML would read as a number or boolean without the quotes. */
@@ -70,18 +77,14 @@ function isQuoted(value: unknown): boolean {
   return typeof value === 'string' && /^(?:[-+]?\d+|true|false)$/.test(value);
 }
 
-const MAX_SHOWN = 60;
-
-function shown(document: ConfigDocument, path: Path, value: unknown): string {
-  const expression = document.expressions.get(pathKey(path));
-  if (expression !== undefined) return `the value of ${JSON.stringify(clipped(expression))}`;
-  if (typeof value === 'string') return JSON.stringify(clipped(withoutUserInfo(value, '…@')));
-  if (typeof value === 'number') return String(value);
-  return typeof value === 'boolean' ? String(value) : kindInWords(value);
-}
-
-function clipped(text: string): string {
-  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+/**
+ * Returns a value for a problem's text; undefined if the rule says enough. Text is never repeated, whatever the setting:
+ * it may be a secret that was meant for another one.
+ */
+function shown(value: unknown, { type = [] }: SettingSchema): string | undefined {
+  if (typeof value === 'object') return kindInWords(value);
+  if ([type].flat().includes('string')) return undefined;
+  return typeof value === 'string' ? 'text' : String(value);
 }
 
 function kindInWords(value: unknown): string {

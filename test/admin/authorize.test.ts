@@ -89,9 +89,9 @@ describe('refused attempts', () => {
   });
   afterEach(() => busy.close());
 
-  async function statusFor(token: string) {
+  async function statusFor(token: string, localAddress = '127.0.0.1') {
     const headers = { authorization: `Bearer ${token}` };
-    const sent = request(`${busy.origin}/status`, { headers }).end();
+    const sent = request(`${busy.origin}/status`, { headers, localAddress }).end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     answer.resume();
     return { status: answer.statusCode, retryAfter: answer.headers['retry-after'] };

@@ -79,6 +79,14 @@ describe('a JWT of the issuer', () => {
     expect(await present(await sign(key, claims()))).toMatchObject({ status: 200 });
   });
 
+  it.each(['JWT', 'jwt', 'at+jwt', 'application/at+jwt'])('may be of the type %s, and valid for a day', async (typ) => {
+    const { clock, present, claims } = await start();
+    const header = { alg: 'ES256', kid: 'key-1', typ };
+    const exp = Math.floor(clock.nowMs() / 1000) + 86_400;
+    const jwt = await new SignJWT(claims({ exp })).setProtectedHeader(header).sign(KEY.privateKey);
+    expect(await present(jwt)).toMatchObject({ status: 200 });
+  });
+
   it('need not name its key where the issuer has one only', async () => {
     const key = await createIssuerKey(undefined);
     const { present, claims } = await start({ issuer: await startIssuer(key) });
@@ -150,11 +158,15 @@ describe('is refused', () => {
     ['of an empty subject', { sub: '' }, 'jwt_claim_sub'],
     ['of a subject that is no text', { sub: 7 }, 'jwt_claim_sub'],
     ['of a subject with control characters', { sub: 'a\nb' }, 'jwt_claim_sub'],
+    ['issued in the future', { iat: 60 }, 'jwt_claim_iat'],
+    ['valid for years', { exp: 3 * 365 * 86_400 }, 'jwt_lifetime'],
+    ['valid for more than a day', { iat: -1, exp: 86_400 }, 'jwt_lifetime'],
+    ['valid for more than a day, issued at an unknown time', { iat: undefined, exp: 86_405 }, 'jwt_lifetime'],
   ])('one %s', async (_what, changes: Record<string, unknown>, reason) => {
     const { clock, present, claims, logs } = await start();
     const nowSeconds = Math.floor(clock.nowMs() / 1000);
     const isTime = ([name, value]: [string, unknown]) =>
-      typeof value === 'number' && (name === 'exp' || name === 'nbf');
+      typeof value === 'number' && ['exp', 'nbf', 'iat'].includes(name);
     const absolute = Object.entries(changes).map((entry) =>
       isTime(entry) ? [entry[0], nowSeconds + Number(entry[1])] : entry,
     );
@@ -167,6 +179,17 @@ describe('is refused', () => {
     expect(logs.map((line) => JSON.parse(line))).toMatchObject([{ level: 'warn', client: '127.0.0.1', reason }]);
     for (const part of jwt.split('.')) expect(logs.join('')).not.toContain(part);
   });
+
+  it.each(['logout+jwt', 'dpop+jwt', 'application/dpop+jwt', 'secevent+jwt', ''])(
+    'one of the type "%s"',
+    async (typ) => {
+      const { present, claims, logs } = await start();
+      const header = { alg: 'ES256', kid: 'key-1', typ };
+      const jwt = await new SignJWT(claims()).setProtectedHeader(header).sign(KEY.privateKey);
+      expect(await present(jwt)).toMatchObject({ status: 401 });
+      expect(logs.join('')).toContain('"reason":"jwt_type"');
+    },
+  );
 
   it("one by a key of the same name that is not the issuer's", async () => {
     const { present, claims, logs } = await start();

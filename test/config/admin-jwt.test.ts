@@ -32,8 +32,7 @@ test.each([
 ])('keys are not loaded from %j: they could be changed in transit', async (url) => {
   const [problem, ...more] = await problemsOf(jwt(url));
   expect(more).toEqual([]);
-  expect(problem?.startsWith(`gateway.yaml:5: admin.jwt.jwks_url: ${URL_RULE}, got "`)).toBe(true);
-  expect(problem).not.toContain('MARKED');
+  expect(problem).toBe(`gateway.yaml:5: admin.jwt.jwks_url: ${URL_RULE}`);
 });
 
 test('all three members are required: a JWT of anybody, or for anybody, proves nothing', async () => {

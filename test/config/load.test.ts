@@ -136,7 +136,7 @@ describe('typing', () => {
       15,
     ]);
     expect(await problemsOf(`${MINIMAL}ops:\n  port: "\${N}"`, env)).toEqual([
-      'gateway.yaml:4: ops.port: must be an integer from 0 to 65535, got the value of "${N}"'.concat(
+      'gateway.yaml:4: ops.port: must be an integer from 0 to 65535, got the value of ${N}'.concat(
         '; remove the quotes',
       ),
     ]);

@@ -15,24 +15,18 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['__proto__: {}', '3: __proto__: is a name that cannot be used; choose another'],
   ['ops:\n  host: 127.0.0.1\n  prot: 1', '5: ops.prot: unknown key, perhaps port is meant; known here: host, port'],
   ['workers: 0', '3: workers: must be an integer from 1 to 1024, or "auto", got 0'],
-  ['workers: all', '3: workers: must be an integer from 1 to 1024, or "auto", got "all"'],
+  ['workers: all', '3: workers: must be an integer from 1 to 1024, or "auto", got text'],
   ['listen:', '3: listen: must be a mapping with the keys of this section, got nothing'],
   ['listen: 8080', '3: listen: must be a mapping with the keys of this section, got a single value'],
-  ['listen:\n  port: "8080"', '4: listen.port: must be an integer from 0 to 65535, got "8080"; remove the quotes'],
+  ['listen:\n  port: "8080"', '4: listen.port: must be an integer from 0 to 65535, got text; remove the quotes'],
   ['listen: { port: 65536 }', '3: listen.port: must be an integer from 0 to 65535, got 65536'],
   ['listen: { port: 80.5 }', '3: listen.port: must be an integer from 0 to 65535, got 80.5'],
-  [
-    'listen: { host: 1.2.3 }',
-    '3: listen.host: must be an IP address (IPv6 without brackets) or a host name, got "1.2.3"',
-  ],
-  [
-    'listen: { host: "[::1]" }',
-    '3: listen.host: must be an IP address (IPv6 without brackets) or a host name, got "[::1]"',
-  ],
+  ['listen: { host: 1.2.3 }', '3: listen.host: must be an IP address (IPv6 without brackets) or a host name'],
+  ['listen: { host: "[::1]" }', '3: listen.host: must be an IP address (IPv6 without brackets) or a host name'],
   ['listen: { trusted_proxies: 10.0.0.1 }', '3: listen.trusted_proxies: must be a list, got a single value'],
   [
     'listen:\n  trusted_proxies:\n    - 10.0.0.0/8\n    - 10.0.0.0/33',
-    '6: listen.trusted_proxies[1]: must be an IP address or a CIDR block such as 10.0.0.0/8, got "10.0.0.0/33"',
+    '6: listen.trusted_proxies[1]: must be an IP address or a CIDR block such as 10.0.0.0/8',
   ],
   [
     'listen: { keep_alive_timeout_ms: 0 }',
@@ -52,17 +46,17 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['routes: []', '3: routes: must have at least one route'],
   [
     'routes:\n  - path: api\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "api"`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /api/../x\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "/api/../x"`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /a/{x}/{x}\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end, got "/a/{x}/{x}"`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
   ],
-  ['routes:\n  - { path: /a, methods: [GET, POST] }', '4: routes[0].methods[1]: must be one of GET, HEAD, got "POST"'],
+  ['routes:\n  - { path: /a, methods: [GET, POST] }', '4: routes[0].methods[1]: must be one of GET, HEAD'],
   ['routes:\n  - { path: /a, methods: [] }', '4: routes[0].methods: must have at least one method'],
   ['routes:\n  - { path: /a }', '4: routes[0].methods: is required and must be a list'],
   [
@@ -87,7 +81,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     'plans:\n  starter:\n    requests_per_hour: many',
-    '5: plans.starter.requests_per_hour: must be an integer of at least 1 or "custom", got "many"',
+    '5: plans.starter.requests_per_hour: must be an integer of at least 1 or "custom", got text',
   ],
   [
     'plans: { starter: {} }',
@@ -103,7 +97,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     'overrides: { acme: { requests_per_hour: custom } }',
-    '3: overrides.acme.requests_per_hour: must be an integer of at least 1, got "custom"',
+    '3: overrides.acme.requests_per_hour: must be an integer of at least 1, got text',
   ],
   [
     'overrides: { -a: { requests_per_hour: 1 } }',
@@ -115,15 +109,15 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     "auth: { realm: 'a\"b' }",
-    '3: auth.realm: must be 1 to 128 printable ASCII characters without quotes and backslashes, got "a\\"b"',
+    '3: auth.realm: must be 1 to 128 printable ASCII characters without quotes and backslashes',
   ],
   [
     'documentation_url: /errors',
-    '3: documentation_url: must be http:// or https://, at most 1024 characters, without credentials; {code} stands for the code of the problem, got "/errors"',
+    '3: documentation_url: must be http:// or https://, at most 1024 characters, without credentials; {code} stands for the code of the problem',
   ],
   ['auth: { failures_per_minute: 0 }', '3: auth.failures_per_minute: must be an integer of at least 1, got 0'],
-  ['auth: { browser_keys: deny }', '3: auth.browser_keys: must be one of allow, warn, reject, got "deny"'],
-  ['identity: { headers: yes }', '3: identity.headers: must be true or false, got "yes"'],
+  ['auth: { browser_keys: deny }', '3: auth.browser_keys: must be one of allow, warn, reject'],
+  ['identity: { headers: yes }', '3: identity.headers: must be true or false, got text'],
   ['limits: { headers_timeout_ms: 30001 }', '3: limits.headers_timeout_ms: must not be above request_timeout_ms'],
   [
     'limits: { headers_timeout_ms: 2, request_timeout_ms: 1 }',
@@ -134,14 +128,14 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'shutdown: { drain_ms: -1 }',
     '3: shutdown.drain_ms: must be an integer of milliseconds from 0 to 2147483647, got -1',
   ],
-  ['logging: { level: loud }', '3: logging.level: must be one of trace, debug, info, warn, error, fatal, got "loud"'],
-  ['logging: { access: 404 }', '3: logging.access: must be one of all, errors, off, got 404'],
+  ['logging: { level: loud }', '3: logging.level: must be one of trace, debug, info, warn, error, fatal'],
+  ['logging: { access: 404 }', '3: logging.access: must be one of all, errors, off'],
   ['ops:\n  port: ${UNSET}', '4: ops.port: environment variable UNSET is not set; set it, or write ${UNSET:-default}'],
   [
     'ops:\n  port: ${A B}',
     '4: ops.port: has a "${" that does not begin ${NAME} or ${NAME:-default}; write $${ for a literal "${"',
   ],
-  ['ops:\n  port: ${WORD}', '4: ops.port: must be an integer from 0 to 65535, got the value of "${WORD}"'],
+  ['ops:\n  port: ${WORD}', '4: ops.port: must be an integer from 0 to 65535, got the value of ${WORD}'],
   ['ops: { host: *nowhere }', '3: ops.host: uses an alias (*name) whose anchor (&name) is not above it'],
   ['overrides: &a { x: *a }', '3: overrides.x: contains itself by an alias (*name)'],
   ['ops: [', '3: is not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]'],
@@ -266,10 +260,10 @@ describe('a problem says where it is, what is wrong and which rule holds', () =>
     ['urls: []', 'urls: must have at least one entry'],
     ['urls: [http://b:80, HTTP://B/]', 'urls[1]: is the same as urls[0]; keep one'],
     ['urls: [http://b/a, http://b, HTTP://B:80/a/]', 'urls[2]: is the same as urls[0]; keep one'],
-    ['urls: ["http://b"]\n  balance: random', 'balance: must be one of least_loaded, round_robin, got "random"'],
+    ['urls: ["http://b"]\n  balance: random', 'balance: must be one of least_loaded, round_robin'],
     [
       'urls: ["http://b"]\n  health_check: { path: healthz }',
-      'health_check.path: must begin with "/" and have 1 to 1024 printable ASCII characters without spaces and "#", got "healthz"',
+      'health_check.path: must begin with "/" and have 1 to 1024 printable ASCII characters without spaces and "#"',
     ],
     ['urls: http://b', 'urls: must be a list, got a single value'],
     ['urls: ["http://b"]\n  total_timeout_ms: 29999', 'total_timeout_ms: must not be below response_timeout_ms'],
@@ -398,6 +392,18 @@ describe('what must not be disclosed', () => {
     'notices:\n  endpoints:\n    - url: ${HOST_MARKED}\n      secret: ${MARKED}',
     'auth:\n  realm: &a "\\"${MARKED}"\nlogging:\n  level: *a',
     'admin:\n  token_file: ${HOST_MARKED}',
+    `listen: { host: ${marked}! }`,
+    `listen: { port: ${marked} }`,
+    `upstream: { urls: [${marked}] }`,
+    `upstream: { urls: ["http://backend"], credentials: ${marked} }`,
+    `upstream: { urls: ["http://backend"], balance: "\${BALANCE:-${marked}}" }`,
+    `store: { url: "redis://127.0.0.1", key_prefix: ${marked}! }`,
+    `admin: { host: 0.0.0.0, token: ${marked} }`,
+    `admin: ${marked}`,
+    `workers: ${marked}`,
+    `logging: { level: ${marked} }`,
+    `auth: { realm: "${marked}\\"" }`,
+    `plans: { starter: { requests_per_hour: ${marked} } }`,
   ])('no problem repeats a secret or the value of a variable: %s', async (yaml) => {
     const problems = await problemsOf(yaml, env);
     expect(problems.join('\n')).not.toContain(marked);

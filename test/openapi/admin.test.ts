@@ -44,14 +44,14 @@ interface Given {
 
 /** Calls of the operations by what the file says of them, each answer held against it. */
 class Session {
-  readonly #origin: string;
+  readonly origin: string;
   readonly #token: string | undefined;
   /** Operations with the statuses that were received, and each `code`. */
   readonly received: Set<string>;
 
   /** Without a token: as a stranger. */
   constructor(origin: string, token: string | undefined, received = new Set<string>()) {
-    this.#origin = origin;
+    this.origin = origin;
     this.#token = token;
     this.received = received;
   }
@@ -71,7 +71,7 @@ class Session {
   }
 
   send(method: string, target: string, body?: unknown, type = 'application/json'): Promise<Received> {
-    const answering = fetch(this.#origin + target, {
+    const answering = fetch(this.origin + target, {
       method,
       headers: {
         ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
@@ -264,8 +264,9 @@ async function askAsStranger(session: Session): Promise<void> {
     );
   }
   await session.call('HEAD', '/status');
-  for (let i = 0; i < 30; i++) await session.send('GET', '/status');
-  await session.expectOfAll(429, suitable);
+  const guesser = new Session(session.origin, 'no-such-token', session.received);
+  for (let i = 0; i < 30; i++) await guesser.send('GET', '/status');
+  await guesser.expectOfAll(429, suitable);
   for (const { path } of HEADS) await session.call('HEAD', path);
 }
 
