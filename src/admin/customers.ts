@@ -31,7 +31,7 @@ const CUSTOMERS_QUERY = z.strictObject({
 
 /** Routes that list, create, read, change and delete customers. */
 export function customerRoutes(context: AdminContext): Routes {
-  const { records, notifySecrets, currentPlan, planNamesOf, effectiveLimit, history, planNames } = context;
+  const { records, notifySecrets, currentPlan, planNamesOf, effectiveLimit, planNames } = context;
   const { recordChange, randomBytes, clock } = context;
   const creationSchema = newCustomer(planNames);
   const changeSchema = customerChange(planNames);
@@ -48,7 +48,8 @@ export function customerRoutes(context: AdminContext): Routes {
         const { id, ...details } = parseBody(creationSchema, req.body);
         const { name, plan, requests_per_hour: requestsPerHour, notify_url: notifyUrl } = details;
         const optional = definedMembers({ name, requestsPerHour, notifyUrl });
-        const customer: CustomerRecord = { id, plan, suspended: false, ...optional };
+        const createdAt = new Date(clock.nowMs()).toISOString();
+        const customer: CustomerRecord = { id, plan, suspended: false, createdAt, ...optional };
         const problem = limitProblem(customer);
         if (problem) throw problem;
         if ((await records.createCustomer(customer)) === 'exists') {
@@ -80,7 +81,6 @@ export function customerRoutes(context: AdminContext): Routes {
       async delete(req, res) {
         const id = possibleCustomerId(req.params.id);
         const keys = (await records.deleteCustomer(id)) ?? noSuchCustomer();
-        await history?.forget(id);
         await recordChange(res, { action: 'customer.delete', customer: id, details: { keys } });
         res.status(204).end();
       },

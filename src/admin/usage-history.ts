@@ -4,11 +4,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { CustomerUsageDocument, NearCustomerDocument } from '../admin-api/responses.ts';
+import { InvalidCursorError } from '../store/store.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, EXPORT_FORMATS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
 import type { AdminContext } from './dependencies.ts';
-import { customerUsageDocument } from './documents.ts';
+import { customerUsageDocument, definedMembers } from './documents.ts';
 import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
@@ -100,7 +101,7 @@ async function readHistoryQuery(req: Pick<Request, 'originalUrl'>, history: Usag
       stored,
       step,
       nowMs,
-      range: seriesRange(step, nowMs, { ...(from && { fromMs: from }), ...(to && { toMs: to }) }),
+      range: seriesRange(step, nowMs, definedMembers({ fromMs: from, toMs: to })),
     };
   } catch (error) {
     if (error instanceof HistoryRangeError) throw new Refusal('unprocessable', error.message);
@@ -158,24 +159,27 @@ async function usagesOf({ records: stored, effectiveLimit, usages }: AdminContex
 
 /**
  * Streams the closed hours of one page of customers. The cursor of the next page is known before the first line, so it
- * is in the Link header (RFC 8288): an export that was cut off continues with the page that was cut off.
+ * is in the Link header (RFC 8288): an export that was cut off continues with the page that was cut off. The cursor also
+ * fixes the end of the range, because the last closed hour may change between two pages.
  */
 async function exportUsage(
   { records, history }: AdminContext,
   inTurn: Turns,
-  req: Pick<Request, 'originalUrl'>,
+  req: Pick<Request, 'method' | 'originalUrl'>,
   res: Response,
 ): Promise<void> {
   const { from, to, cursor, limit, format } = parseQuery(EXPORT_QUERY, req);
+  const [endMs, customersCursor] = cursor === undefined ? [to] : exportCursor(cursor);
   const stored = required(history);
   const closedMs = lastClosedMs(await stored.nowMs());
-  const toMs = Math.min(to ?? closedMs, closedMs);
+  const toMs = Math.min(endMs ?? closedMs, closedMs);
   const range = { fromMs: from ?? toMs - DAY_MS, toMs };
-  const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(cursor, limit)));
+  const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(customersCursor, limit)));
   if (page === undefined) return;
   const { contentType, header, line } = ENCODINGS[format];
   res.setHeader('Content-Type', contentType);
-  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, page.next)}>; rel="next"`);
+  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, `${toMs}.${page.next}`)}>; rel="next"`);
+  if (req.method === 'HEAD') return void res.end();
   if (header !== undefined && cursor === undefined) res.write(header);
   const ids = page.items.map(({ id }) => id);
   const readHours = (customers: readonly string[]) =>
@@ -185,6 +189,13 @@ async function exportUsage(
     if (!res.write(hours.map((hour) => line(customer, hour)).join(''))) await drained(res);
   }
   res.end();
+}
+
+/** Splits a cursor of an export into the end of its range, wall time in ms, and a cursor of customers. */
+function exportCursor(cursor: string): readonly [endMs: number, customersCursor: string] {
+  const [, endMs, customersCursor = ''] = /^(\d{1,15})\.(.+)$/.exec(cursor) ?? [];
+  if (endMs === undefined) throw new InvalidCursorError();
+  return [Number(endMs), customersCursor];
 }
 
 async function* storedHours(

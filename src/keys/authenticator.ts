@@ -72,7 +72,7 @@ export class Authenticator {
     this.#keys = new RecordCache({
       ...options,
       provenAtMs,
-      read: async (sha256) => cachedKeyOf(await records.findKey(sha256)),
+      read: async (sha256) => cachedKeyOf(sha256, await records.findKey(sha256)),
       unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
     });
     this.#customers = new RecordCache({
@@ -122,13 +122,13 @@ export class Authenticator {
   }
 }
 
-function cachedKeyOf(record: EnforcedKey | undefined): CachedKey | undefined {
+function cachedKeyOf(sha256: string, record: EnforcedKey | undefined): CachedKey | undefined {
   if (record === undefined) return undefined;
   return {
     record,
     expiresAtMs: expiryMsOf(record),
     refusal: lastingRefusalOf(record),
-    use: new KeyUse(record.id),
+    use: new KeyUse(record.id, sha256),
     known: undefined,
   };
 }

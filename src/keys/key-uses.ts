@@ -5,7 +5,7 @@
  * instead.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
-import type { KeyUseStore } from '../store/store.ts';
+import type { KeyUseStore, NotedUse } from '../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
 /** Number of flushes after which a further use of a key is written. */
@@ -16,11 +16,13 @@ const MAX_USES_PER_CALL = 1000;
 /** What is remembered of a key, together with its record: a lookup per request would cost more than all else here. */
 export class KeyUse {
   readonly keyId: string;
+  readonly sha256: string;
   /** The number of flushes before the last use that was noted. */
   flushesWhenNoted = -1 - FLUSHES_UNTIL_NOTED_AGAIN;
 
-  constructor(keyId: string) {
+  constructor(keyId: string, sha256: string) {
     this.keyId = keyId;
+    this.sha256 = sha256;
   }
 }
 
@@ -32,8 +34,8 @@ interface KeyUsesOptions {
 
 export class KeyUses {
   readonly #options: KeyUsesOptions;
-  /** Wall time in ms of uses that are not written yet, by key id. */
-  #unwritten = new Map<string, number>();
+  /** Uses that are not written yet, by key id. */
+  #unwritten = new Map<string, NotedUse>();
   #flushes = 0;
   #writing: Promise<void> | undefined;
   #timer: Scheduled;
@@ -49,7 +51,8 @@ export class KeyUses {
     // The store is slow, and the batch is full. The use is not remembered, so the key's next one is noted.
     if (this.#unwritten.size >= MAX_USES_PER_CALL) return;
     use.flushesWhenNoted = this.#flushes;
-    this.#unwritten.set(use.keyId, this.#options.clock.nowMs());
+    const { keyId, sha256 } = use;
+    this.#unwritten.set(keyId, { keyId, sha256, usedAtMs: this.#options.clock.nowMs() });
     if (this.#unwritten.size === MAX_USES_PER_CALL) this.#write();
   }
 
@@ -72,7 +75,7 @@ export class KeyUses {
   /** Makes one store call at a time, so as not to burden a slow store further. */
   #write(): void {
     if (this.#writing !== undefined || this.#unwritten.size === 0) return;
-    const uses = Array.from(this.#unwritten, ([keyId, usedAtMs]) => ({ keyId, usedAtMs }));
+    const uses = [...this.#unwritten.values()];
     this.#unwritten = new Map();
     this.#writing = this.#options.store
       .noteUses(uses)

@@ -168,7 +168,7 @@ function undoUnlessAdmitted(
   return deciding instanceof Promise ? deciding.then(settle, fail) : settle(deciding);
 }
 
-function settingsOf({ usageResetAt = '' }: CustomerRecord, limit: number): QuotaSettings {
+function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, limit: number): QuotaSettings {
   return { limit, usageResetAt };
 }
 

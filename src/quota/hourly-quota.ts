@@ -38,7 +38,7 @@ export interface LeaseState {
  */
 export interface QuotaSettings {
   readonly limit: number;
-  /** Changes with each reset of the customer's usage. */
+  /** Changes with each reset of the customer's usage, and when the customer is deleted and created again. */
   readonly usageResetAt: string;
 }
 

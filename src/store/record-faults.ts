@@ -189,7 +189,7 @@ export function customerFaults(id: string, { plan, suspended, notify_url }: Cust
 
 const NO_PLAN: RecordFault = {
   code: 'no_plan',
-  text: 'has no plan, so requests get 403, as for a missing record: write the field plan (HSET)',
+  text: 'has no plan, so requests get 403, as for a missing record: write the field plan (HSET), or delete the customer: a deletion that failed leaves this',
 };
 
 function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): RecordFault[] {

@@ -27,6 +27,8 @@ export interface CustomerRecord {
   /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
   readonly requestsPerHour?: number | 'invalid';
   readonly suspended: boolean;
+  /** Tells the customer from a deleted one with the same id. Records that other programs wrote may lack it. */
+  readonly createdAt?: string;
   readonly usageResetAt?: string;
   /** Where the customer's own notices are sent. As stored: other programs may have written something else than a URL. */
   readonly notifyUrl?: string;
@@ -79,6 +81,7 @@ export const CUSTOMER_FIELDS = [
   'requests_per_hour',
   'name',
   'suspended',
+  'created_at',
   'usage_reset_at',
   'notify_url',
 ] as const;
@@ -86,7 +89,13 @@ export const CUSTOMER_FIELDS = [
 /** The fields of {@link EnforcedKey}. */
 export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
 /** The fields of {@link EnforcedCustomer}. */
-export const ENFORCED_CUSTOMER_FIELDS = ['plan', 'requests_per_hour', 'suspended', 'usage_reset_at'] as const;
+export const ENFORCED_CUSTOMER_FIELDS = [
+  'plan',
+  'requests_per_hour',
+  'suspended',
+  'created_at',
+  'usage_reset_at',
+] as const;
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
 export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
@@ -139,6 +148,7 @@ export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields)
     plan: fields.plan,
     ...(fields.requests_per_hour && { requestsPerHour: parseLimit(fields.requests_per_hour) }),
     suspended: isSuspended(fields.suspended),
+    ...(fields.created_at && { createdAt: fields.created_at }),
     ...(fields.usage_reset_at && { usageResetAt: fields.usage_reset_at }),
   };
 }
@@ -162,6 +172,7 @@ export function customerFields(record: CustomerRecord): CustomerFields {
     requests_per_hour: record.requestsPerHour === undefined ? null : String(record.requestsPerHour),
     name: record.name ?? null,
     suspended: record.suspended ? '1' : null,
+    created_at: record.createdAt ?? null,
     usage_reset_at: record.usageResetAt ?? null,
     notify_url: record.notifyUrl ?? null,
   };

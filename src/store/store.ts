@@ -96,8 +96,9 @@ export interface RecordStore {
     check?: UpdateCheck<EnforcedCustomer>,
   ): Promise<CustomerRecord | undefined>;
   /**
-   * Deletes the customer with its window and its keys; keys that other programs wrote only if they are indexed.
-   * Resolves to the number of deleted keys, undefined when there was no such customer.
+   * Deletes the customer with its window, its usage history and its keys; keys that other programs wrote only if they
+   * are indexed. Resolves to the number of deleted keys, undefined when there was no such customer. A repetition
+   * completes a deletion that failed.
    */
   deleteCustomer(id: string): Promise<number | undefined>;
   /** Lists at most `limit` keys of all customers, including those that other programs wrote without index entries. */
@@ -144,13 +145,21 @@ export interface ReindexReport {
   readonly examples: readonly { readonly record: string; readonly fault: RecordFault }[];
 }
 
+export interface NotedUse {
+  readonly keyId: string;
+  /** The digest of the key; without it, the key is taken to exist. */
+  readonly sha256?: string;
+  /** Wall time in ms. */
+  readonly usedAtMs: number;
+}
+
 /**
  * When keys were last used, to about a minute. Stored apart from the key records, so that a use does not invalidate
  * cached records.
  */
 export interface KeyUseStore {
-  /** Records the given uses, except those that are not later than the recorded ones. Wall time in ms. */
-  noteUses(uses: readonly { readonly keyId: string; readonly usedAtMs: number }[]): Promise<void>;
+  /** Records the given uses, except those that are not later than the recorded ones, and those of deleted keys. */
+  noteUses(uses: readonly NotedUse[]): Promise<void>;
   /** Resolves to wall times in ms, in the order of `keyIds`; undefined for a key that was never used. */
   lastUses(keyIds: readonly string[]): Promise<readonly (number | undefined)[]>;
 }

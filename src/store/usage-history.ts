@@ -98,7 +98,10 @@ export interface UsageHistory {
   days(customer: string, range: HistoryRange): Promise<readonly CustomerDay[]>;
   /** Resolves to the stored totals, oldest first. */
   totals(range: HistoryRange): Promise<readonly PlanHour[]>;
-  /** Adds the counts. They may be added only in part when the outcome is unknown: do not repeat. */
+  /**
+   * Adds the counts, except those of customers that do not exist. They may be added only in part when the outcome is
+   * unknown: do not repeat.
+   */
   add(collected: CollectedUsage): Promise<void>;
   /** Resolves to the customers with the highest last seen usage, highest first. */
   near(limit: number): Promise<readonly NearCustomer[]>;
@@ -109,8 +112,6 @@ export interface UsageHistory {
   refused(sinceMs: number, limit: number): Promise<readonly RefusedCustomer[]>;
   /** Removes customers from the index of those near their limits. */
   noLongerNear(customers: readonly string[]): Promise<void>;
-  /** Deletes everything of a customer. */
-  forget(customer: string): Promise<void>;
   /** Resolves to the store's time, wall time in ms. */
   nowMs(): Promise<number>;
 }

@@ -33,12 +33,13 @@ async function start(own: readonly { customer: string; code: string; count: numb
   onTestFinished(() => admin.close());
   await admin.call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });
   const hourMs = Math.floor(atMs / HOUR_MS) * HOUR_MS;
-  const add = (customer: string, code: string, count: number, hoursAgo = 0) => {
+  const add = async (customer: string, code: string, count: number, hoursAgo = 0) => {
+    await store.records.createCustomer({ id: customer, plan: 'starter', suspended: false });
     const hour = hourMs - hoursAgo * HOUR_MS;
     const refusal = { customer, code, count, hourMs: hour };
     return history.add({ refusals: [refusal], totals: [], near: [], atMs: atMs - hoursAgo * HOUR_MS });
   };
-  return { admin, history, add };
+  return { admin, history, records: store.records, add };
 }
 
 test('customers that other gateways refused are listed, the latest first, with the counts of all', async () => {
@@ -82,9 +83,9 @@ test('what another program wrote among the refusals is left out', async () => {
 });
 
 test('a customer that was deleted is no longer listed', async () => {
-  const { admin, history, add } = await start();
+  const { admin, records, add } = await start();
   await add('acme', 'quota_exceeded', 4);
   await add('acme-2', 'quota_exceeded', 4);
-  await history.forget('acme');
+  await records.deleteCustomer('acme');
   expect((await admin.call('GET', '/admin/v1/usage/refused')).body).toMatchObject([{ customer: 'acme-2' }]);
 });

@@ -172,4 +172,44 @@ overBothStores((start) => {
     unread.destroy();
     await close();
   });
+
+  it('all pages of an export end at the same hour, although another hour is closed meanwhile', async () => {
+    const admin = await start();
+    const stored = admin.store.usageHistory as UsageHistory;
+    let passedMs = 0;
+    const history: UsageHistory = { ...stored, nowMs: async () => (await stored.nowMs()) + passedMs };
+    const served = await start({ history, records: admin.records });
+    const hourMs = Math.floor((await stored.nowMs()) / HOUR_MS) * HOUR_MS;
+    for (const customer of ['acme', 'globex']) {
+      await admin.records.createCustomer({ id: customer, plan: 'starter', suspended: false });
+      const hours = [hourMs - 10 * HOUR_MS, hourMs];
+      const refusals = hours.map((hourMs) => ({ customer, hourMs, code: 'quota_exceeded', count: 1 }));
+      await stored.add({ refusals, totals: [], near: [] });
+    }
+    const lines: string[] = [];
+    for (let path: string | undefined = '/admin/v1/usage/export?limit=1'; path !== undefined; ) {
+      const { text, next }: ReadPage = await readPage(served.origin + path);
+      lines.push(...text.split('\n').filter(Boolean));
+      // As "tollgate usage export --cursor" does: of a former export only the cursor is known.
+      const cursor = next && new URL(next, served.origin).searchParams.get('cursor');
+      path = cursor ? `/admin/v1/usage/export?limit=1&cursor=${encodeURIComponent(cursor)}` : undefined;
+      passedMs = 2 * HOUR_MS;
+    }
+    expect(lines).toHaveLength(2);
+    expect((await served.call('GET', '/admin/v1/usage/export?cursor=made-up')).status).toBe(422);
+    await served.close();
+    await admin.close();
+  });
+
+  it('HEAD of an export reads no hours, and has the headers of GET', async () => {
+    const { origin, reads, close } = await startWith(start, 3);
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const path = `${origin}/admin/v1/usage/export?limit=2`;
+    const head = await fetch(path, { method: 'HEAD', headers });
+    expect(reads.all).toBe(0);
+    const got = await fetch(path, { headers });
+    await got.text();
+    for (const name of ['content-type', 'link']) expect(head.headers.get(name)).toBe(got.headers.get(name));
+    await close();
+  });
 });

@@ -52,6 +52,14 @@ overBothStores((start) => {
     await admin.close();
   });
 
+  it('a range from 1970 is a range from 1970, and has too many hours', async () => {
+    const admin = await start();
+    await withHistory(admin);
+    const answer = await admin.call('GET', '/admin/v1/customers/acme/usage/history?from=1970-01-01T00:00:00Z');
+    expect([answer.status, answer.body.detail]).toEqual([422, expect.stringContaining('more than 1000 points')]);
+    await admin.close();
+  });
+
   it('shows totals by plan', async () => {
     const admin = await start();
     const { history, hourMs } = await withHistory(admin);

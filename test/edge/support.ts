@@ -44,7 +44,7 @@ export interface EdgeSettings {
 export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): Authentication {
   const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
   const key = { id: keyId, customer: record.id };
-  return { outcome: 'known', key, expiresAtMs: undefined, use: new KeyUse(keyId), customer: record };
+  return { outcome: 'known', key, expiresAtMs: undefined, use: new KeyUse(keyId, 'a'.repeat(64)), customer: record };
 }
 
 /**

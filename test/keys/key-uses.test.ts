@@ -37,7 +37,7 @@ function setUp() {
   const uses = new Map<string, KeyUse>();
   return {
     note(keyId: string) {
-      const use = uses.get(keyId) ?? new KeyUse(keyId);
+      const use = uses.get(keyId) ?? new KeyUse(keyId, `sha256 of ${keyId}`);
       uses.set(keyId, use);
       keyUses.note(use);
     },
@@ -72,8 +72,8 @@ describe('the uses of keys', () => {
     await passFlush();
     expect(calls.map(({ uses }) => uses)).toEqual([
       [
-        { keyId: 'a', usedAtMs: START_MS },
-        { keyId: 'b', usedAtMs: START_MS + 1000 },
+        { keyId: 'a', sha256: 'sha256 of a', usedAtMs: START_MS },
+        { keyId: 'b', sha256: 'sha256 of b', usedAtMs: START_MS + 1000 },
       ],
     ]);
   });

@@ -1,12 +1,6 @@
 /** What every store promises of the usage history. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
-import {
-  DAY_MS,
-  HOUR_MS,
-  NEAR_CUSTOMERS,
-  type UsageHistory,
-  type UsageRetention,
-} from '../../src/store/usage-history.ts';
+import { DAY_MS, HOUR_MS, NEAR_CUSTOMERS, type UsageRetention } from '../../src/store/usage-history.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };
@@ -14,10 +8,11 @@ export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };
 const NONE = { refusals: [], totals: [], near: [] };
 
 export function historyContract(name: string, open: () => Promise<OpenedStore>): void {
-  async function openHistory(): Promise<{ history: UsageHistory; hourMs: number }> {
-    const { usageHistory: history } = (await open()).store;
+  async function openHistory(customers: readonly string[] = ['acme', 'other', 'a', 'b', 'c']) {
+    const { records, usageHistory: history } = (await open()).store;
     if (history === undefined) throw new Error('the store was opened without a history');
-    return { history, hourMs: Math.floor((await history.nowMs()) / HOUR_MS) * HOUR_MS };
+    await Promise.all(customers.map((id) => records.createCustomer({ id, plan: 'starter', suspended: false })));
+    return { records, history, hourMs: Math.floor((await history.nowMs()) / HOUR_MS) * HOUR_MS };
   }
 
   describe(`${name}: usage history`, () => {
@@ -90,12 +85,29 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     });
 
     test('keeps a bounded number of customers near their limits: the highest', async () => {
-      const { history } = await openHistory();
       const near = Array.from({ length: NEAR_CUSTOMERS + 5 }, (_, i) => ({ customer: `c${i}`, percent: i }));
+      const { history } = await openHistory(near.map(({ customer }) => customer));
       await history.add({ ...NONE, near });
       const listed = await history.near(NEAR_CUSTOMERS + 5);
       expect(listed).toHaveLength(NEAR_CUSTOMERS);
       expect(listed.at(-1)).toEqual({ customer: 'c5', percent: 5 });
+    });
+
+    test('nothing of a deleted customer is kept, nor added later by an instance that still remembers it', async () => {
+      const { records, history, hourMs } = await openHistory();
+      const collected = ['acme', 'other'].map((customer) => ({ customer, hourMs, code: 'quota_exceeded', count: 2 }));
+      const near = ['acme', 'other'].map((customer) => ({ customer, percent: 99 }));
+      await history.add({ ...NONE, refusals: collected, near });
+      await records.deleteCustomer('acme');
+      const range = { fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS };
+      const read = async () => [
+        await history.hours(['acme'], range),
+        (await history.near(10)).map(({ customer }) => customer),
+        (await history.refused(0, 10)).filter(({ customer }) => customer === 'acme'),
+      ];
+      expect(await read()).toEqual([[[]], ['other'], []]);
+      await history.add({ ...NONE, refusals: collected, near });
+      expect(await read()).toEqual([[[]], ['other'], []]);
     });
 
     test('adding nothing changes nothing', async () => {

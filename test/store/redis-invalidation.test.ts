@@ -94,7 +94,7 @@ test.each<[string, (records: RecordStore) => Promise<unknown>, object[]]>([
   [
     'the deletion of a customer, with its keys',
     (records) => records.deleteCustomer('acme'),
-    [KEY_CHANGED, CUSTOMER_CHANGED],
+    [KEY_CHANGED, CUSTOMER_CHANGED, CUSTOMER_CHANGED],
   ],
 ])('%s by one gateway is pushed to another', async (_what, change, expected) => {
   const redis = await start();

@@ -88,5 +88,7 @@ test('a customer to whom a key came meanwhile is not deleted yet', async () => {
   expect(await redis.command('EXISTS', ...names)).toBe(3);
   await redis.command('SREM', 'test:customer-keys:{acme}', 'k1');
   expect(await runScript('delete-customer.lua', names, [])).toBe(1);
-  expect(await redis.command('EXISTS', ...names)).toBe(0);
+  // The record's mark stays until the usage history is deleted.
+  expect(await redis.command('EXISTS', ...names)).toBe(1);
+  expect(await redis.command('HKEYS', 'test:customer:{acme}')).toEqual(['deleting']);
 });

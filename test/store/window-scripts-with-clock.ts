@@ -64,7 +64,8 @@ export function scriptedHistory(redis: RedisServer, prefix: string, retention: U
     batch: (commands: readonly (readonly [string, ...(string | number)[]])[]) =>
       Promise.all(commands.map(async (command) => [null, await redis.command(...command)])),
   };
-  const channel = { run: (_op: string, work: (redis: unknown) => unknown) => work(client) } as unknown as RedisChannel;
+  const run = (_op: string, work: (redis: unknown) => unknown) => work(client);
+  const channel = { run, client: { defineScript: () => undefined } } as unknown as RedisChannel;
   return redisUsageHistory(channel, prefix, retention);
 }
 

@@ -133,6 +133,7 @@ const MIGRATIONS = [
     former_until_ms INTEGER
   ) STRICT, WITHOUT ROWID;
 `,
+  'ALTER TABLE customer ADD COLUMN created_at TEXT',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

@@ -76,11 +76,11 @@ export function embeddedRecords(
   const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
   const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
   const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
-  const deleteNotices = ['notice', 'notice_mark', 'level_claim', 'notify_secret'].map((table) =>
-    database.prepare(`DELETE FROM ${table} WHERE customer = ?`),
-  );
-  const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
-  const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
+  const deletionsFrom = (...tables: string[]) =>
+    tables.map((table) => database.prepare(`DELETE FROM ${table} WHERE customer = ?`));
+  const deleteWindow = deletionsFrom('bucket', 'window');
+  const deleteNotices = deletionsFrom('notice', 'notice_mark', 'level_claim', 'notify_secret');
+  const deleteUsage = deletionsFrom('usage_hour', 'usage_day', 'near_limit');
 
   const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;
   const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
@@ -100,8 +100,7 @@ export function embeddedRecords(
     deleteKeyUse.run(id);
   };
   const removeWindow = (customer: string) => {
-    deleteBuckets.run(customer);
-    deleteWindow.run(customer);
+    for (const each of deleteWindow) each.run(customer);
   };
 
   return {
@@ -211,7 +210,7 @@ export function embeddedRecords(
         inTransaction(database, () => {
           keys.forEach(removeKey);
           removeWindow(id);
-          for (const each of deleteNotices) each.run(id);
+          for (const each of [...deleteNotices, ...deleteUsage]) each.run(id);
           deleteCustomer.run(id);
         });
         for (const { sha256 } of keys) changed({ kind: 'key', sha256 });

@@ -66,14 +66,16 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
     'SELECT hour, plan, what, count FROM usage_total WHERE hour >= ? AND hour < ? ORDER BY hour, plan',
   );
   const addHour = database.prepare(
-    `INSERT INTO usage_hour (customer, hour, code, count) VALUES (?, ?, ?, ?)
+    `INSERT INTO usage_hour (customer, hour, code, count) SELECT id, ?, ?, ? FROM customer WHERE id = ?
      ON CONFLICT (customer, hour, code) DO UPDATE SET count = count + excluded.count`,
   );
   const addTotal = database.prepare(
     `INSERT INTO usage_total (hour, plan, what, count) VALUES (?, ?, ?, ?)
      ON CONFLICT (hour, plan, what) DO UPDATE SET count = count + excluded.count`,
   );
-  const setNear = database.prepare('INSERT OR REPLACE INTO near_limit (customer, percent) VALUES (?, ?)');
+  const setNear = database.prepare(
+    'INSERT OR REPLACE INTO near_limit (customer, percent) SELECT id, ? FROM customer WHERE id = ?',
+  );
   const trimNear = database.prepare(
     'DELETE FROM near_limit WHERE customer IN (SELECT customer FROM near_limit ORDER BY percent DESC LIMIT -1 OFFSET ?)',
   );
@@ -84,8 +86,6 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
     database.prepare('DELETE FROM usage_total WHERE hour < ?'),
   ];
   const expiredDays = database.prepare('DELETE FROM usage_day WHERE day < ?');
-  const forgetHours = database.prepare('DELETE FROM usage_hour WHERE customer = ?');
-  const forgetDays = database.prepare('DELETE FROM usage_day WHERE customer = ?');
   let sweptHour = 0;
 
   /** Deletes what is older than the retention, once an hour. */
@@ -147,9 +147,9 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
         inTransaction(database, () => {
           sweep();
           for (const { customer, hourMs, code, count } of refusals)
-            addHour.run(customer, hourMs / HOUR_MS, code, count);
+            addHour.run(hourMs / HOUR_MS, code, count, customer);
           for (const { plan, hourMs, what, count } of totals) addTotal.run(hourMs / HOUR_MS, plan, what, count);
-          for (const { customer, percent } of near) setNear.run(customer, percent);
+          for (const { customer, percent } of near) setNear.run(percent, customer);
           if (near.length > 0) trimNear.run(NEAR_CUSTOMERS);
         }),
       ),
@@ -162,13 +162,6 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
       run('add_usage', () =>
         inTransaction(database, () => {
           for (const customer of customers) deleteNear.run(customer);
-        }),
-      ),
-
-    forget: (customer) =>
-      run('add_usage', () =>
-        inTransaction(database, () => {
-          for (const each of [forgetHours, forgetDays, deleteNear]) each.run(customer);
         }),
       ),
 

@@ -17,7 +17,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
-import type { Store, StoreObserver } from '../store.ts';
+import type { Store, StoreObserver, StoreOp } from '../store.ts';
 import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
 import type { UsageRetention } from '../usage-history.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
@@ -164,8 +164,10 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   };
 
   // Scripts are defined before the first command is sent.
+  const usage = options.usage && redisUsageHistory(background, keyPrefix, options.usage);
+  const forgetUsage = async (op: StoreOp, customer: string) => usage?.forget(op, customer);
   const store: Store = {
-    records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, keyPrefix }),
+    records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, forgetUsage, keyPrefix }),
     keyUses: redisKeyUses(background, keyPrefix),
     notifySecrets: redisNotifySecrets(background, keyPrefix),
     audit: redisAudit(background, keyPrefix),
@@ -178,7 +180,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     }),
     usages: redisUsages(background, keyPrefix),
     notices: redisNotices(background, keyPrefix),
-    usageHistory: options.usage && redisUsageHistory(background, keyPrefix, options.usage),
+    usageHistory: usage,
     invalidations: push,
     withdraw: instances.withdraw,
     announced: instances.announced,

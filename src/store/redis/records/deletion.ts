@@ -3,9 +3,9 @@
  *
  * A key's record, its index entry by id and its customer's records are in different slots of a cluster, so no script
  * can delete them together. The key's record goes first, so a crash leaves only index entries without a record. A
- * customer's record goes last, and only when its set of keys is empty. Until then the deletion can be repeated, and
- * also deletes keys created meanwhile. If a key's record is written even later, `createKey` itself deletes it: see
- * records.ts.
+ * customer's record goes last. Until then the deletion can be repeated: once the set of keys is empty, the record is
+ * replaced by a mark (see delete-customer.lua), and the usage history is deleted while no program adds to it. If a
+ * key's record is written even later, `createKey` itself deletes it: see records.ts.
  */
 import type { StoreOp } from '../../store.ts';
 import { sendAll } from '../connection/replies.ts';
@@ -22,8 +22,11 @@ import {
 } from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
-/** Must be called before the first command is sent on the connection, because it defines commands. */
-export function redisDeletion(index: KeyIndex) {
+/**
+ * Must be called before the first command is sent on the connection, because it defines commands. `forgetUsage` deletes
+ * the usage history of a customer.
+ */
+export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, customer: string) => Promise<void>) {
   const { connection, prefix } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
   const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 6);
@@ -54,6 +57,12 @@ export function redisDeletion(index: KeyIndex) {
       const entries = await index.read(op, ids);
       const own = entries.filter(({ record }) => record?.customer === customer);
       deleted += await deleteKeys(op, own);
+      const others = entries.filter(({ record }) => record === undefined);
+      await sendAll(
+        connection,
+        op,
+        others.map(({ id }) => ['zrem', keyUsesName(prefix), id]),
+      );
       await index.dropIds(op, entries);
       await index.dropFromCustomer(op, customer, entries);
     }
@@ -82,6 +91,9 @@ export function redisDeletion(index: KeyIndex) {
         deletedKeys += await deleteKeysOf(op, customer);
         deleted = await connection.run(op, () => deleteKeylessCustomer(...names));
       }
+      await forgetUsage(op, customer);
+      // Deletes the record with its only field, but not that of a customer created again.
+      await connection.run(op, (redis) => redis.hdel(record, 'deleting'));
       return deletedKeys;
     },
   };

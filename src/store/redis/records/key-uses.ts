@@ -1,8 +1,8 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { inPieces } from '../connection/replies.ts';
-import { keyUsesName } from '../protocol/key-names.ts';
+import { inPieces, sendAll } from '../connection/replies.ts';
+import { keyRecordName, keyUsesName } from '../protocol/key-names.ts';
 
 /** The latest time that a Date can hold. */
 const LATEST_MS = 8.64e15;
@@ -14,7 +14,16 @@ export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUs
       await inPieces(uses, async (piece) => {
         const scores = piece.flatMap(({ keyId, usedAtMs }) => [usedAtMs, keyId]);
         await connection.run('note_uses', (redis) => redis.zadd(name, 'GT', ...scores));
-        return [];
+        // Checked after the write: a deletion removes the record first, so one of the two sees the other's write.
+        const known = piece.flatMap(({ keyId, sha256 }) => (sha256 === undefined ? [] : [{ keyId, sha256 }]));
+        const records = known.map(({ sha256 }) => ['hget', keyRecordName(keyPrefix, sha256), 'id'] as const);
+        const ids = await sendAll(connection, 'note_uses', records);
+        const deleted = known.filter(({ keyId }, at) => ids[at] !== keyId);
+        return sendAll(
+          connection,
+          'note_uses',
+          deleted.map(({ keyId }) => ['zrem', name, keyId]),
+        );
       });
     },
 

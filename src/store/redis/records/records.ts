@@ -51,6 +51,7 @@ interface RedisRecordsOptions {
   readonly dataLoss: DataLossDetection;
   readonly damaged: DamagedRecords;
   readonly pushed: Pick<Invalidations, 'connected' | 'subscribe'>;
+  readonly forgetUsage: (op: StoreOp, customer: string) => Promise<void>;
   readonly keyPrefix: string;
 }
 
@@ -62,7 +63,7 @@ interface Reading<R> {
 
 /** Must be called before the first command is sent on the connections, because it defines commands. */
 export function redisRecords(options: RedisRecordsOptions): RecordStore {
-  const { connection, background, dataLoss, damaged, pushed, keyPrefix: prefix } = options;
+  const { connection, background, dataLoss, damaged, pushed, forgetUsage, keyPrefix: prefix } = options;
   const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const revokeKey = redis.defineScript(new URL('./revoke-key.lua', import.meta.url), 1);
@@ -71,7 +72,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const retireKey = redis.defineScript(new URL('./retire-key.lua', import.meta.url), 1);
   const update = checkedUpdates(redis);
   const index = new KeyIndex(background, prefix);
-  const deletion = redisDeletion(index);
+  const deletion = redisDeletion(index, forgetUsage);
   const lists = redisRecordLists(index, dataLoss);
   const indexing = { connection: background, prefix, pushed };
   const customers = customerIndex({ ...indexing, read: lists.readCustomersFor, scan: lists.scanCustomers });
@@ -137,6 +138,16 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   /** Adds the key to its customer's set. Resolves to false when the customer does not exist. */
   const register = async ({ id, customer }: KeyRecord): Promise<boolean> =>
     (await registerKey(customerRecordName(prefix, customer), customerKeysName(prefix, customer), id)) === 1;
+
+  /** Points the index entry of this id to the key. Resolves to false when another key with a record has the id. */
+  const claimId = async (id: string, sha256: string): Promise<boolean> => {
+    if ((await redis.setnx(keyIdName(prefix, id), sha256)) === 1) return true;
+    const [entry] = await index.read('create_key', [id]);
+    if (entry?.sha256 === sha256) return true;
+    // Another program deleted the record of the key that had this id.
+    const isFree = entry?.sha256 !== undefined && entry.record === undefined;
+    return isFree && index.redirect('create_key', id, entry.sha256, sha256);
+  };
 
   const create = async (name: string, fields: Fields<string>): Promise<'created' | 'exists'> => {
     const set = Object.entries(fields).flatMap(([field, value]) => (value ? [field, value] : []));
@@ -208,8 +219,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     createKey: (sha256, record) =>
       background.run('create_key', async () => {
         const indexName = keyIdName(prefix, record.id);
-        const isNewId = (await redis.setnx(indexName, sha256)) === 1;
-        if (!isNewId && (await redis.get(indexName)) !== sha256) return 'exists';
+        if (!(await claimId(record.id, sha256))) return 'exists';
         if (!(await register(record))) {
           await redis.del(indexName);
           return 'no_customer';
@@ -217,7 +227,10 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
         const outcome = await create(keyRecordName(prefix, sha256), keyFields(record));
         if (outcome === 'created') {
-          await redis.setnx(indexName, sha256);
+          if (!(await claimId(record.id, sha256))) {
+            await redis.del(keyRecordName(prefix, sha256));
+            return 'exists';
+          }
           if (await register(record)) {
             await indexed(expiries.index.written('create_key', { sha256, record }));
             return outcome;

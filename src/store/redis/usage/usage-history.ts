@@ -25,16 +25,26 @@ import {
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
 import { inPieces, sendAll, storeTimeMs } from '../connection/replies.ts';
-import { nearName, refusedName, usageDayName, usageTotalName, usageYearName } from '../protocol/key-names.ts';
+import {
+  customerRecordName,
+  nearName,
+  refusedName,
+  usageDayName,
+  usageTotalName,
+  usageYearName,
+} from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';
+const ADD: StoreOp = 'add_usage';
 /** Hashes that are read at once; each has at most some hundred fields. */
 const HASHES = 100;
 const HOUR_FIELD = /^([01]\d|2[0-3])(?::(.+))?$/;
 /** A year of daily sums is kept until this many days after the last sum in it must be. */
 const DAYS_OF_YEAR = 366;
 
-export function redisUsageHistory(channel: RedisChannel, prefix: string, retention: UsageRetention): UsageHistory {
+/** Must be called before the first command is sent on the connection, because it defines a command. */
+export function redisUsageHistory(channel: RedisChannel, prefix: string, retention: UsageRetention) {
+  const addRefusals = channel.client.defineScript(new URL('./add-refusals.lua', import.meta.url), 2);
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readHashes = (names: readonly string[]) =>
@@ -51,12 +61,18 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       HASHES,
     );
 
-  const refusedMembers = async (customer: string) => {
-    const members = await channel.run('add_usage', (redis) => redis.zrevrange(refusedName(prefix), 0, -1));
-    return members.filter((member) => member.startsWith(`${customer} `));
+  /** Removes customers from the lists of those who were refused, or are near their limits. */
+  const unlist = async (op: StoreOp, customers: ReadonlySet<string>) => {
+    if (customers.size === 0) return;
+    const members = await channel.run(op, (redis) => redis.zrevrange(refusedName(prefix), 0, -1));
+    const refused = members.filter((member) => customers.has(member.split(' ', 1)[0] ?? ''));
+    await sendAll(channel, op, [
+      ...refused.map((member) => ['zrem', refusedName(prefix), member] as const),
+      ...Array.from(customers, (customer) => ['zrem', nearName(prefix), customer] as const),
+    ]);
   };
 
-  return {
+  const history: UsageHistory = {
     async hours(customers, range) {
       const days = daysIn(range, hoursDays);
       const names = customers.flatMap((customer) =>
@@ -92,16 +108,23 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
 
     async add({ refusals, totals, near, atMs }) {
       const commands: Command[] = [];
+      const expiryMs = (hourMs: number) => Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + hoursDays) * DAY_MS;
+      await inPieces(refusals, (piece) =>
+        channel.run(ADD, () =>
+          Promise.all(
+            piece.map(({ customer, hourMs, code, count }) => {
+              const name = usageDayName(prefix, customer, dayName(hourMs));
+              const record = customerRecordName(prefix, customer);
+              return addRefusals(record, name, expiryMs(hourMs), `${hourName(hourMs)}:${code}`, count);
+            }),
+          ),
+        ),
+      );
       const expiries = new Map<string, number>();
-      const increment = (name: string, field: string, count: number, hourMs: number) => {
-        commands.push(['hincrby', name, field, count]);
-        expiries.set(name, Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + hoursDays) * DAY_MS);
-      };
-      for (const { customer, hourMs, code, count } of refusals) {
-        increment(usageDayName(prefix, customer, dayName(hourMs)), `${hourName(hourMs)}:${code}`, count, hourMs);
-      }
       for (const { plan, hourMs, what, count } of totals) {
-        increment(usageTotalName(prefix, dayName(hourMs)), `${hourName(hourMs)}:${plan}:${what}`, count, hourMs);
+        const name = usageTotalName(prefix, dayName(hourMs));
+        commands.push(['hincrby', name, `${hourName(hourMs)}:${plan}:${what}`, count]);
+        expiries.set(name, expiryMs(hourMs));
       }
       for (const [name, atMs] of expiries) commands.push(['pexpireat', name, atMs]);
       if (refusals.length > 0) {
@@ -117,7 +140,15 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         commands.push(['zadd', name, ...near.flatMap(({ customer, percent }) => [percent, customer])]);
         commands.push(['zremrangebyrank', name, 0, -NEAR_CUSTOMERS - 1]);
       }
-      await sendAll(channel, 'add_usage', commands);
+      await sendAll(channel, ADD, commands);
+      // Checked after the write: a deletion marks the record first, so one of the two sees the other's write.
+      const customers = [...new Set([...refusals, ...near].map(({ customer }) => customer))];
+      const plans = await sendAll(
+        channel,
+        ADD,
+        customers.map((customer) => ['hget', customerRecordName(prefix, customer), 'plan']),
+      );
+      await unlist(ADD, new Set(customers.filter((_, at) => !plans[at])));
     },
 
     async near(limit) {
@@ -141,25 +172,27 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
     async noLongerNear(customers) {
       await sendAll(
         channel,
-        'add_usage',
+        ADD,
         customers.map((customer) => ['zrem', nearName(prefix), customer]),
       );
     },
 
-    async forget(customer) {
-      const toMs = (await storeTimeMs(channel, 'add_usage')) + DAY_MS;
-      const range = { fromMs: 0, toMs };
+    nowMs: () => storeTimeMs(channel, READ),
+  };
+
+  return {
+    ...history,
+    /** Deletes everything of a customer. */
+    async forget(op: StoreOp, customer: string): Promise<void> {
+      const range = { fromMs: 0, toMs: (await storeTimeMs(channel, op)) + DAY_MS };
       const days = daysIn(range, hoursDays + 1);
       const years = yearsOf(daysIn(range, keptYearsDays));
-      await sendAll(channel, 'add_usage', [
+      await sendAll(channel, op, [
         ...days.map((dayMs) => ['del', usageDayName(prefix, customer, dayName(dayMs))] as const),
         ...years.map((year) => ['del', usageYearName(prefix, customer, year)] as const),
-        ['zrem', nearName(prefix), customer],
-        ...(await refusedMembers(customer)).map((member) => ['zrem', refusedName(prefix), member] as const),
       ]);
+      await unlist(op, new Set([customer]));
     },
-
-    nowMs: () => storeTimeMs(channel, READ),
   };
 }
 
