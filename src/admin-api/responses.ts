@@ -149,6 +149,8 @@ export type RefusedCustomerDocument = z.output<typeof REFUSED_CUSTOMERS>[number]
 
 export const EXPLANATION = z.object({
   customer: CUSTOMER_ID,
+  admitted: z.boolean().describe('Whether a request of the customer would be admitted now.'),
+  verdict: z.string().describe('The same in words: if not, why.'),
   plan: RECORD_PLAN,
   current_plan: CURRENT_PLAN,
   suspended: z.boolean(),
@@ -368,7 +370,17 @@ const NOTICE_COUNTS = z
     'Notices of all gateways that are not delivered, as of a few seconds ago. Null: notices are not configured.',
   );
 
+const STATUS_PROBLEM = z.object({
+  what: z.string(),
+  advice: z.string().describe('What to do.'),
+  detail: TEXT.describe('Such as the error, or what is affected; may have several lines.'),
+});
+export type StatusProblemDocument = z.output<typeof STATUS_PROBLEM>;
+
 export const STATUS = z.object({
+  problems: z
+    .array(STATUS_PROBLEM)
+    .describe('What needs an operator now, or will at the next restart. Empty if the gateway is healthy.'),
   version: z.string(),
   started_at: TIME,
   uptime_seconds: COUNT,
@@ -399,6 +411,10 @@ export const STATUS = z.object({
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
   notices: NOTICE_COUNTS,
+  customers_without_plan: z
+    .object({ customers: COUNT, plans: z.array(z.string()).describe('The names in their records: the first 10.') })
+    .nullable()
+    .describe('Customers on plans that are not configured: all their requests get 403. Null: not counted yet.'),
   fleet: z
     .array(
       z.object({

@@ -1,5 +1,6 @@
 import type { StatusDocument } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
+import type { CustomersWithoutPlan } from '../reload/customers-without-plan.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeState } from '../store/notices.ts';
@@ -7,6 +8,7 @@ import { type StoreStatus, StoreUnavailableError } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { Routes } from './routes.ts';
+import { statusProblems } from './status-problems.ts';
 
 type NoticeCounts = Readonly<Record<NoticeState, number>>;
 
@@ -27,6 +29,8 @@ export interface GatewayStatus {
   readonly instances: number;
   /** Undefined: notices are not configured, or were not counted yet. */
   readonly notices: NoticeCounts | undefined;
+  /** Customers on plans that the running config does not have; undefined: not counted yet. */
+  readonly customersWithoutPlan: CustomersWithoutPlan | undefined;
   readonly upstreams: readonly UpstreamStatus[];
   /** Empty if a single process does everything. */
   readonly workers: readonly WorkerStatus[];
@@ -61,12 +65,12 @@ export function statusRoutes({ status, announced }: Pick<AdminDependencies, 'sta
 }
 
 function statusDocument(
-  { version, uptimeSeconds, instances, notices, ...status }: GatewayStatus,
+  { version, uptimeSeconds, instances, notices, customersWithoutPlan: withoutPlan, ...status }: GatewayStatus,
   fleet: readonly AnnouncedInstance[] | undefined,
 ): StatusDocument {
   const { file, hash, loadedAtMs, lastReload } = status.config;
   const { lastError, invalidation, ...store } = status.store;
-  return {
+  const document = {
     version,
     started_at: isoTime(status.startedAtMs),
     uptime_seconds: Math.floor(uptimeSeconds),
@@ -80,6 +84,7 @@ function statusDocument(
     invalidation: { connected: invalidation === 'connected' },
     instances,
     notices: notices ?? null,
+    customers_without_plan: withoutPlan === undefined ? null : { ...withoutPlan, plans: [...withoutPlan.plans] },
     fleet:
       fleet?.map(({ instance, announcedAtMs, state }) => ({
         id: instance,
@@ -100,6 +105,7 @@ function statusDocument(
       restarts,
     })),
   };
+  return { problems: statusProblems(document), ...document };
 }
 
 function lastReloadDocument({ atMs, result, changes, problems }: LastReload) {

@@ -1,6 +1,9 @@
 import type { ExplanationDocument } from '../admin-api/responses.ts';
+import { keyState } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
+import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsageDocument, limitDocument, pageDocument } from './documents.ts';
@@ -9,6 +12,8 @@ import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Routes } from './routes.ts';
 
+/** Keys of a customer that are read at once. */
+const KEYS_AT_ONCE = 1000;
 const REFUSED_QUERY = PAGE_QUERY.pick({ limit: true });
 
 /** Routes that show and reset usage, and that explain a customer's limit, or why there is none. */
@@ -53,10 +58,11 @@ export function usageRoutes(context: AdminContext): Routes {
       async get(req, res) {
         const customer = await requireCustomer(records, req.params.id);
         const limit = effectiveLimit(customer);
-        const used = limit.found ? await usageUnlessUnavailable(customer.id, limit.requestsPerHour) : undefined;
+        const used = limit.found ? await unlessUnavailable(usage(customer.id, limit.requestsPerHour)) : undefined;
         const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
         const explanation: ExplanationDocument = {
           customer: customer.id,
+          ...verdictOf(customer, limit, used, await hasValidKey(customer.id)),
           plan: customer.plan,
           current_plan: currentPlan(customer.plan) ?? null,
           suspended: customer.suspended,
@@ -75,15 +81,34 @@ export function usageRoutes(context: AdminContext): Routes {
     },
   };
 
-  /** Without the store, the rest of an explanation is still useful. */
-  async function usageUnlessUnavailable(customer: string, limit: number): Promise<Usage | undefined> {
-    try {
-      return await usage(customer, limit);
-    } catch (error) {
-      if (error instanceof StoreUnavailableError) return undefined;
-      throw error;
-    }
+  async function hasValidKey(customer: string): Promise<boolean> {
+    let cursor: string | undefined;
+    do {
+      const { items, next } = await records.listCustomerKeys(customer, cursor, KEYS_AT_ONCE);
+      if (items.some((key) => keyState(key, clock.nowMs()) === 'live')) return true;
+      cursor = next;
+    } while (cursor !== undefined);
+    return false;
   }
+}
+
+/** Without the windows, the rest of an explanation is still useful. */
+async function unlessUnavailable<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof StoreUnavailableError) return undefined;
+    throw error;
+  }
+}
+
+function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: Usage | undefined, hasKey: boolean) {
+  const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
+  if (!hasKey) return refused('it has no valid key');
+  if (suspended) return refused('the customer is suspended');
+  if (!limit.found) return refused('it has no limit');
+  if (used?.remaining === 0) return refused(`the hourly limit is used up; more in ${used.resetSeconds} s`);
+  return { admitted: true, verdict: 'Its requests are admitted now.' };
 }
 
 function refusalDocument({ code, count, firstAtMs, lastAtMs, keyId }: RecentRefusal) {

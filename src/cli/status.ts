@@ -5,48 +5,14 @@ import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
 import { formatDocument, formatTable, shortTime, tableUnlessEmpty } from './table.ts';
 
-/** Announcements are repeated every 10 s. An instance that misses three has ended, or has lost the store. */
-const MAX_SILENCE_MS = 30_000;
-
 /** Prints the gateway's status, then rejects if the gateway is degraded. */
 export async function showStatus(options: DocumentOptions): Promise<void> {
   const client = await connect(options);
   const status = await client.get(STATUS, '/status');
   await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
-  const faults = faultsOf(status);
-  if (faults.length > 0) throw new Error(printable(`the gateway is degraded: ${faults.join('; ')}`));
-}
-
-/** Returns what needs an operator now, or will at the next restart. Empty if the gateway is healthy. */
-export function faultsOf(status: StatusDocument): string[] {
-  const { config, store, invalidation, upstreams, workers } = status;
-  const { last_reload: reload } = config;
-  const isRefused = reload !== null && reload.result !== 'applied' && reload.result !== 'unchanged';
-  return [
-    ...(store.up ? [] : [`the store is unreachable${store.last_error === null ? '' : ` (${store.last_error})`}`]),
-    ...(store.wiped ? ['the store has lost its data'] : []),
-    ...(store.empty ? ['the store has no record, so unknown keys get 503'] : []),
-    ...(store.evicted ? ['the store has evicted keys'] : []),
-    ...(store.refusing ? ['the store refuses quota writes'] : []),
-    ...(store.up && !invalidation.connected ? ['changes to keys and customers are not pushed'] : []),
-    ...upstreams.filter(({ up }) => !up).map(({ url, reason }) => `upstream ${url} is out of service (${reason})`),
-    ...workers.filter(({ ready }) => !ready).map(({ id }) => `worker ${id} is not ready`),
-    ...instancesOfOtherConfigs(status).map(({ host, pid, config_hash: hash }) => {
-      return `the instance ${host} (pid ${pid}) runs another configuration (${hash})`;
-    }),
-    ...(isRefused
-      ? [`the configuration file was refused (${reload.result}): ${reload.error?.replaceAll('\n', '; ')}`]
-      : []),
-  ];
-}
-
-/** Instances that announce themselves now, and run another configuration than this gateway. */
-function instancesOfOtherConfigs({ config, fleet }: StatusDocument) {
-  const times = (fleet ?? []).map(({ announced_at: at }) => Date.parse(at));
-  const sinceMs = Math.max(...times) - MAX_SILENCE_MS;
-  return (fleet ?? []).filter(
-    ({ announced_at: at, config_hash: hash }) => Date.parse(at) >= sinceMs && hash !== null && hash !== config.hash,
-  );
+  if (status.problems.length === 0) return;
+  const problems = status.problems.map(({ what, advice, detail }) => [what, advice, detail ?? ''].join(' ').trim());
+  throw new Error(printable(`the gateway is degraded: ${problems.join(' ').replaceAll('\n', '; ')}`));
 }
 
 function sections(status: StatusDocument): string[] {

@@ -181,6 +181,12 @@ export const METRIC_DEFINITIONS = {
     help: 'Notices of all gateways that are not delivered, as of at most 10 s ago; only with `notices`.',
     labels: { state: '`pending` or `dead`' },
   },
+  customersWithoutPlan: {
+    name: 'tollgate_customers_without_plan',
+    type: 'gauge',
+    acrossWorkers: 'primary',
+    help: 'Customers on plans that are not configured, so that all their requests get 403. Counted after each start and reload, and every minute while there are any.',
+  },
   upstreamUp: {
     name: 'tollgate_upstream_up',
     type: 'gauge',

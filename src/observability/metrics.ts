@@ -101,6 +101,7 @@ export interface Metrics {
   noticeAttempt(endpoint: 'operator' | 'customer', result: NoticeResult): void;
   /** Records the undelivered notices of all gateways, by state. */
   noticesCounted(counts: Readonly<Record<'pending' | 'dead', number>>): void;
+  customersWithoutPlanCounted(customers: number): void;
 
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
   /** `route`: a template of the admin API or `none`. Methods that the admin API does not use are counted as `other`. */
@@ -180,6 +181,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     Object.entries(noticeCounts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
   );
 
+  let customersWithoutPlan: number | undefined;
+  addMeasured(define.customersWithoutPlan, registry, () =>
+    customersWithoutPlan === undefined ? [] : [{ labels: {}, value: customersWithoutPlan }],
+  );
+
   const configReloads = addCounter(define.configReloads, registry, oneLabel(RELOAD_RESULTS));
   let running = { hash: options.configHash, loadedAtMs: options.configLoadedAtMs };
   let reloadFailing = false;
@@ -253,6 +259,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ),
     noticesCounted(counts) {
       noticeCounts = counts;
+    },
+    customersWithoutPlanCounted(customers) {
+      customersWithoutPlan = customers;
     },
 
     configReloaded(result, now) {

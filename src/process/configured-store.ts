@@ -15,9 +15,18 @@ interface Options {
 export async function withConfiguredStore<Result>(
   file: string,
   work: (store: Store, config: Config) => Promise<Result>,
-  { warn = (message) => process.stderr.write(`${message}\n`), readOnly = false }: Options = {},
+  options: Options = {},
 ): Promise<Result> {
   const config = await loadConfig(file, processEnvironment());
+  return withStore(config, (store) => work(store, config), options);
+}
+
+/** Opens the store of a config, and runs `work` on it without a gateway. */
+export async function withStore<Result>(
+  config: Config,
+  work: (store: Store) => Promise<Result>,
+  { warn = (message) => process.stderr.write(`${message}\n`), readOnly = false }: Options = {},
+): Promise<Result> {
   const store = await openStore(
     { ...config.store, usage: config.usage },
     {
@@ -28,7 +37,7 @@ export async function withConfiguredStore<Result>(
     },
   );
   try {
-    return await work(store, config);
+    return await work(store);
   } finally {
     await store.close();
   }

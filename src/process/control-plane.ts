@@ -24,6 +24,7 @@ import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf, planNamesOf } from '../quota/effective-limit.ts';
+import { CustomersWithoutPlanCounter } from '../reload/customers-without-plan.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
 import { Reloader, type ReloadTrigger } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
@@ -50,7 +51,12 @@ interface ControlPlaneParts extends ProcessParts {
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   readonly metrics: Pick<
     Metrics,
-    'configReloaded' | 'adminRequest' | 'noticeAttempt' | 'noticeCreated' | 'noticesCounted'
+    | 'configReloaded'
+    | 'adminRequest'
+    | 'noticeAttempt'
+    | 'noticeCreated'
+    | 'noticesCounted'
+    | 'customersWithoutPlanCounted'
   >;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
@@ -103,6 +109,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       await dataPlane.applyConfig(next);
       adminApp = nextAdminApp;
       notices.applyConfig(next);
+      withoutPlan.start(next);
     },
     records: store.records,
     usages: store.usages,
@@ -111,6 +118,13 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     clock,
   });
   const notices = openNotices(config, parts, opened);
+  const withoutPlan = new CustomersWithoutPlanCounter({
+    records: store.records,
+    counted: metrics.customersWithoutPlanCounted,
+    logger,
+    scheduler: systemScheduler,
+  });
+  opened.defer(() => withoutPlan.close());
   const closing = new AbortController();
   opened.defer(() => closing.abort());
   const folder = dirname(resolve(config.file));
@@ -176,6 +190,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           store,
           instances,
           notices: notices.counts(),
+          customersWithoutPlan: withoutPlan.last,
           upstreams,
           workers: dataPlane.workers(),
         };
@@ -186,6 +201,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       randomBytes,
     });
   }
+
+  withoutPlan.start(config);
 
   const running = opened.move();
   return {

@@ -44,6 +44,19 @@ it.each([
   });
 });
 
+it('the verdict says whether its requests are admitted now: not without a valid key', async () => {
+  const verdict = async () => (await admin.call('GET', '/admin/v1/customers/by-plan/explain')).body;
+  const refused = { admitted: false, verdict: 'Its requests are refused now: it has no valid key.' };
+  expect(await verdict()).toMatchObject(refused);
+  const { body } = await admin.call('POST', '/admin/v1/customers/by-plan/keys', {});
+  expect(await verdict()).toMatchObject({ admitted: true, verdict: 'Its requests are admitted now.' });
+  await admin.call('PATCH', '/admin/v1/customers/by-plan', { suspended: true });
+  expect(await verdict()).toMatchObject({ admitted: false, verdict: expect.stringContaining('suspended') });
+  await admin.call('PATCH', '/admin/v1/customers/by-plan', { suspended: false });
+  await admin.call('DELETE', `/admin/v1/keys/${body.id}`);
+  expect(await verdict()).toMatchObject(refused);
+});
+
 it('the state in memory is shown too, also while the store is unavailable', async () => {
   const storeless = await startAdmin({ usage: () => Promise.reject(new StoreUnavailableError('away')) });
   onTestFinished(() => storeless.close());

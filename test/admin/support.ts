@@ -158,6 +158,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       workers: [],
       instances: 3,
       notices: { pending: 2, dead: 1 },
+      customersWithoutPlan: { customers: 0, plans: [] },
       upstreams: [
         { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
       ],

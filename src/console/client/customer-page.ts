@@ -105,18 +105,8 @@ function Limit({ explanation }: { explanation: ExplanationDocument }) {
 }
 
 function WhyRefused({ explanation }: { explanation: ExplanationDocument }) {
-  const { suspended, limit, usage, refusals } = explanation;
-  const [tone, verdict] = suspended
-    ? ['bad', 'Its requests are refused now: the customer is suspended.']
-    : limit === null
-      ? ['bad', 'Its requests are refused now: it has no limit.']
-      : usage && usage.remaining === 0
-        ? [
-            'bad',
-            `Its requests are refused now: the hourly limit is used up. More in ${duration(usage.reset_seconds)}.`,
-          ]
-        : ['good', 'Its requests are admitted now.'];
-  return html`<p class=${`verdict ${tone}`}>${verdict}</p>
+  const { admitted, verdict, refusals } = explanation;
+  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>
     <${Table} label="Refusals of the last hour" rows=${refusals} keyOf=${(row: Refusal) => row.code}
       empty="None of its requests was refused in the last hour." columns=${REFUSAL_COLUMNS} />`;
 }

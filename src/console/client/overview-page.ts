@@ -14,7 +14,6 @@ import { compact, count, counted, duration, tollgate } from './format.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { POLL_MS, useResource } from './resources.ts';
 import { at } from './router.ts';
-import { liveInstances, statusProblems } from './status-problems.ts';
 import { Table } from './table.ts';
 
 const HISTORY_POLL_MS = 60_000;
@@ -43,20 +42,13 @@ export function OverviewPage() {
 }
 
 function Health({ status }: { status: StatusDocument }) {
-  const problems = statusProblems(status);
-  const { store, upstreams, config, workers } = status;
+  const { problems, store, upstreams, config } = status;
   const upstreamsUp = upstreams.filter(({ up }) => up).length;
-  const instances = liveInstances(status);
-  const same = [...instances, ...workers].every(({ config_hash }) => config_hash === config.hash);
-  const where = same ? 'on all instances' : 'not on all instances';
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Store', `${store.kind === 'redis' ? 'Redis' : 'embedded'}, ${store.up ? 'connected' : 'unreachable'}`],
     ['Backend', `${upstreamsUp} of ${upstreams.length} in service`],
-    [
-      'Configuration',
-      html`<code>${config.hash.slice(0, 12)}</code>${instances.length + workers.length > 1 && `, ${where}`}`,
-    ],
-    ['Instances', count(instances.length || status.instances)],
+    ['Configuration', html`<code>${config.hash.slice(0, 12)}</code>`],
+    ['Instances', count(status.instances)],
     ['Version', status.version],
     ['Running for', duration(status.uptime_seconds)],
   ];
