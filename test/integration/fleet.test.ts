@@ -36,7 +36,8 @@ test('every gateway tells which configuration all gateways run', async () => {
 
   const refused = await tollgateHereFor(gateway)('status');
   expect(refused.status).toBe(1);
-  expect(refused.stderr).toContain(`runs another configuration (${others.config.hash})`);
+  expect(refused.stderr).toContain('run another configuration');
+  expect(refused.stderr).toContain(others.config.hash);
 
   // A reload is told at once.
   const { auth: _auth, ...sections } = other.sections;
