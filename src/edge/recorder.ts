@@ -59,6 +59,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     const { req, requestId, route, plan } = exchange;
     const durationMs = clock.monotonicMs() - exchange.startedAtMs;
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
+    if (outcome?.wasSent) usage?.sent(plan);
     inFlight--;
     metrics.inflight(-1);
     metrics.request({
@@ -163,7 +164,6 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
           const { mode } = decision.admission;
           exchange.quota = mode;
           metrics.quotaDecision(plan, HOURLY_POLICY, isNear(decision) ? 'near' : 'allowed', mode);
-          usage?.admitted(plan);
           if (isHalfUsed(decision)) noteUsedShare(exchange, decision);
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') {

@@ -14,6 +14,7 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
 import { CustomerLeases, LeaseTimers, REFUND_GRACE_MS } from './customer-leases.ts';
 import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { type CustomerUsage, highestUsage } from './highest-usage.ts';
@@ -37,10 +38,6 @@ const REFILL_MS = 50;
 const AHEAD_MS = 900;
 /** Customers with a lower rate get long leases, and a lease only when a request needs it. */
 const BUSY_PER_MS = 10 / 1000;
-/** Ahead of need, the store grants at most this fraction (1/8) of the free units. */
-const AHEAD_DIVISOR = 8;
-/** A long lease has at most this fraction (1/64) of the free units: others may need them while it lasts. */
-const LONG_LEASE_DIVISOR = 64;
 /** A lease for a single expected request costs about as many refunds as it saves reservations. */
 const MIN_LONG_LEASE_UNITS = 2;
 const WINDOW_SECONDS = 3600;
@@ -120,6 +117,14 @@ export class LeasedQuota implements HourlyQuota {
 
   admitted(customer: string): number {
     return this.#customers.get(customer)?.admitted ?? 0;
+  }
+
+  secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
+    const state = this.#customers.get(customer);
+    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeAnswers(customer)) return 0;
+    const { free, moreAt } = state.lastReply;
+    const nowMs = this.#options.clock.monotonicMs();
+    return free + state.leases.unitsLeft === 0 && moreAt > nowMs ? secondsUntil(moreAt, nowMs) : 0;
   }
 
   leaseState(customer: string): LeaseState {
@@ -389,7 +394,7 @@ function leaseFor(
   const perMs = rate.perMs(nowMs);
   if (perMs < BUSY_PER_MS && meanRate.hasHistory(nowMs)) {
     const expected = Math.floor(Math.min(BUSY_PER_MS, meanRate.perMs(nowMs)) * LONG_LEASE.usableLeaseMs);
-    const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_LEASE_DIVISOR) - need);
+    const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_AHEAD_DIVISOR) - need);
     if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
   }
   return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };

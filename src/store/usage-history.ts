@@ -8,6 +8,17 @@
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
+/**
+ * An hour is closed this long after its end: no customer's counts in it change any more. Unused units of its leases are
+ * refunded by then, unless a gateway stood still.
+ */
+const HOUR_CLOSES_MS = 30_000;
+
+/** Returns this hour, as the number of hours since 1970, or the current one if it is closed. `nowMs`: store time. */
+export function unlessClosed(hour: number, nowMs: number): number {
+  return hour >= Math.floor((nowMs - HOUR_CLOSES_MS) / HOUR_MS) ? hour : Math.floor(nowMs / HOUR_MS);
+}
+
 /** How long the history is kept. */
 export interface UsageRetention {
   /** Days for which hours are kept. */

@@ -10,15 +10,19 @@
  * limit.
  *
  * `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
- * `ahead`: far from the limit this saves calls, near it every request is decided alone.
+ * `ahead`: far from the limit this saves calls, near it every request is decided alone. With a long hold it is at most a
+ * 64th, because others may need the units meanwhile.
  *
  * `charge` counts units that were admitted while the store was unavailable, so it applies no limit. It counts each unit
  * in the bucket of the last instant at which it may have reached the upstream.
  *
  * The store's clock may step back. Buckets up to a minute ahead stay unchanged and are dropped that much later. Buckets
  * further ahead would lock the customer out, so they are folded into the latest bucket that can be written now, and the
- * window begins a new epoch. Otherwise a refund for a folded bucket could take units out of a later bucket with the
- * same index.
+ * window begins its next epoch. Otherwise a refund for a folded bucket could take units out of a later bucket with the
+ * same index. A usage reset begins the next epoch for the same reason.
+ *
+ * All epochs of a window share its lineage. The usage history lasts as long: a deletion, or a loss of the store's data,
+ * begins another lineage. So a refund of any epoch of the lineage is subtracted from the history.
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
@@ -31,7 +35,11 @@ export const MAX_HOLD_MS = 10_000;
 
 const CLOCK_STEP_TOLERANCE_MS = 60_000;
 const MAX_STEPS = 16;
-const AHEAD_DIVISOR = 8;
+/** Ahead of need, at most this fraction (1/8) of the free units is granted. */
+export const AHEAD_DIVISOR = 8;
+/** The same (1/64) for a hold of at least `LONG_HOLD_MS`. */
+export const LONG_AHEAD_DIVISOR = 64;
+const LONG_HOLD_MS = 5000;
 
 /** Length and resolution. Constants of the stored format: a window must not be read with another shape. */
 export interface WindowShape {
@@ -42,7 +50,7 @@ export interface WindowShape {
 export const HOURLY: WindowShape = { windowMs: WINDOW_MS, bucketMs: BUCKET_MS };
 
 export interface WindowHead {
-  /** Random id, drawn when the window is created or buckets are folded. A refund must name it. */
+  /** `<lineage>` or `<lineage>:<number>`. The lineage is drawn when the window is created. A refund must name the epoch. */
   readonly epoch: string;
   /** The sum of all buckets. */
   readonly used: number;
@@ -93,7 +101,7 @@ export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
   }
 }
 
-/** Checks the limit and counts the granted units. `nowMs`: the store's time. `freshEpoch` names a new window or epoch. */
+/** Checks the limit and counts the granted units. `nowMs`: the store's time. `freshEpoch`: of a new window, without `:`. */
 export function reserve(
   hash: WindowHash,
   shape: WindowShape,
@@ -104,11 +112,12 @@ export function reserve(
   const { need, ahead, limit, holdMs } = request;
   const ledger = openLedger(hash, freshEpoch);
   const refunded = applyRefunds(hash, ledger, request.refunds) > 0;
-  const dropped = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
+  const dropped = dropExpired(hash, ledger, shape, nowMs);
 
   const available = Math.max(0, limit - ledger.used);
   const needed = Math.min(need, available);
-  const granted = needed + Math.min(ahead, Math.floor((available - needed) / AHEAD_DIVISOR));
+  const divisor = holdMs >= LONG_HOLD_MS ? LONG_AHEAD_DIVISOR : AHEAD_DIVISOR;
+  const granted = needed + Math.min(ahead, Math.floor((available - needed) / divisor));
   const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
   if (granted > 0) {
     hash.add(bucket, granted);
@@ -137,7 +146,7 @@ export function charge(
   freshEpoch: string,
 ): { readonly used: number } {
   const ledger = openLedger(hash, freshEpoch);
-  let changed = dropExpired(hash, ledger, shape, nowMs, freshEpoch);
+  let changed = dropExpired(hash, ledger, shape, nowMs);
   for (const { ageMs, units } of admitted) {
     const bucket = Math.min(Math.floor((nowMs - ageMs) / shape.bucketMs), latestBucket(shape, nowMs));
     if (units === 0 || dropTimeMs(bucket, shape) <= nowMs) continue;
@@ -159,6 +168,24 @@ export function refund(hash: WindowHash, refunds: WindowRequest['refunds']): num
   const returned = applyRefunds(hash, ledger, refunds);
   if (returned > 0) hash.setHead(ledger);
   return returned;
+}
+
+/** Empties the window, and begins its next epoch: refunds of earlier grants leave it alone. */
+export function reset(hash: WindowHash): void {
+  const stored = hash.head();
+  if (!stored) return;
+  for (const [bucket] of hash.buckets()) hash.delete(bucket);
+  hash.setHead({ ...stored, epoch: nextEpoch(stored.epoch), used: 0, oldest: 0, holdEndMs: 0 });
+}
+
+/** Returns what all epochs of one window have in common. */
+export function lineageOf(epoch: string): string {
+  return epoch.replace(/:.*/s, '');
+}
+
+function nextEpoch(epoch: string): string {
+  const lineage = lineageOf(epoch);
+  return `${lineage}:${Number(epoch.slice(lineage.length + 1)) + 1}`;
 }
 
 function openLedger(hash: WindowHash, freshEpoch: string): Ledger {
@@ -190,11 +217,11 @@ function applyRefunds(hash: WindowHash, ledger: Ledger, refunds: WindowRequest['
 }
 
 /** Drops expired buckets. Returns whether the head may have changed. */
-function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): boolean {
+function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number): boolean {
   const isTooFarAhead = ledger.newest > farthestBucket(shape, nowMs);
-  if (isTooFarAhead) recount(hash, ledger, shape, nowMs, freshEpoch);
+  if (isTooFarAhead) recount(hash, ledger, shape, nowMs);
   const isDue = ledger.used > 0 && (ledger.oldest === 0 || dropTimeMs(ledger.oldest, shape) <= nowMs);
-  if (isDue) dropOldest(hash, ledger, shape, nowMs, freshEpoch);
+  if (isDue) dropOldest(hash, ledger, shape, nowMs);
   if (ledger.used <= 0) {
     ledger.used = 0;
     ledger.oldest = 0;
@@ -202,7 +229,7 @@ function dropExpired(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs
   return isTooFarAhead || isDue;
 }
 
-function dropOldest(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): void {
+function dropOldest(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number): void {
   let steps = 0;
   while (ledger.oldest > 0 && ledger.used > 0 && steps < MAX_STEPS) {
     const units = hash.units(ledger.oldest);
@@ -214,11 +241,11 @@ function dropOldest(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs:
     ledger.oldest += 1;
     steps += 1;
   }
-  if (ledger.used > 0 && (ledger.oldest === 0 || steps >= MAX_STEPS)) recount(hash, ledger, shape, nowMs, freshEpoch);
+  if (ledger.used > 0 && (ledger.oldest === 0 || steps >= MAX_STEPS)) recount(hash, ledger, shape, nowMs);
 }
 
 /** Recomputes the head from the buckets. Drops expired buckets and folds those too far ahead. */
-function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number, freshEpoch: string): void {
+function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: number): void {
   ledger.used = 0;
   ledger.oldest = 0;
   ledger.newest = 0;
@@ -237,7 +264,7 @@ function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: nu
   const latest = latestBucket(shape, nowMs);
   hash.add(latest, folded);
   count(ledger, latest, folded);
-  ledger.epoch = freshEpoch;
+  ledger.epoch = nextEpoch(ledger.epoch);
   ledger.holdEndMs = Math.min(ledger.holdEndMs, nowMs + MAX_HOLD_MS);
 }
 

@@ -3,7 +3,7 @@
  * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
-import { HOUR_MS, noTotals, type Total, type UsageHistory } from '../store/usage-history.ts';
+import { HOUR_MS, noTotals, type Total, type UsageHistory, unlessClosed } from '../store/usage-history.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
 /** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
@@ -59,8 +59,8 @@ export class UsageCollector {
     hour.refusals.set(customer, codes.set(code, count + 1));
   }
 
-  /** Counts a request that was admitted. */
-  admitted(plan: string): void {
+  /** Counts a request that was sent to an upstream. */
+  sent(plan: string): void {
     totalsOf(this.#hour(), plan).requests++;
   }
 
@@ -117,7 +117,12 @@ export class UsageCollector {
     if (hours.length + near.size === 0) return;
     const refusals = hours.flatMap(({ hourMs, refusals }) =>
       [...refusals].flatMap(([customer, codes]) =>
-        [...codes].map(([code, count]) => ({ customer, hourMs, code, count })),
+        [...codes].map(([code, count]) => ({
+          customer,
+          hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS,
+          code,
+          count,
+        })),
       ),
     );
     const totals = hours.flatMap(({ hourMs, totals }) =>

@@ -1,4 +1,5 @@
 /** The exact usage of closed hours in the formats that billing systems read: one line per customer and hour. */
+import { createHash } from 'node:crypto';
 import { type CustomerHour, HOUR_MS } from '../store/usage-history.ts';
 import { isoTime } from './usage-series.ts';
 
@@ -6,10 +7,11 @@ export const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 /**
- * An hour is closed this long after its end. Refunds and collected refusals arrive by then. Only a report after an
- * outage of the store may still add to a closed hour.
+ * An hour is exported from this long after its end. The store changes its requests for half as long: the rest allows for
+ * the clocks of several Redis servers. Collected refusals arrive by then.
  */
-export const CLOSED_AFTER_MS = 60_000;
+const EXPORTED_AFTER_MS = 60_000;
+const MAX_STRIPE_ID = 100;
 
 export interface Encoding {
   readonly contentType: string;
@@ -20,12 +22,18 @@ export interface Encoding {
 
 /** Returns the end of the last closed hour, wall time in ms. */
 export function lastClosedMs(storeTimeMs: number): number {
-  return Math.floor((storeTimeMs - CLOSED_AFTER_MS) / HOUR_MS) * HOUR_MS;
+  return Math.floor((storeTimeMs - EXPORTED_AFTER_MS) / HOUR_MS) * HOUR_MS;
 }
 
 /** Identifies one customer's hour, so that a receiver can ignore what it has already. */
 function idOf(customer: string, { startMs }: CustomerHour): string {
   return `${customer}/${isoTime(startMs)}`;
+}
+
+/** Stripe accepts at most 100 characters. */
+function stripeIdOf(customer: string, hour: CustomerHour): string {
+  const id = idOf(customer, hour);
+  return id.length <= MAX_STRIPE_ID ? id : idOf(createHash('sha256').update(customer).digest('hex'), hour);
 }
 
 function refusedIn({ refused }: CustomerHour): number {
@@ -74,7 +82,7 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
     line: (customer, hour) =>
       jsonLine({
         event_name: 'api_requests',
-        identifier: idOf(customer, hour),
+        identifier: stripeIdOf(customer, hour),
         timestamp: hour.startMs / 1000,
         payload: { stripe_customer_id: customer, value: String(hour.requests) },
       }),

@@ -470,6 +470,22 @@ describe('a customer with few requests', () => {
     expect(lease?.units).toBeLessThanOrEqual((1000 - world.store.used(CUSTOMER)) / 64);
   });
 
+  test('has a lease of at most a 64th of the free units also where another gateway used most of them since', async () => {
+    const world = worldWith({ limit: 1000, gateways: 2 });
+    const [gateway, other] = [world.gateway(0), world.gateway(1)];
+    await openLongLease(world);
+    await world.time.run(9000);
+    ask(world, 700, other);
+    await world.time.run(1000);
+    const free = 1000 - world.store.used(CUSTOMER);
+    gateway.request();
+    await world.time.run(10);
+    const [lease] = gateway.quota.leaseState(CUSTOMER).leases;
+    expect(gateway.link.reservations.at(-1)?.holdMs).toBe(10_000);
+    expect(lease?.units).toBeGreaterThan(0);
+    expect(lease?.units).toBeLessThanOrEqual(free / 64);
+  });
+
   test('has short leases near its limit', async () => {
     const world = worldWith({ limit: 100 });
     for (let second = 0; second < 30; second++) {

@@ -13,7 +13,7 @@ import { type CustomerDay, type CustomerHour, DAY_MS, HOUR_MS } from '../../src/
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
 import { scriptedHistory, scriptedWindows } from '../store/window-scripts-with-clock.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { ByHour, GatewayLedger, watchLeases } from './support/history-ledger.ts';
+import { ByHour, GatewayLedger, HistoryModel, watchLeases } from './support/history-ledger.ts';
 import {
   crash,
   type Fault,
@@ -38,8 +38,8 @@ const RETENTION = { hoursDays: 1_000_000, days: 1_000_000 };
 const QUIET_MS = 180_000;
 /** Requests of a gateway that is replaced have gone their way by then. */
 const DRAIN_MS = 90_000;
-/** A request that was admitted locally is counted this much earlier or later, and by as long as machines stood still. */
-const LOCAL_MS = 30_000;
+/** An hour is exported from this long after its end. */
+const EXPORTED_AFTER_MS = 60_000;
 
 /** A store with the clock of the simulation. */
 interface ClockedStore extends LinkedStore {
@@ -99,7 +99,7 @@ const inRedis: OpenStore = async (time, startMs) => {
     report: async (_, admitted) => ({
       used: await scripts.report(key, clock.nowMs(), admitted, `epoch-${++epochs}`),
     }),
-    reset: () => redis.command('DEL', key),
+    reset: () => scripts.reset(key),
     hours: async () => (await history.hours([CUSTOMER], range))[0] ?? [],
     days: () => history.days(CUSTOMER, range),
     close: () => redis.command('FLUSHALL'),
@@ -168,15 +168,14 @@ const faults = fc
   .map(([some, long]) => [...some, ...long]);
 
 const midnightMs = Date.UTC(2096, 2, 1);
-const hourOf = (storeMs: number) => Math.floor(storeMs / HOUR_MS);
 
 interface Run {
   readonly world: VirtualWorld;
   readonly store: ClockedStore;
-  readonly startMs: number;
+  readonly model: HistoryModel;
   readonly replaced: ReadonlySet<SimulatedGateway>;
-  /** Undefined when the store's clock was set back: nobody can tell then when units of a certain age were admitted. */
-  readonly localMs: number | undefined;
+  /** Exported hours, each time when another one is. None if the store's clock was set back, which opens hours again. */
+  readonly exports: readonly (readonly CustomerHour[])[];
 }
 
 async function run(open: OpenStore, schedule: Schedule, operations: Operations): Promise<Run> {
@@ -185,30 +184,28 @@ async function run(open: OpenStore, schedule: Schedule, operations: Operations):
   const isOver = () => time.nowMs > HORIZON_MS;
   const startMs = midnightMs - operations.beforeHourMs;
   const store = await open(time, startMs);
+  const model = new HistoryModel(() => store.nowMs());
   const world = new VirtualWorld({
     ...options,
     time,
     store,
     onError: 'local',
     fate: (dice) => (isOver() ? unharmed(dice.between(0.1, 3), dice.between(0.1, 3)) : options.fate(dice)),
-    observe: () => new GatewayLedger(),
+    observe: () => new GatewayLedger(model),
   });
   const replaced = planOperations(world, store, schedule, operations);
   plan(world, schedule);
-  await time.runUntil(HORIZON_MS + QUIET_MS);
-  return {
-    world,
-    store,
-    startMs,
-    replaced,
-    localMs: operations.clockSteps.length > 0 ? undefined : LOCAL_MS + stoppedMs(schedule),
+  const exports: (readonly CustomerHour[])[] = [];
+  const read = async () => {
+    const closedMs = store.nowMs() - EXPORTED_AFTER_MS - HOUR_MS;
+    exports.push((await store.hours()).filter(({ startMs }) => startMs <= closedMs));
   };
-}
-
-function stoppedMs({ bursts, faults }: Schedule): number {
-  const inBursts = bursts.map(({ stop }) => stop?.durationMs ?? 0);
-  const others = faults.map((fault) => (fault.kind === 'stop' ? fault.durationMs : 0));
-  return [...inBursts, ...others].reduce((sum, ms) => sum + ms, 0);
+  const isSetBack = operations.clockSteps.length > 0;
+  for (let atMs = operations.beforeHourMs + EXPORTED_AFTER_MS; atMs < HORIZON_MS && !isSetBack; atMs += HOUR_MS) {
+    time.at(atMs, () => time.standStillFor(read()));
+  }
+  await time.runUntil(HORIZON_MS + QUIET_MS);
+  return { world, store, model, replaced, exports };
 }
 
 /** Returns the gateways that have been replaced. */
@@ -243,7 +240,7 @@ function planOperations(
   return replaced;
 }
 
-async function expectExactHistory({ world, store, startMs, replaced, localMs }: Run): Promise<void> {
+async function expectExactHistory({ world, store, model, replaced, exports }: Run): Promise<void> {
   const expected = new ByHour();
   for (const gateway of world.everyGateway) {
     const ledger = gateway.observer as GatewayLedger;
@@ -260,28 +257,25 @@ async function expectExactHistory({ world, store, startMs, replaced, localMs }: 
   }
 
   const history = new ByHour();
-  for (const { startMs, requests } of await store.hours()) history.addTo(hourOf(startMs), requests);
-  const local = new ByHour().add(history).subtract(expected);
-  expectReports(world, local, startMs, localMs);
+  const hours = await store.hours();
+  for (const { startMs, requests } of hours) history.addTo(startMs / HOUR_MS, requests);
+  expect(history.inOrder()).toEqual(model.hours.inOrder());
+  const late = new ByHour().add(model.reported).add(model.moved);
+  expect(new ByHour().add(history).subtract(expected).inOrder()).toEqual(late.inOrder());
+  expectReports(world, model.reported.sum());
+  for (const exported of exports) expect(hours).toEqual(expect.arrayContaining([...exported]));
   expect((await store.days()).map(({ startMs, requests }) => [startMs, requests])).toEqual(daysOf(history));
 }
 
-/** Units that were admitted locally are reported later, for about the hour in which they were admitted. */
-function expectReports(world: VirtualWorld, local: ByHour, startMs: number, localMs: number | undefined): void {
+/** Nothing is reported but what was admitted locally. */
+function expectReports(world: VirtualWorld, expected: number): void {
   let reported = 0;
   for (const { observer, admittedLocally } of world.everyGateway) {
     const { reportedUnits } = observer as GatewayLedger;
     expect(reportedUnits).toBeLessThanOrEqual(admittedLocally);
     reported += reportedUnits;
   }
-  expect(local.sum()).toBe(reported);
-  for (const [hour, units] of local.inOrder()) {
-    expect(units).toBeGreaterThan(0);
-    if (localMs === undefined) continue;
-    const fromMs = hour * HOUR_MS - startMs - localMs;
-    const admitted = world.locallyAdmittedAtMs.filter((ms) => ms > fromMs && ms < fromMs + HOUR_MS + 2 * localMs);
-    expect(units).toBeLessThanOrEqual(admitted.length);
-  }
+  expect(expected).toBe(reported);
 }
 
 function daysOf(history: ByHour): [startMs: number, units: number][] {

@@ -1,9 +1,12 @@
-/** Requests in the usage history: units are counted in the hour of their grant, by the calls that change the quota. */
+/**
+ * Requests in the usage history: units are counted in the hour of their grant, by the calls that change the quota. What is
+ * learnt of an hour after it was closed counts in the hour in which it is learnt.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import type { AdmittedUnits, Grant, Refund, Store } from '../../src/store/store.ts';
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
@@ -15,18 +18,24 @@ import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts
 /** Long enough that Redis, whose own clock decides on expiry, deletes nothing of these years. */
 const RETENTION: UsageRetention = { hoursDays: 1_000_000, days: 1_000_000 };
 const RUNS = 60;
+/** An hour is closed this long after its end, and exported twice as long after it. */
+const CLOSES_MS = 30_000;
 
 type Step =
   | { readonly kind: 'reserve'; readonly advanceMs: number; readonly need: number; readonly holdMs: number }
   | { readonly kind: 'refund'; readonly stepsAgo: number; readonly units: number }
   | { readonly kind: 'report'; readonly ageMs: number; readonly units: number }
-  | { readonly kind: 'reset' };
+  | { readonly kind: 'reset' | 'delete' | 'lose window' };
 
 interface Windows {
   reserve(nowMs: number, need: number, holdMs: number, epoch: string): Promise<Grant>;
   refund(nowMs: number, refund: Refund): Promise<void>;
   report(nowMs: number, admitted: AdmittedUnits): Promise<void>;
   reset(): Promise<void>;
+  /** Deletes the customer, with its history, and creates it again. */
+  delete(): Promise<void>;
+  /** Loses the window, but not the history. Undefined where that cannot be. */
+  loseWindow?(): Promise<void>;
   hours(fromMs: number, toMs: number): Promise<readonly CustomerHour[]>;
   days(fromMs: number, toMs: number): Promise<readonly { startMs: number; requests: number }[]>;
 }
@@ -46,7 +55,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('report' as const), ageMs: fc.nat(5 * HOUR_MS), units: fc.nat(9) }),
   },
-  { weight: 1, arbitrary: fc.constant({ kind: 'reset' as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom('reset' as const, 'reset', 'reset', 'delete', 'lose window') }),
+  },
 );
 
 let redis: RedisServer;
@@ -67,14 +79,14 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
     const hourMs = Math.floor(atMs / HOUR_MS) * HOUR_MS;
     expected.set(hourMs, (expected.get(hourMs) ?? 0) + units);
   };
-  const grants: { grant: Grant; left: number; atMs: number }[] = [];
+  let grants: { grant: Grant; left: number; atMs: number; isCounted: boolean }[] = [];
   let nowMs = startMs;
   for (const [index, each] of history.entries()) {
     if (each.kind === 'reserve') {
       nowMs += each.advanceMs;
       const grant = await windows.reserve(nowMs, each.need, each.holdMs, `epoch-${index}`);
       add(nowMs, grant.granted);
-      if (grant.granted > 0) grants.push({ grant, left: grant.granted, atMs: nowMs });
+      if (grant.granted > 0) grants.push({ grant, left: grant.granted, atMs: nowMs, isCounted: true });
     } else if (each.kind === 'refund') {
       const lease = grants.at(-1 - each.stepsAgo);
       const units = Math.min(each.units, lease?.left ?? 0);
@@ -82,12 +94,22 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
       lease.left -= units;
       const { epoch, bucket, session } = lease.grant;
       await windows.refund(nowMs, { epoch, bucket, session, units, hour: Math.floor(lease.atMs / HOUR_MS) });
-      add(lease.atMs, -units);
+      const isClosed = (Math.floor(lease.atMs / HOUR_MS) + 1) * HOUR_MS + CLOSES_MS <= nowMs;
+      const countedAtMs = isClosed ? nowMs : lease.atMs;
+      const most = expected.get(Math.floor(countedAtMs / HOUR_MS) * HOUR_MS) ?? 0;
+      if (lease.isCounted) add(countedAtMs, -Math.min(units, most));
     } else if (each.kind === 'report') {
       await windows.report(nowMs, each);
-      add(nowMs - each.ageMs - HOURLY.bucketMs, each.units);
-    } else {
+      add(nowMs, each.units);
+    } else if (each.kind === 'reset') {
       await windows.reset();
+    } else if (each.kind === 'delete') {
+      await windows.delete();
+      expected.clear();
+      grants = grants.map((grant) => ({ ...grant, isCounted: false }));
+    } else if (windows.loseWindow) {
+      await windows.loseWindow();
+      grants = grants.map((grant) => ({ ...grant, isCounted: false }));
     }
   }
   const [fromMs, toMs] = [startMs - DAY_MS, nowMs + HOUR_MS];
@@ -107,6 +129,7 @@ function overRedis(): Windows {
   const scripts = scriptedWindows(redis, HOURLY, RETENTION);
   const nothing = { need: 0, ahead: 0, limit: 1e6, holdMs: 0, refunds: [] };
   const history = scriptedHistory(redis, prefix, RETENTION);
+  let epochs = 1000;
   return {
     async reserve(nowMs, need, holdMs, epoch) {
       const [reserved] = await scripts.reserve([key], nowMs, [{ ...nothing, need, holdMs }], epoch);
@@ -114,12 +137,17 @@ function overRedis(): Windows {
       return { ...reserved, session: 1 };
     },
     refund: async (nowMs, refund) => {
-      await scripts.reserve([key], nowMs, [{ ...nothing, refunds: [refund] }], 'epoch-of-a-refund');
+      await scripts.reserve([key], nowMs, [{ ...nothing, refunds: [refund] }], `epoch-${++epochs}`);
     },
     report: async (nowMs, admitted) => {
-      await scripts.report(key, nowMs, [admitted], 'epoch-of-a-report');
+      await scripts.report(key, nowMs, [admitted], `epoch-${++epochs}`);
     },
-    reset: async () => {
+    reset: () => scripts.reset(key),
+    delete: async () => {
+      const names = (await redis.command('KEYS', `${prefix}:*`)) as string[];
+      if (names.length > 0) await redis.command('DEL', ...names);
+    },
+    loseWindow: async () => {
       await redis.command('DEL', key);
     },
     hours: async (fromMs, toMs) => (await history.hours(['acme'], { fromMs, toMs }))[0] ?? [],
@@ -150,6 +178,11 @@ async function overSqlite(clock: HeldClock): Promise<{ windows: Windows; store: 
     },
     reset: async () => {
       await store.records.resetUsage('acme', new Date(clock.wallMs).toISOString());
+    },
+    delete: async () => {
+      await store.records.deleteCustomer('acme');
+      await store.usageHistory?.forget('acme');
+      await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     },
     hours: async (fromMs, toMs) => (await store.usageHistory?.hours(['acme'], { fromMs, toMs }))?.[0] ?? [],
     days: async (fromMs, toMs) => (await store.usageHistory?.days('acme', { fromMs, toMs })) ?? [],
@@ -192,4 +225,93 @@ test('a refund after the history was deleted leaves nothing behind', async () =>
   await redis.command('DEL', `run-${runs}:usage:{acme}:20960101`, `run-${runs}:usage-days:{acme}:2096`);
   await windows.refund(nowMs, { epoch, bucket, session, units: 3, hour: nowMs / HOUR_MS });
   expect(await redis.command('KEYS', `run-${runs}:usage*`)).toEqual([]);
+});
+
+describe.each([
+  { name: 'Redis', open: async () => ({ windows: overRedis(), close: async () => undefined }) },
+  {
+    name: 'SQLite',
+    open: async () => {
+      const { windows, store } = await overSqlite(new HeldClock());
+      return { windows, close: () => store.close() };
+    },
+  },
+])('in $name', ({ open }) => {
+  const hourMs = Date.UTC(2096, 0, 1, 11);
+  const nextMs = hourMs + HOUR_MS;
+  const exportMs = nextMs + 60_000;
+
+  async function opened() {
+    const { windows, close } = await open();
+    onTestFinished(close);
+    const requests = async () =>
+      (await windows.hours(hourMs, nextMs + HOUR_MS)).map(({ startMs, requests }) => [startMs, requests]);
+    const refundOf = ({ epoch, bucket, session }: Grant, units: number) => ({
+      epoch,
+      bucket,
+      session,
+      units,
+      hour: hourMs / HOUR_MS,
+    });
+    return { windows, requests, refundOf };
+  }
+
+  test('an exported hour stays what it was when a gateway that was cut off reports, and the sum is right', async () => {
+    const { windows, requests } = await opened();
+    await windows.reserve(nextMs - 1000, 3, 2000, 'epoch');
+    expect(await requests()).toEqual([[hourMs, 3]]);
+    await windows.report(exportMs, { ageMs: 600_000, units: 60 });
+    expect(await requests()).toEqual([
+      [hourMs, 3],
+      [nextMs, 60],
+    ]);
+  });
+
+  test('an exported hour stays what it was when a gateway that stood still refunds, and the sum is right', async () => {
+    const { windows, requests, refundOf } = await opened();
+    const grant = await windows.reserve(nextMs - 1000, 128, 2000, 'epoch');
+    await windows.reserve(exportMs, 20, 2000, 'unused');
+    await windows.refund(exportMs, refundOf(grant, 9));
+    expect(await requests()).toEqual([
+      [hourMs, 128],
+      [nextMs, 11],
+    ]);
+    // At most what the current hour has.
+    await windows.refund(exportMs, refundOf(grant, 12));
+    expect(await requests()).toEqual([[hourMs, 128]]);
+  });
+
+  test('the deleted customer of the same id takes no requests from the history of a new one', async () => {
+    const { windows, requests, refundOf } = await opened();
+    const former = await windows.reserve(hourMs, 8, 10_000, 'former');
+    await windows.reset();
+    await windows.delete();
+    await windows.reserve(hourMs, 20, 2000, 'new');
+    await windows.refund(hourMs, refundOf(former, 3));
+    expect(await requests()).toEqual([[hourMs, 20]]);
+  });
+
+  test('however often usage is reset, refunds of earlier leases are subtracted from the history, not from the quota', async () => {
+    const { windows, requests, refundOf } = await opened();
+    const grants: Grant[] = [];
+    for (const epoch of ['a', 'b', 'c', 'd']) {
+      grants.push(await windows.reserve(hourMs, 10, 2000, epoch));
+      await windows.reset();
+    }
+    await windows.reserve(hourMs, 5, 2000, 'e');
+    for (const grant of grants) await windows.refund(hourMs, refundOf(grant, 4));
+    expect(await requests()).toEqual([[hourMs, 29]]);
+    expect(await windows.reserve(hourMs, 0, 0, 'f')).toMatchObject({ used: 5 });
+  });
+});
+
+test('in Redis, refunds of a lost window are not subtracted from what was granted after the loss', async () => {
+  const nowMs = Date.UTC(2096, 0, 1);
+  const windows = overRedis();
+  const lost = await windows.reserve(nowMs, 60, 2000, 'lost');
+  await redis.command('FLUSHALL');
+  await windows.reserve(nowMs, 90, 2000, 'new');
+  const { epoch, bucket, session } = lost;
+  await windows.refund(nowMs, { epoch, bucket, session, units: 44, hour: nowMs / HOUR_MS });
+  expect(await windows.hours(nowMs, nowMs + 1)).toMatchObject([{ requests: 90 }]);
 });

@@ -1,4 +1,5 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
+import { readFileSync } from 'node:fs';
 import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
 import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import {
@@ -16,6 +17,7 @@ import type { UsageHistory, UsageRetention } from '../../src/store/usage-history
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
+const RESET_LUA = readFileSync(new URL('../../src/store/redis/window/reset-usage.lua', import.meta.url), 'utf8');
 const CLOCK_LINE = "local time = call('TIME')";
 
 export interface ScriptedWindows {
@@ -27,6 +29,7 @@ export interface ScriptedWindows {
     freshEpoch: string,
   ): Promise<readonly (Reserved | Error)[]>;
   report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
+  reset(key: string): Promise<void>;
   fields(key: string): Promise<Record<string, string>>;
 }
 
@@ -48,6 +51,9 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
       await setClock(nowMs);
       const args = chargeArguments(admitted, shape, freshEpoch, retention);
       return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));
+    },
+    async reset(key) {
+      await redis.command('EVAL', RESET_LUA, 2, key, 'no-such-record', '', 'plan');
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];

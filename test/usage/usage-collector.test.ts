@@ -41,7 +41,7 @@ test('counts of one interval are added in one call', async () => {
   collector.refused('acme', 'starter', 'quota_exceeded');
   collector.refused('acme', 'starter', 'quota_exceeded');
   collector.refused(undefined, 'none', 'invalid_api_key');
-  collector.admitted('starter');
+  collector.sent('starter');
   collector.upstreamFailed('starter');
   collector.near('acme', 81);
   collector.near('acme', 82);
@@ -69,9 +69,9 @@ test('a count belongs to the hour of the store, once its time is known', async (
   const startMs = clock.nowMs();
   await flush();
   clock.advance(HOUR_MS - 15_000);
-  collector.admitted('starter');
+  collector.sent('starter');
   clock.advance(6_000);
-  collector.admitted('starter');
+  collector.sent('starter');
   await flush();
   expect(added.flatMap(({ totals }) => totals.map(({ hourMs }) => hourMs - startMs))).toEqual([0, HOUR_MS]);
 });
@@ -89,14 +89,26 @@ test('while the store is away, counts wait for it with the hours they belong to'
   expect(added.flatMap(({ refusals }) => refusals.map(({ hourMs }) => hourMs - startMs))).toEqual([0, HOUR_MS]);
 });
 
+test('refusals of an hour that is closed, and perhaps exported, count in the current one', async () => {
+  const { clock, collector, added, store, flush } = collectorOver();
+  const startMs = clock.nowMs();
+  store.isUp = false;
+  collector.refused('acme', 'starter', 'quota_exceeded');
+  clock.advance(HOUR_MS + 30_000);
+  store.isUp = true;
+  await flush();
+  const hours = added.map(({ refusals, totals }) => [refusals[0]?.hourMs, totals[0]?.hourMs]);
+  expect(hours).toEqual([[startMs + HOUR_MS, startMs]]);
+});
+
 test('a write that fails is not repeated: counts may be missing, but are never counted twice', async () => {
   const { collector, added, store, flush } = collectorOver();
   store.fails = true;
-  collector.admitted('starter');
+  collector.sent('starter');
   await flush();
   store.fails = false;
   await flush();
-  collector.admitted('starter');
+  collector.sent('starter');
   await collector.close();
   expect(added.map(({ totals }) => totals.map(({ count }) => count))).toEqual([[1]]);
 });

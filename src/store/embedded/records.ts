@@ -26,8 +26,10 @@ import {
   keyRecordFrom,
 } from '../record-fields.ts';
 import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
+import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, keyBefore, pageOf } from './cursor.ts';
 import { inTransaction, type RunOperation } from './database.ts';
+import { sqliteHashes } from './windows.ts';
 
 type EnforcedKeyRow = Required<EnforcedKeyFields>;
 type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
@@ -99,6 +101,7 @@ export function embeddedRecords(
     deleteKey.run(id);
     deleteKeyUse.run(id);
   };
+  const hashOf = sqliteHashes(database);
   const removeWindow = (customer: string) => {
     for (const each of deleteWindow) each.run(customer);
   };
@@ -146,7 +149,7 @@ export function embeddedRecords(
     resetUsage: (id, resetAt) =>
       run('reset_usage', (): CustomerRecord | undefined => {
         const changes = inTransaction(database, () => {
-          removeWindow(id);
+          reset(hashOf(id));
           return setUsageReset.run({ id, resetAt }).changes;
         });
         if (changes > 0) changed({ kind: 'customer', id });

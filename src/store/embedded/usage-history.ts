@@ -21,27 +21,30 @@ import { inTransaction, type RunOperation } from './database.ts';
 const REQUESTS = '';
 
 /**
- * Returns a function that adds units, which may be negative, to a customer's hour and day. Call it only inside a
- * transaction. `hour`: the number of hours since 1970.
+ * Returns a function that adds units to a customer's hour and day, or subtracts as many as the hour has. Call it only
+ * inside a transaction. `hour`: the number of hours since 1970.
  */
 export function historyWriter(database: DatabaseSync): (customer: string, hour: number, units: number) => void {
   const addHour = database.prepare(
     `INSERT INTO usage_hour (customer, hour, code, count) VALUES (:customer, :hour, '${REQUESTS}', :units)
-     ON CONFLICT (customer, hour, code) DO UPDATE SET count = max(0, count + excluded.count)`,
+     ON CONFLICT (customer, hour, code) DO UPDATE SET count = count + excluded.count`,
   );
   const addDay = database.prepare(
     `INSERT INTO usage_day (customer, day, requests) VALUES (:customer, :day, :units)
      ON CONFLICT (customer, day) DO UPDATE SET requests = max(0, requests + excluded.requests)`,
   );
-  // A refund of a customer that was deleted meanwhile must not leave a negative sum.
+  const selectHour = database.prepare(
+    `SELECT count FROM usage_hour WHERE customer = ? AND hour = ? AND code = '${REQUESTS}'`,
+  );
   const deleteHour = database.prepare('DELETE FROM usage_hour WHERE customer = ? AND hour = ? AND count <= 0');
   const deleteDay = database.prepare('DELETE FROM usage_day WHERE customer = ? AND day = ? AND requests <= 0');
   return (customer, hour, units) => {
-    if (units === 0) return;
+    const added = units < 0 ? Math.max(units, -Number(selectHour.get(customer, hour)?.count ?? 0)) : units;
+    if (added === 0) return;
     const day = Math.floor(hour / 24);
-    addHour.run({ customer, hour, units });
-    addDay.run({ customer, day, units });
-    if (units > 0) return;
+    addHour.run({ customer, hour, units: added });
+    addDay.run({ customer, day, units: added });
+    if (added > 0) return;
     deleteHour.run(customer, hour);
     deleteDay.run(customer, day);
   };

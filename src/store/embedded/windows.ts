@@ -2,12 +2,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
 import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
-import { HOUR_MS } from '../usage-history.ts';
+import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
   charge,
   checkAdmitted,
   checkRequest,
   HOURLY,
+  lineageOf,
   refund,
   reserve,
   unitsCounted,
@@ -32,7 +33,7 @@ interface EmbeddedWindowsOptions {
   readonly clock: Clock;
   /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
-  /** Adds units, which may be negative, to the usage history. `hour`: as in {@link Refund}. */
+  /** Adds units to the usage history, or subtracts as many as there are. `hour`: as in {@link Refund}. */
   readonly addToHistory?: ((customer: string, hour: number, units: number) => void) | undefined;
 }
 
@@ -40,6 +41,16 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
   const { database, run, clock, newEpoch, addToHistory = () => undefined } = options;
   const hashOf = sqliteHashes(database);
   const removeIdle = idleRemoval(database);
+
+  /** To be called before the refunds change the window. */
+  const refundHistory = (customer: string, hash: WindowHash, refunds: readonly Refund[], nowMs: number) => {
+    const stored = hash.head();
+    if (stored === undefined) return;
+    const lineage = lineageOf(stored.epoch);
+    for (const { epoch, hour, units } of refunds) {
+      if (lineageOf(epoch) === lineage) addToHistory(customer, unlessClosed(hour, nowMs), -units);
+    }
+  };
 
   const windows: WindowStore = {
     async reserve(request) {
@@ -50,9 +61,9 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
           const nowMs = clock.nowMs();
           const isNew = hash.head() === undefined;
           const refunds = ofThisSession(request.refunds);
+          refundHistory(request.customer, hash, refunds, nowMs);
           const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
           if (isNew && grant.granted > 0) removeIdle(nowMs);
-          for (const { hour, units } of refunds) addToHistory(request.customer, hour, -units);
           addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
           return { ...grant, session: SESSION };
         }),
@@ -64,8 +75,9 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
       if (ours.length === 0) return 0;
       return run('refund', () =>
         inTransaction(database, () => {
-          for (const { hour, units } of ours) addToHistory(customer, hour, -units);
-          return refund(hashOf(customer), ours);
+          const hash = hashOf(customer);
+          refundHistory(customer, hash, ours, clock.nowMs());
+          return refund(hash, ours);
         }),
       );
     },
@@ -75,10 +87,8 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
       return run('report', () =>
         inTransaction(database, () => {
           const nowMs = clock.nowMs();
-          for (const { ageMs, units } of admitted) {
-            const admittedMs = Math.min(nowMs, nowMs - ageMs - HOURLY.bucketMs);
-            addToHistory(customer, Math.floor(admittedMs / HOUR_MS), units);
-          }
+          // Not in the hour in which they were admitted: it may be closed.
+          for (const { units } of admitted) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
           return charge(hashOf(customer), HOURLY, nowMs, admitted, newEpoch());
         }),
       );
@@ -101,7 +111,7 @@ function ofThisSession(refunds: readonly Refund[]): readonly Refund[] {
 }
 
 /** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */
-function sqliteHashes(database: DatabaseSync): (customer: string) => WindowHash {
+export function sqliteHashes(database: DatabaseSync): (customer: string) => WindowHash {
   const selectHead = database.prepare(
     'SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ?',
   );

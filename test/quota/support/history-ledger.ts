@@ -45,14 +45,57 @@ export class ByHour extends Map<number, number> {
   }
 }
 
+/** An hour is closed this long after its end. */
+const CLOSES_MS = 30_000;
+
+/** What the history must have: a model of the rules for late units, told of everything in the order of the store. */
+export class HistoryModel {
+  readonly hours = new ByHour();
+  /** Units of reports, by the hour of the report. */
+  readonly reported = new ByHour();
+  /** What refunds of closed hours changed: they are subtracted in the hour of the refund, as far as that has units. */
+  readonly moved = new ByHour();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  granted({ storeTimeMs, granted }: Grant): void {
+    this.hours.addTo(Math.floor(storeTimeMs / HOUR_MS), granted);
+  }
+
+  refunded({ hour, units }: Refund): void {
+    const nowMs = this.#nowMs();
+    const isClosed = (hour + 1) * HOUR_MS + CLOSES_MS <= nowMs;
+    const countedIn = isClosed ? Math.floor(nowMs / HOUR_MS) : hour;
+    const subtracted = Math.min(units, this.hours.get(countedIn) ?? 0);
+    this.hours.addTo(countedIn, -subtracted);
+    this.moved.addTo(hour, units);
+    this.moved.addTo(countedIn, -subtracted);
+  }
+
+  reportedUnits(units: number): void {
+    const hour = Math.floor(this.#nowMs() / HOUR_MS);
+    this.hours.addTo(hour, units);
+    this.reported.addTo(hour, units);
+  }
+}
+
 /** Of one gateway. */
 export class GatewayLedger implements LinkObserver {
+  readonly #model: HistoryModel;
   readonly #granted: GrantedUnits[] = [];
   readonly #handedBack = new ByHour();
   readonly #refunded = new ByHour();
   reportedUnits = 0;
 
+  constructor(model: HistoryModel) {
+    this.#model = model;
+  }
+
   granted(grant: Grant): void {
+    this.#model.granted(grant);
     const hour = Math.floor(grant.storeTimeMs / HOUR_MS);
     const granted = { hour, units: grant.granted, isDelivered: false, taken: 0, returned: 0 };
     grants.set(grant, granted);
@@ -68,11 +111,14 @@ export class GatewayLedger implements LinkObserver {
     this.#handedBack.addTo(hour, units);
   }
 
-  refunded({ hour, units }: Refund): void {
+  refunded(refund: Refund): void {
+    this.#model.refunded(refund);
+    const { hour, units } = refund;
     this.#refunded.addTo(hour, units);
   }
 
   reported(units: number): void {
+    this.#model.reportedUnits(units);
     this.reportedUnits += units;
   }
 

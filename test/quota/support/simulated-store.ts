@@ -7,7 +7,7 @@ import {
   StoreUnavailableError,
   type WindowStore,
 } from '../../../src/store/store.ts';
-import { charge, HOURLY, refund, reserve, type WindowGrant } from '../../../src/store/window-arithmetic.ts';
+import { charge, HOURLY, refund, reserve, reset, type WindowGrant } from '../../../src/store/window-arithmetic.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -57,7 +57,7 @@ export class SimulatedStore implements LinkedStore {
   }
 
   resetUsage(customer: string): void {
-    this.#windows.delete(customer);
+    reset(this.#windowOf(customer));
   }
 
   reserve({ customer, ...request }: ReserveRequest): WindowGrant & { readonly refunded: number } {
@@ -199,8 +199,8 @@ export class StoreLink implements WindowStore {
         grant = { ...executed, session };
         this.counts.refunded += refunded;
         this.counts.granted += grant.granted;
-        this.#observer?.granted(grant);
         this.#noteRefunded(refunds);
+        this.#observer?.granted(grant);
       },
       ({ granted }) => {
         this.counts.delivered += granted;

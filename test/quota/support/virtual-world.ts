@@ -60,8 +60,6 @@ export class VirtualWorld {
   /** Also those that are gone. */
   readonly everyGateway: SimulatedGateway[] = [];
   readonly begins: Begin[] = [];
-  /** When gateways admitted requests without the store. */
-  readonly locallyAdmittedAtMs: number[] = [];
   readonly dice: Dice;
   readonly options: WorldOptions;
 
@@ -183,10 +181,7 @@ export class SimulatedGateway {
   #count(answer: Answer): void {
     if (answer.outcome === 'refused') this.refused++;
     else if (answer.outcome === 'unavailable') this.unavailable++;
-    else if (answer.mode === 'local') {
-      this.admittedLocally++;
-      this.#world.locallyAdmittedAtMs.push(this.#world.time.nowMs);
-    }
+    else if (answer.mode === 'local') this.admittedLocally++;
   }
 
   #dispatch(admitted: Admitted): void {

@@ -8,8 +8,8 @@ local window = KEYS[1]
 local epoch, used, oldest, newest, holdEnd, changed = open(window, 11, 10)
 for i = 11, #ARGV, 2 do
   local bucket, units = math.min(math.floor((now - ARGV[i]) / bucketMs), latest), tonumber(ARGV[i + 1])
-  -- The bucket ends when the last of its units may have reached the upstream. Units of any age belong to the history.
-  addToHistory(window, math.floor(math.min(now, now - ARGV[i] - bucketMs) / HOUR_MS), units)
+  -- Not in the hour in which they were admitted: it may be closed.
+  addToHistory(window, thisHour, units)
   if units > 0 and bucket > expired then
     local isNew = call('HINCRBY', window, bucket, units) == units
     used, newest = used + units, math.max(newest, bucket)

@@ -5,7 +5,7 @@
 --          epoch, bucket, units, and the hour of the grant
 -- Returns  the store time in ms, then for each window an error, or
 --          `<granted> <wait ms, -1: never> <refunded> <head>`
-local AHEAD_DIVISOR = 8
+local AHEAD_DIVISOR, LONG_AHEAD_DIVISOR, LONG_HOLD_MS = 8, 64, 5000
 -- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
 -- So a few buckets are read by name; for more, reading the whole hash costs less.
 local NEAR_CHUNK, NEAR_CHUNKS = 32, 2
@@ -37,14 +37,13 @@ local function bucketThatFrees(window, toDrop, oldest, newest)
   end
 end
 
-local thisHour = math.floor(now / HOUR_MS)
-
 local function reserve(window, at, last)
   local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, at + 5, last)
   local limit, holdMs = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local available = math.max(0, limit - used)
   local granted = math.min(tonumber(ARGV[at]), available)
-  granted = granted + math.min(tonumber(ARGV[at + 1]), math.floor((available - granted) / AHEAD_DIVISOR))
+  local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
+  granted = granted + math.min(tonumber(ARGV[at + 1]), math.floor((available - granted) / divisor))
   if granted > 0 then
     local bucket = math.floor((now + holdMs) / bucketMs)
     local isNew = call('HINCRBY', window, bucket, granted) == granted

@@ -2,7 +2,8 @@
 -- For the algorithm and its proof see ../../window-arithmetic.ts, which must give the same results.
 --
 -- KEYS     windows: each a hash with one field per bucket (index -> units) and the field `head`
---          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`)
+--          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`, where the epoch is
+--          `<lineage>` or `<lineage>:<number>`)
 -- ARGV     window ms, bucket ms, fresh epoch, days for which the history keeps hours (0: no history) and days; the hour by
 --          the gateway's clock (since 1970) with its `:yyyymmdd`, `hh`, `:yyyy` and `mmdd`; then the script's own
 --
@@ -11,6 +12,7 @@ local MAX_HOLD_MS = 10000
 local CLOCK_STEP_TOLERANCE_MS = 60000
 local MAX_STEPS = 16
 local HEAD_FORMAT = '%s %.0f %.0f %.0f %.0f'
+local LINEAGE = '^[^:]+'
 
 local call = redis.call
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -23,7 +25,10 @@ local farthest = latest + math.ceil(CLOCK_STEP_TOLERANCE_MS / bucketMs)
 -- A bucket has expired if its index is at most this.
 local expired = math.floor((now - windowMs) / bucketMs) - 1
 
-local HOUR_MS, DAY_MS = 3600000, 86400000
+local HOUR_MS, DAY_MS, HOUR_CLOSES_MS = 3600000, 86400000, 30000
+local thisHour = math.floor(now / HOUR_MS)
+-- The hours before this one are closed: the history changes them no more.
+local firstOpenHour = math.floor((now - HOUR_CLOSES_MS) / HOUR_MS)
 local tryCall = redis.pcall
 -- All windows have the same prefix.
 local prefixEnd = string.find(KEYS[1], ':window:{', 1, true)
@@ -45,21 +50,23 @@ local function dateOf(day)
   return year, month < 10 and month + 3 or month - 9, dayOfMonth
 end
 
--- Adds units, which may be negative, to a sum of the history. A sum that falls to 0, or below because its key was deleted
--- or has expired, is removed. An error, such as that of a key of another type, must not keep the quota from working.
+-- Adds units, which may be negative, to a sum of the history, and returns how many: at most as many as the sum has are
+-- subtracted. A sum of 0 is removed. An error, such as that of a key of another type, must not keep the quota from working.
 local function addTo(name, field, units, expiryDay)
   local sum = tryCall('HINCRBY', name, field, units)
   if sum == units and units > 0 then
     tryCall('PEXPIREAT', name, string.format('%.0f', expiryDay * DAY_MS))
   elseif type(sum) == 'number' and sum <= 0 then
     tryCall('HDEL', name, field)
+    return units - sum
   end
+  return units
 end
 
 -- Names of the hour of the last call. The gateway's clock is usually right, so they need not be computed.
 local namedHour, dayName, hourField, yearName, dayField = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
--- Adds units to the customer's usage history. `hour`: of the grant, as the number of hours since 1970.
+-- Adds units to the customer's usage history. `hour`: the number of hours since 1970.
 local function addToHistory(window, hour, units)
   if hourRetentionDays == 0 or units == 0 then
     return
@@ -73,8 +80,10 @@ local function addToHistory(window, hour, units)
   end
   if prefixEnd then
     local customer = string.sub(window, prefixEnd + 8)
-    addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hourRetentionDays)
-    addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
+    units = addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hourRetentionDays)
+    if units ~= 0 then
+      addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
+    end
   end
 end
 
@@ -98,7 +107,9 @@ local function recount(window, epoch, holdEnd)
     call('HINCRBY', window, latest, folded)
     used, newest = used + folded, math.max(newest, latest)
     oldest = oldest == 0 and latest or math.min(oldest, latest)
-    epoch, holdEnd = freshEpoch, math.min(holdEnd, now + MAX_HOLD_MS)
+    local lineage, number = string.match(epoch, '^([^:]+):?(%d*)$')
+    epoch = string.format('%s:%d', lineage, (tonumber(number) or 0) + 1)
+    holdEnd = math.min(holdEnd, now + MAX_HOLD_MS)
   end
   return epoch, used, oldest, newest, holdEnd
 end
@@ -117,10 +128,13 @@ local function open(window, first, last)
   end
   local changed, refunded = false, 0
   for i = first, last, 4 do
-    local bucket, units = ARGV[i + 1], tonumber(ARGV[i + 2])
-    -- A usage reset replaces the window, but not the history.
-    addToHistory(window, tonumber(ARGV[i + 3]), -units)
-    local counted = ARGV[i] == epoch and units > 0 and tonumber(call('HGET', window, bucket))
+    local bucket, units, hour = ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+    local isCurrent = ARGV[i] == epoch
+    -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage.
+    if isCurrent or string.match(ARGV[i], LINEAGE) == string.match(epoch, LINEAGE) then
+      addToHistory(window, hour >= firstOpenHour and hour or thisHour, -units)
+    end
+    local counted = isCurrent and units > 0 and tonumber(call('HGET', window, bucket))
     if counted then
       if units < counted then
         call('HINCRBY', window, bucket, -units)
