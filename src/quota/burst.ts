@@ -19,8 +19,16 @@ interface Ring {
   newestSlot: number;
 }
 
+/** A counted request: where it is counted. */
+export interface BurstTaken {
+  readonly allowed: true;
+  readonly remaining: number;
+  readonly ring: Ring;
+  readonly slot: number;
+}
+
 export type BurstDecision =
-  | { readonly allowed: true; readonly remaining: number }
+  | BurstTaken
   | { readonly allowed: false /** Whole seconds until one more is allowed. */; readonly resetSeconds: number };
 
 export class BurstLimiter {
@@ -42,15 +50,13 @@ export class BurstLimiter {
     }
     ring.counts[slot % SLOTS] = (ring.counts[slot % SLOTS] ?? 0) + 1;
     ring.total++;
-    return { allowed: true, remaining: limit - ring.total };
+    return { allowed: true, remaining: limit - ring.total, ring, slot };
   }
 
-  /** Removes one request from the newest slot: it was counted, but not admitted. Does nothing if the slot is empty. */
-  uncount(customer: string): void {
-    const ring = this.#rings.get(customer);
-    const at = ring && ring.newestSlot % SLOTS;
-    if (ring === undefined || at === undefined || (ring.counts[at] ?? 0) === 0) return;
-    ring.counts[at] = (ring.counts[at] ?? 0) - 1;
+  /** Removes a request that was counted, but not admitted, from its own slot, unless that was dropped. */
+  uncount({ ring, slot }: BurstTaken): void {
+    if (slot <= ring.newestSlot - SLOTS) return;
+    ring.counts[slot % SLOTS] = (ring.counts[slot % SLOTS] ?? 0) - 1;
     ring.total--;
   }
 

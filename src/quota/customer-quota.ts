@@ -1,6 +1,6 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
 import type { CustomerRecord } from '../store/record-fields.ts';
-import type { BurstLimiter } from './burst.ts';
+import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
   type EffectiveLimit,
@@ -98,22 +98,28 @@ export class CustomerQuota {
     if (burstLimit === undefined && maxConcurrent === undefined) return this.#decideHour(customer, found, plan);
 
     let burst: BurstState | undefined;
+    let taken: BurstTaken | undefined;
     if (burstLimit !== undefined) {
-      const taken = this.#bursts.take(customer.id, burstLimit);
-      if (!taken.allowed) return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds: taken.resetSeconds };
-      burst = { limit: burstLimit, remaining: taken.remaining };
+      const decision = this.#bursts.take(customer.id, burstLimit);
+      if (!decision.allowed) {
+        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settingsOf(customer, limit));
+        const resetSeconds = Math.max(decision.resetSeconds, hourSeconds);
+        return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds };
+      }
+      taken = decision;
+      burst = { limit: burstLimit, remaining: decision.remaining };
     }
     let release: (() => void) | undefined;
     if (maxConcurrent !== undefined) {
       release = this.#concurrency.take(customer.id, maxConcurrent);
       if (release === undefined) {
-        if (burst) this.#bursts.uncount(customer.id);
+        if (taken) this.#bursts.uncount(taken);
         return { outcome: 'too_many_concurrent', maxConcurrent };
       }
     }
     // A request that is not admitted does not reach the upstream, so neither limit counts it.
     const uncount = () => {
-      if (burst) this.#bursts.uncount(customer.id);
+      if (taken) this.#bursts.uncount(taken);
       release?.();
     };
     return undoUnlessAdmitted(() => this.#decideHour(customer, found, plan, burst, release), uncount);

@@ -16,6 +16,8 @@ export interface HourlyQuota {
    * values is meaningful.
    */
   admitted(customer: string): number;
+  /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
+  secondsWithoutUnits(customer: string, settings: QuotaSettings): number;
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
   leaseState(customer: string): LeaseState;
   /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */

@@ -88,6 +88,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     },
     usage: () => Promise.reject(new Error('no test asks for it')),
     admitted: () => 0,
+    secondsWithoutUnits: () => 0,
     leaseState: () => ({ leases: [], refusedForMs: undefined }),
     highestUsage: () => [],
     close: async () => {},

@@ -96,6 +96,16 @@ test('a client that waits for the Retry-After of a refused burst, alone, is admi
   expect(system.backend.seen).toHaveLength(BURST + 1);
 });
 
+test('a burst is refused for as long as the hour is used up', async () => {
+  const system = await start({ burst_per_second: BURST, requests_per_hour: BURST });
+  const [refused] = withStatus(await readAtOnce(system, BURST + 1), 429);
+  expect(await refused?.json()).toMatchObject({ code: 'burst_exceeded' });
+  // The units of the others are known to be the last ones once the store has replied.
+  const later = withStatus(await readAtOnce(system, 1), 429)[0];
+  expect(await later?.json()).toMatchObject({ code: 'burst_exceeded' });
+  expect(Number(later?.headers.get('retry-after'))).toBeGreaterThan(3500);
+});
+
 test('a used-up quota is reported before a burst: requests that the quota refuses are no part of a burst', async () => {
   const system = await start({ burst_per_second: BURST, requests_per_hour: 2 });
   const answers = await readOneByOne(system, 2 + 2 * BURST);
