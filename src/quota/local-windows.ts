@@ -13,7 +13,7 @@
 import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
-import { charge, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
+import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
 import { type Admission, moreAt } from './hourly-quota.ts';
 import { SHORT_LEASE } from './lease.ts';
@@ -29,7 +29,7 @@ type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'
 interface LocalWindow {
   state: LimitedCustomer;
   readonly hash: MemoryHash;
-  /** Units admitted and not yet reported, by bucket. */
+  /** Units admitted and not yet reported, by bucket; those of all expired buckets may be in bucket 0. */
   unreported: Map<number, number>;
   /** Usage charged in advance from the store's last reply. A newer reply replaces it. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
@@ -69,6 +69,7 @@ export class LocalWindows {
   #admitted(window: LocalWindow, grant: WindowGrant): Admission {
     const { clock } = this.#options;
     const { bucket, free } = grant;
+    if (!window.unreported.has(bucket)) mergeExpired(window.unreported, this.#nowMs());
     addUnits(window.unreported, bucket, 1);
     this.#reportLater();
     return {
@@ -192,6 +193,17 @@ export class LocalWindows {
 
 function hasUnreported({ unreported }: LocalWindow): boolean {
   return unreported.size > 0;
+}
+
+/** Adds up all expired buckets in bucket 0: the quota does not count them, and the history counts them when reported. */
+function mergeExpired(byBucket: Map<number, number>, nowMs: number): void {
+  let expired = 0;
+  for (const [bucket, units] of byBucket) {
+    if (dropTimeMs(bucket, HOURLY) > nowMs) continue;
+    expired += units;
+    byBucket.delete(bucket);
+  }
+  if (expired > 0) byBucket.set(0, expired);
 }
 
 function addUnits(byBucket: Map<number, number>, bucket: number, units: number): void {

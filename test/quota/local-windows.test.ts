@@ -193,6 +193,21 @@ describe('an outage', () => {
     }
   });
 
+  test('of any length is kept, and reported, in no more entries than a window has buckets', async () => {
+    const { time, world, admit, storeIsBack, reportedUnits } = setUp({ limit: 10_000 });
+    const buckets = WINDOW_MS / 10_000;
+    const admissions = 3 * buckets;
+    for (let each = 0; each < admissions; each++) {
+      expect(admit().outcome).toBe('admitted');
+      await time.run(10_000);
+    }
+    await storeIsBack();
+    expect(world.reports).toHaveLength(1);
+    expect(reportedUnits()).toBe(admissions);
+    // One more for the bucket that is not over, and one for those that have expired.
+    expect(world.reports[0]?.admitted.length).toBeLessThanOrEqual(buckets + 3);
+  });
+
   test('of an hour is reported no older than it is, by a clock that runs fast', async () => {
     const { admit, time, storeIsBack, world } = setUp({ rate: 1.0005 });
     await time.run(7900);
