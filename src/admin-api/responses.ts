@@ -404,7 +404,9 @@ export const STATUS = z.object({
     reached: z.boolean().describe('Whether it has responded since the start.'),
     wiped: z.boolean().describe('It lost its data; see docs/redis.md.'),
     empty: z.boolean().describe('It has no record, so unknown keys get 503; see docs/redis.md.'),
-    evicted: z.boolean().describe('Redis evicted keys, so unknown keys get 503; see docs/redis.md.'),
+    evicted: z
+      .boolean()
+      .describe('Redis evicted keys: quotas, usage history and perhaps records are lost; see docs/redis.md.'),
     refusing: z.boolean().describe('It is reachable but refuses the writes of quotas.'),
     last_error: TEXT,
   }),

@@ -24,7 +24,12 @@ export function statusProblems(status: Omit<StatusDocument, 'problems'>): Status
     ...(store.empty
       ? problem('The store has no records.', 'Unknown keys get 503 until the first customer exists.')
       : []),
-    ...(store.evicted ? problem('Redis evicted records.', 'Set maxmemory-policy to noeviction and restore them.') : []),
+    ...(store.evicted
+      ? problem(
+          'Redis evicted keys: quotas, usage history and perhaps records.',
+          'Set maxmemory-policy to noeviction, and restore what is missing.',
+        )
+      : []),
     ...(store.refusing
       ? problem(
           'The store refuses writes.',

@@ -135,7 +135,7 @@ export const METRIC_DEFINITIONS = {
     name: 'tollgate_degraded',
     type: 'gauge',
     acrossWorkers: 'max',
-    help: '1 while the store is unreachable after it was reached, refuses the writes that quotas need, or may lack records because it lost its data, is empty or evicted keys; else 0.',
+    help: '1 while the store is unreachable after it was reached, refuses the writes that quotas need, or may lack records, used quota or usage history because it lost its data, is empty or evicted keys; else 0.',
   },
   storeRefusing: {
     name: 'tollgate_store_refusing',

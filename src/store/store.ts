@@ -289,7 +289,7 @@ export interface StoreStatus {
   readonly wiped: boolean;
   /** No record is known in the store, which may mean that it lost its data. */
   readonly empty: boolean;
-  /** The store evicted keys for lack of memory, perhaps records. */
+  /** The store evicted keys for lack of memory: windows and usage history, and perhaps records. */
   readonly evicted: boolean;
   /** The store is reachable but refuses quota writes, so quotas are decided without it. */
   readonly refusing: boolean;

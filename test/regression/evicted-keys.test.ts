@@ -1,6 +1,7 @@
 /**
  * A Redis with an evicting `maxmemory-policy` throws records away when its memory is full. Good keys were then called
- * invalid (401), and keys of evicted customers had no quota (403), while `/readyz` said that all is well.
+ * invalid (401), and keys of evicted customers had no quota (403), while `/readyz` said that all is well. Under a
+ * `volatile-*` policy the windows and the usage history were lost as silently.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -85,13 +86,16 @@ test('unknown keys get 401 again when an operator accepts the evictions, also at
   }
 });
 
-test('what a volatile policy evicts are windows: that is no doubt of records', async () => {
+test('what a volatile policy evicts are windows and usage history: reported, but no doubt of records', async () => {
   const { redis, startGateway } = await start();
   for (let i = 0; i < 1000; i += 1) await redis.command('SET', `volatile:${i}`, 'x'.repeat(1000), 'EX', 1000);
   await fillMemory(redis, 'volatile-lru');
   const gateway = await startGateway();
   expect(String(await redis.command('INFO', 'stats'))).not.toMatch(/^evicted_keys:0\r?$/m);
   expect(await ask(gateway, UNKNOWN)).toBe('401 invalid_key');
+  expect(await reasons(gateway)).toEqual(['store_evicted']);
+  expect((await callAdmin(gateway, '/status')).body.store.evicted).toBe(true);
+  expect(gateway.logs.map(({ msg }) => msg)).toContainEqual(expect.stringContaining('usage history may be lost'));
 });
 
 test('a Redis that is too full for the mark is asked all the same, and marked later', async () => {

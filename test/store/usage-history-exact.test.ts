@@ -181,7 +181,6 @@ async function overSqlite(clock: HeldClock): Promise<{ windows: Windows; store: 
     },
     delete: async () => {
       await store.records.deleteCustomer('acme');
-      await store.usageHistory?.forget('acme');
       await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     },
     hours: async (fromMs, toMs) => (await store.usageHistory?.hours(['acme'], { fromMs, toMs }))?.[0] ?? [],

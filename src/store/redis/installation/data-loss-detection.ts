@@ -87,7 +87,7 @@ export class DataLossDetection {
     return state === 'empty' || state === 'unknown';
   }
 
-  /** Redis evicted keys, perhaps records. */
+  /** Redis evicted keys: windows and usage history, and perhaps records. */
   get evicted(): boolean {
     return this.#evictions.happened;
   }
@@ -141,7 +141,7 @@ export class DataLossDetection {
     const { state } = this.#mark;
     if (state === 'wiped') throw new StoreDoubtError('wiped');
     if (what === 'key' && state !== 'whole') throw new StoreDoubtError('empty');
-    if (await this.#evictions.happenedBeforeNow()) throw new StoreDoubtError('evicted');
+    if (await this.#evictions.mayHaveEvictedRecords()) throw new StoreDoubtError('evicted');
   }
 
   /** Accepts the store's present data as intended. */

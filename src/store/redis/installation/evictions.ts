@@ -1,6 +1,7 @@
 /**
  * Detects whether Redis evicted keys for lack of memory. Under a policy such as `allkeys-lru` these may include
- * records, so a missing record no longer proves that it never existed.
+ * records, so a missing record no longer proves that it never existed. Under a policy such as `volatile-lru` they are keys
+ * that expire: windows, so quotas are not exact, and the usage history, so bills are not.
  *
  * Redis only reports a count of evictions since its start. The counts that an operator accepted with `store init` are
  * stored in `<prefix>:installed:evictions`, by the server's run id, so that gateways that start later know them too.
@@ -22,7 +23,7 @@ export class Evictions {
   readonly #options: EvictionsOptions;
   /** Checks for evictions. Must be started whenever the connection may have changed. */
   readonly task: SessionTask;
-  #happened = false;
+  #evicted: 'nothing' | 'expiring keys' | 'any keys' = 'nothing';
   /** Whether a server's policy evicts any key when its memory is full. */
   #mayHappen = false;
 
@@ -38,16 +39,16 @@ export class Evictions {
 
   /** Whether there were evictions that no operator accepted, as of the last check. */
   get happened(): boolean {
-    return this.#happened;
+    return this.#evicted !== 'nothing';
   }
 
-  /** Checks again, but only if an eviction since the last check is possible. Resolves to {@link happened}. */
-  async happenedBeforeNow(): Promise<boolean> {
-    if (!this.#happened && this.#mayHappen) {
+  /** Resolves to whether records may be evicted. Checks again, but only if that is possible since the last check. */
+  async mayHaveEvictedRecords(): Promise<boolean> {
+    if (this.#evicted !== 'any keys' && this.#mayHappen) {
       this.task.runAgain();
       await this.task.whenIdle();
     }
-    return this.#happened;
+    return this.#evicted === 'any keys';
   }
 
   /** Accepts the evictions so far: they no longer cast doubt on missing records. */
@@ -65,13 +66,14 @@ export class Evictions {
     const { connection, keyPrefix } = this.#options;
     const counted = await this.#count();
     this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
-    // The `volatile-*` policies evict only keys that expire: windows, but no records.
-    const perhapsRecords = counted.filter(({ policy, evicted }) => !policy.startsWith('volatile-') && evicted > 0);
+    const evicting = counted.filter(({ evicted }) => evicted > 0);
     const accepted =
-      perhapsRecords.length === 0
+      evicting.length === 0
         ? new Map<string, string>()
         : new Map(Object.entries(await connection.attempt((redis) => redis.hgetall(acceptedEvictionsName(keyPrefix)))));
-    this.#set(perhapsRecords.some(({ runId, evicted }) => evicted > Number(accepted.get(runId) ?? 0)));
+    const unaccepted = evicting.filter(({ runId, evicted }) => evicted > Number(accepted.get(runId) ?? 0));
+    if (unaccepted.length === 0) this.#set('nothing');
+    else this.#set(unaccepted.every(({ policy }) => policy.startsWith('volatile-')) ? 'expiring keys' : 'any keys');
   }
 
   /** Reads the keys that each server evicted since its start. A server that refuses INFO counts as one without evictions. */
@@ -87,16 +89,20 @@ export class Evictions {
     }));
   }
 
-  #set(happened: boolean): void {
-    if (happened === this.#happened) return;
-    this.#happened = happened;
-    this.#options.warn(
-      happened
-        ? 'Redis has evicted keys, perhaps records: unknown keys get 503. Give it more memory, set maxmemory-policy noeviction, write the missing records again, and then run "tollgate store init"'
-        : 'the evictions of Redis were accepted: unknown keys get 401 again',
-    );
+  #set(evicted: keyof typeof WARNINGS): void {
+    if (evicted === this.#evicted) return;
+    this.#evicted = evicted;
+    this.#options.warn(WARNINGS[evicted]);
   }
 }
+
+const WARNINGS = {
+  nothing: 'the evictions of Redis were accepted: unknown keys get 401 again',
+  'expiring keys':
+    'Redis has evicted keys that expire: used quota and usage history may be lost. Give it more memory, set maxmemory-policy noeviction, and then run "tollgate store init"',
+  'any keys':
+    'Redis has evicted keys, perhaps records: unknown keys get 503. Give it more memory, set maxmemory-policy noeviction, write the missing records again, and then run "tollgate store init"',
+};
 
 /** Where INFO is forbidden, evictions cannot be detected. */
 function emptyIfRefused(error: unknown): string {

@@ -92,8 +92,12 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
         deleted = await connection.run(op, () => deleteKeylessCustomer(...names));
       }
       await forgetUsage(op, customer);
-      // Deletes the record with its only field, but not that of a customer created again.
-      await connection.run(op, (redis) => redis.hdel(record, 'deleting'));
+      // A unit granted meanwhile began a window again. Its refund would be subtracted from the history of the next customer
+      // of this id. HDEL deletes the record with its only field, but not that of a customer created again.
+      await sendAll(connection, op, [
+        ['del', windowName(prefix, customer)],
+        ['hdel', record, 'deleting'],
+      ]);
       return deletedKeys;
     },
   };
