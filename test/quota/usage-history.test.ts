@@ -1,7 +1,8 @@
 /**
  * The whole way of a unit through random schedules in virtual time: the usage history of every hour is the requests that
- * reached the backend plus the units that were stranded, to the unit. Gateways run the real quota, the stores the real
- * scripts and SQL. HISTORY_RUNS multiplies the number of schedules.
+ * reached the backend plus the units that were stranded, to the unit. What is learnt late counts in the hour in which it
+ * is learnt, and no exported hour ever changes. Gateways run the real quota, the stores the real scripts and SQL.
+ * HISTORY_RUNS multiplies the number of schedules.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -16,6 +16,21 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
   }
 
   describe(`${name}: usage history`, () => {
+    test('refunds of units that were granted before a customer was forgotten change nothing in its next history', async () => {
+      const { store } = await open();
+      const history = store.usageHistory;
+      if (history === undefined) throw new Error('the store was opened without a history');
+      const request = { customer: 'acme', ahead: 0, limit: 100, holdMs: 2000, refunds: [] };
+      const { epoch, bucket, session, storeTimeMs } = await store.windows.reserve({ ...request, need: 8 });
+      await history.forget('acme');
+      await store.windows.reserve({ ...request, need: 20 });
+      const hour = Math.floor(storeTimeMs / HOUR_MS);
+      await store.windows.refund('acme', [{ epoch, bucket, session, units: 3, hour }]);
+      const range = { fromMs: hour * HOUR_MS, toMs: storeTimeMs + HOUR_MS };
+      const [hours = []] = await history.hours(['acme'], range);
+      expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(20);
+    });
+
     test('adds refusals by customer, hour and code', async () => {
       const { history, hourMs } = await openHistory();
       const refusal = { customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 };
