@@ -164,9 +164,21 @@ const longOutage: fc.Arbitrary<Fault> = fc.record({
   gateway: fc.nat(3),
   durationMs: fc.integer({ min: HOUR_MS, max: 2 * HOUR_MS }),
 });
+/** Refunds of leases that were open at its beginning come after the end of an hour, and after that was closed. */
+const longStop: fc.Arbitrary<Fault> = fc.record({
+  kind: fc.constant('stop'),
+  atMs: fc.nat(25_000),
+  gateway: fc.nat(3),
+  durationMs: fc.integer({ min: 45_000, max: 300_000 }),
+  clock: fc.constant('none'),
+});
 const faults = fc
-  .tuple(fc.array(fc.oneof(crash, stop, wallClock, outage), { maxLength: 8 }), fc.array(longOutage, { maxLength: 1 }))
-  .map(([some, long]) => [...some, ...long]);
+  .tuple(
+    fc.array(fc.oneof(crash, stop, wallClock, outage), { maxLength: 8 }),
+    fc.array(longOutage, { maxLength: 1 }),
+    fc.array(longStop, { maxLength: 2 }),
+  )
+  .map((faults) => faults.flat());
 
 const midnightMs = Date.UTC(2096, 2, 1);
 
