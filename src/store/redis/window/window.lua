@@ -27,8 +27,6 @@ local expired = math.floor((now - windowMs) / bucketMs) - 1
 
 local HOUR_MS, DAY_MS, HOUR_CLOSES_MS = 3600000, 86400000, 30000
 local thisHour = math.floor(now / HOUR_MS)
--- The hours before this one are closed: the history changes them no more.
-local firstOpenHour = math.floor((now - HOUR_CLOSES_MS) / HOUR_MS)
 local tryCall = redis.pcall
 -- All windows have the same prefix.
 local prefixEnd = string.find(KEYS[1], ':window:{', 1, true)
@@ -130,9 +128,10 @@ local function open(window, first, last)
   for i = first, last, 4 do
     local bucket, units, hour = ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
     local isCurrent = ARGV[i] == epoch
-    -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage.
+    -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage. An hour
+    -- that is closed changes no more.
     if isCurrent or string.match(ARGV[i], LINEAGE) == string.match(epoch, LINEAGE) then
-      addToHistory(window, hour >= firstOpenHour and hour or thisHour, -units)
+      addToHistory(window, now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour, -units)
     end
     local counted = isCurrent and units > 0 and tonumber(call('HGET', window, bucket))
     if counted then
