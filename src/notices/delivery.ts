@@ -9,7 +9,8 @@
  *   for as long as a hostile name server does not respond, and the connections to the store and the backend wait for the
  *   same few threads. It would also consult /etc/hosts.
  * - No redirect is followed, and no proxy of the environment is used.
- * - The response tells nothing but its status and Retry-After. Its body is discarded, and bounded as its headers are.
+ * - The response tells nothing but its status and Retry-After. Its body is discarded. All bytes that a receiver sends
+ *   count towards one bound, and so do interim responses: an endless stream of either would occupy the event loop.
  * - Each delivery has its own connection and TLS session, so that nothing is shared between customers.
  */
 
@@ -18,6 +19,7 @@ import dns from 'node:dns/promises';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { finished } from 'node:stream/promises';
 import type { Clock } from '../base/clock.ts';
 import { isPublicAddress } from '../base/public-address.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
@@ -63,13 +65,14 @@ interface DeliverOptions {
 
 const TIMEOUT_MS = 15_000;
 const MAX_HEADER_BYTES = 16_384;
-/** A longer response is aborted; its status counts. */
-const MAX_BODY_BYTES = 65_536;
+/** Of all that a receiver sends, interim responses and empty lines included. */
+const MAX_RECEIVED_BYTES = 65_536;
+const MAX_INTERIM_RESPONSES = 10;
 
 export function createDeliver(options: DeliverOptions): Deliver {
   const { clock, closing, resolve, timeoutMs = TIMEOUT_MS } = options;
 
-  /** Resolves to the response when its end, or the bound of its body, is read. */
+  /** Resolves to the response when its end, or as much of it as is allowed, is read. */
   async function post({ url: text, secrets, allowPrivate }: Endpoint, message: Message, signal: AbortSignal) {
     if (!isWebhookUrl(text, { allowPrivate })) throw new Error('the URL of the endpoint is not allowed');
     if (secrets.length === 0) throw new Error('the endpoint has no secret');
@@ -91,6 +94,7 @@ export function createDeliver(options: DeliverOptions): Deliver {
       maxHeaderSize: MAX_HEADER_BYTES,
       signal,
     });
+    boundReceived(request);
     request.end(body);
     try {
       const response = await responseTo(request);
@@ -149,17 +153,27 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-/** Reads a response to its end, or to a bound. */
-async function discard(response: IncomingMessage): Promise<void> {
+/** Closes the connection of a receiver that sends more than is allowed. */
+function boundReceived(request: ClientRequest): void {
   let bytes = 0;
-  try {
-    for await (const chunk of response) {
+  let interimResponses = 0;
+  const tooMuch = (what: string) => request.destroy(new Error(`the receiver sent ${what}`));
+  request.on('information', () => {
+    interimResponses += 1;
+    if (interimResponses > MAX_INTERIM_RESPONSES) tooMuch(`more than ${MAX_INTERIM_RESPONSES} interim responses`);
+  });
+  request.on('socket', (socket) => {
+    socket.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > MAX_BODY_BYTES) return;
-    }
-  } catch {
-    // The status has arrived, and nothing else matters.
-  }
+      if (bytes > MAX_RECEIVED_BYTES) tooMuch(`more than ${MAX_RECEIVED_BYTES} bytes`);
+    });
+  });
+}
+
+/** Reads a response to its end. */
+async function discard(response: IncomingMessage): Promise<void> {
+  // Once the status has arrived, nothing else matters.
+  await finished(response.resume()).catch(() => undefined);
 }
 
 function outcomeOf({ statusCode = 0, headers }: IncomingMessage, nowMs: number): DeliveryOutcome {
