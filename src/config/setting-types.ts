@@ -100,7 +100,7 @@ export const trustworthyUrl = () =>
 export const webhookUrl = () =>
   text(
     'URL',
-    'must be http(s)://host[:port]/path of at most 2048 characters, without credentials and fragment',
+    'must be http(s)://host[:port]/path of at most 2048 characters, without @ or \\ before the path and without a fragment',
     (value) => isWebhookUrl(value, { allowPrivate: true }),
   );
 

@@ -38,6 +38,8 @@ overBothStores((start) => {
       'https://127.1/',
       'https://[::ffff:169.254.169.254]/',
       'https://user:password@hooks.example/',
+      'https://@hooks.example/',
+      'https://hooks.example\\@other.example/',
       'hooks.example',
       '',
       `https://hooks.example/${createApiKey()}`,

@@ -61,6 +61,8 @@ describe('a URL for notices', () => {
   test.each([
     'https://hooks.example/tollgate',
     'https://hooks.example:8443/a?b=c',
+    'https://hooks.example/@team\\a',
+    'https://hooks.example?to=a@b.example',
     'HTTPS://1.1.1.1/',
     'https://[2606:4700::1111]/x',
   ])('%s', (url) => expect(isWebhookUrl(url)).toBe(true));
@@ -71,6 +73,14 @@ describe('a URL for notices', () => {
     'https:hooks.example',
     'https://user@hooks.example/',
     'https://user:password@hooks.example/',
+    // Parsers disagree about the host of these.
+    'https://@hooks.example/',
+    'https://:@hooks.example/',
+    'https://hooks.example\\@other.example/',
+    'https://hooks.example\\/',
+    'https:\\\\hooks.example/',
+    'https:////hooks.example/',
+    'https://hooks.example?@other.example/#',
     'https://hooks.example/#part',
     'https://hooks.example/ x',
     'https://hooks.example/\n',
@@ -104,6 +114,7 @@ describe('a URL for notices', () => {
   test('may be private and without TLS where the operator allows it', () => {
     const isAllowed = (url: string) => isWebhookUrl(url, { allowPrivate: true });
     expect(['http://127.0.0.1:8080/', 'https://10.0.0.1/'].every(isAllowed)).toBe(true);
-    expect(['ftp://10.0.0.1/', 'http://user@10.0.0.1/'].some(isAllowed)).toBe(false);
+    const refused = ['ftp://10.0.0.1/', 'http://user@10.0.0.1/', 'http://@10.0.0.1/', 'http://10.0.0.1\\@10.0.0.2/'];
+    expect(refused.some(isAllowed)).toBe(false);
   });
 });

@@ -66,7 +66,7 @@ describe('a problem of notices', () => {
       `url: "https://user:password@ops.example/", secret: "${SECRET}"`,
       at(
         'endpoints[0].url',
-        'must be http(s)://host[:port]/path of at most 2048 characters, without credentials and fragment',
+        'must be http(s)://host[:port]/path of at most 2048 characters, without @ or \\ before the path and without a fragment',
       ),
     ],
   ])('%s', async (endpoint, problem) => expect(await problemsOf(withEndpoint(endpoint))).toEqual([problem]));
