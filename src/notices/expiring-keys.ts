@@ -118,9 +118,9 @@ export class ExpiringKeys {
     const data = { customer: key.customer, plan: null, key_id: key.id, expires_at: new Date(expiresMs).toISOString() };
     const isNew = await notices.addOnce({
       customer: key.customer,
-      mark,
+      marks: [mark],
       // Later than any clock of a gateway: a key that has expired has no notice.
-      markUntilMs: expiresMs + DAY_MS,
+      untilMs: expiresMs + DAY_MS,
       notice: newNotice('key.expiring', nowMs, data),
     });
     this.#known.set(mark, true);

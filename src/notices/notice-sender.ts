@@ -1,12 +1,11 @@
 /**
- * Delivers notices, and ends the claims of levels that usage fell below. All control planes share this work through the
- * store: a notice that one of them takes is hidden from the others until its attempts have ended, or until the taker must
- * have died.
+ * Delivers notices. All control planes share this work through the store: a notice that one of them takes is hidden from
+ * the others until its attempts have ended, or until the taker must have died.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../store/notices.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
-import type { AuditEntry, RecordStore, UsageReader } from '../store/store.ts';
+import type { AuditEntry, RecordStore } from '../store/store.ts';
 import type { Deliver, DeliveryOutcome, Endpoint } from './delivery.ts';
 import {
   bodyOf,
@@ -23,11 +22,8 @@ const POLL_MS = 1000;
 const HIDDEN_MS = 60_000;
 /** Bounds the attempts in progress. More receivers than this that do not respond delay notices to others. */
 const MAX_NOTICES_IN_FLIGHT = 100;
-/** Interval between checks of claimed levels, and between counts of notices. */
-const LOOK_MS = 10_000;
-/** Customers that are checked at once, and the maximum number of such batches in a row. */
-const BATCH = 100;
-const MAX_BATCHES = 20;
+/** Interval between counts of notices. */
+const COUNT_MS = 10_000;
 /** Deliveries that are due this soon after the first one are attempted with it. */
 const TOGETHER_MS = 2000;
 /** The wait until a delivery may have been set by another gateway, of which the clock is wrong. */
@@ -40,14 +36,11 @@ export type DeliveryResult = DeliveryOutcome['kind'] | 'dead';
 export interface NoticeSenderOptions {
   readonly notices: NoticeStore;
   readonly records: Pick<RecordStore, 'findCustomerRecord'>;
-  readonly usages: UsageReader;
   readonly storeIsUp: () => boolean;
   /** Returns the endpoints of the configuration; undefined while notices are not configured, which stops everything. */
   readonly endpoints: () => readonly Endpoint[] | undefined;
   /** Resolves to the endpoint that the customer chose. */
   readonly customerEndpoint: (customer: CustomerRecord) => Promise<Endpoint | undefined>;
-  /** Returns the customer's hourly limit; undefined if there is none. */
-  readonly limitOf: (customer: CustomerRecord) => number | undefined;
   /** Returns the current name of the customer's plan. */
   readonly planOf: (customer: CustomerRecord) => string;
   readonly deliver: Deliver;
@@ -83,7 +76,7 @@ export class NoticeSender {
   readonly #inFlight = new Set<Promise<void>>();
   #timer: Scheduled | undefined;
   #round: Promise<void> = Promise.resolve();
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #countedMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
   constructor(options: NoticeSenderOptions) {
@@ -119,9 +112,8 @@ export class NoticeSender {
       const due = free > 0 ? await notices.takeDue(free, HIDDEN_MS) : [];
       const gone = due.length > 0 ? await notices.goneEndpoints() : new Set<string>();
       for (const notice of due) this.#start(this.#process(notice, gone));
-      if (clock.monotonicMs() - this.#lookedMs < LOOK_MS) return;
-      this.#lookedMs = clock.monotonicMs();
-      await this.#rearm();
+      if (clock.monotonicMs() - this.#countedMs < COUNT_MS) return;
+      this.#countedMs = clock.monotonicMs();
       observer.counted(await notices.counts());
     } catch (error) {
       observer.failed(error);
@@ -132,28 +124,6 @@ export class NoticeSender {
     const settled = work.catch((error) => this.#options.observer.failed(error));
     this.#inFlight.add(settled);
     void settled.then(() => this.#inFlight.delete(settled));
-  }
-
-  async #rearm(): Promise<void> {
-    const { notices, usages } = this.#options;
-    for (let batches = 0; batches < MAX_BATCHES; batches++) {
-      const customers = await notices.takeWatched(BATCH);
-      const used = await usages.usedOf(customers.map((customer) => ({ customer, from: 0 })));
-      await Promise.all(customers.map((customer, at) => this.#rearmOne(customer, used[at] ?? 0)));
-      if (customers.length < BATCH) return;
-    }
-  }
-
-  /** Never rejects: the record of one customer may be damaged, and all others go on. */
-  async #rearmOne(customer: string, used: number): Promise<void> {
-    const { notices, records, limitOf, observer } = this.#options;
-    try {
-      const record = await records.findCustomerRecord(customer);
-      const limit = record && limitOf(record);
-      await notices.rearm(customer, limit === undefined ? undefined : { used, limit });
-    } catch (error) {
-      observer.failed(error);
-    }
   }
 
   /** Attempts all deliveries of a notice that are due, and settles it. */

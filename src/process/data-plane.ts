@@ -120,7 +120,14 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   });
   opened.defer(() => instances.close());
   const levels = new LevelObserver(
-    { notices: store.notices, created: metrics.noticeCreated, customers: config.auth.cacheEntries, clock },
+    {
+      notices: store.notices,
+      usages: store.usages,
+      created: metrics.noticeCreated,
+      customers: config.auth.cacheEntries,
+      clock,
+      scheduler: systemScheduler,
+    },
     config.notices?.levels,
   );
   const quota = openQuota(config, { store, instances, levels, clock }, opened);

@@ -8,7 +8,6 @@ import { ExpiringKeys } from '../notices/expiring-keys.ts';
 import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { planNameOf } from '../quota/effective-limit.ts';
 import type { NoticeState } from '../store/notices.ts';
 import { type AuditEntry, type Store, StoreUnavailableError } from '../store/store.ts';
@@ -19,13 +18,12 @@ const FAILURE_INTERVAL_MS = 60_000;
 
 interface NoticeParts extends Pick<ProcessParts, 'log' | 'clock'> {
   readonly store: Store;
-  readonly quota: Pick<CustomerQuota, 'limitOf'>;
   readonly metrics: Pick<Metrics, 'noticeAttempt' | 'noticeCreated' | 'noticesCounted'>;
 }
 
 /** Opens the sending of notices, which starts when a configuration with notices is applied. */
 export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDisposableStack) {
-  const { store, quota, metrics, log, clock } = parts;
+  const { store, metrics, log, clock } = parts;
   const { logger } = log;
   let current = config;
   let endpoints = config.notices?.endpoints.map(operatorEndpoint);
@@ -44,14 +42,9 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   const sender = new NoticeSender({
     notices: store.notices,
     records: store.records,
-    usages: store.usages,
     storeIsUp: () => store.isUp(),
     endpoints: () => endpoints,
     customerEndpoint: (customer) => customerEndpoint(customer, store.notifySecrets),
-    limitOf: (customer) => {
-      const limit = quota.limitOf(customer);
-      return limit.found ? limit.requestsPerHour : undefined;
-    },
     planOf: ({ plan }) => planNameOf(plan, current) ?? plan,
     deliver: createDeliver({ clock, closing: closing.signal }),
     unsetCustomerEndpoint: async (id) => void (await store.records.updateCustomer(id, { notifyUrl: null })),

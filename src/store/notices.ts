@@ -1,12 +1,11 @@
 /**
  * Stored notices to webhooks.
  *
- * Claiming a level and storing its notice are one atomic change, so of many gateways exactly one stores the notice. A
- * notice stays stored until all its deliveries succeeded. Taking a notice hides it from other gateways for a while. If
- * the taker dies, another gateway takes the notice later, with the same id.
+ * A mark says what a notice is about, and until when it counts. Setting the mark and storing the notice are one atomic
+ * change, so of many gateways exactly one stores the notice. A notice stays stored until all its deliveries succeeded.
+ * Taking a notice hides it from other gateways for a while. If the taker dies, another gateway takes the notice later,
+ * with the same id.
  */
-
-import type { LevelsReached } from './level-claims.ts';
 
 export interface NewNotice {
   /** Unique, without white space. */
@@ -19,18 +18,15 @@ export interface StoredNotice extends NewNotice {
   readonly customer: string;
 }
 
-export interface LevelClaim extends LevelsReached {
+export interface Marks {
   readonly customer: string;
-  /** Stored if the level was not claimed yet. */
-  readonly notice: NewNotice;
+  /** Without white space. The first one decides whether there is a notice already. */
+  readonly marks: readonly [string, ...string[]];
+  /** Store time until which they count. */
+  readonly untilMs: number;
 }
 
-export interface MarkedNotice {
-  readonly customer: string;
-  /** What the notice is about. Without white space. */
-  readonly mark: string;
-  /** Store time until which no other notice with this mark is stored. */
-  readonly markUntilMs: number;
+export interface MarkedNotice extends Marks {
   readonly notice: NewNotice;
 }
 
@@ -57,13 +53,10 @@ export const MAX_DEAD_NOTICES = 10_000;
 
 /** All methods reject with StoreUnavailableError. */
 export interface NoticeStore {
-  /**
-   * Claims the reached level and all lower ones. Resolves to whether the notice was stored, because the level was not
-   * claimed yet.
-   */
-  claimLevel(claim: LevelClaim): Promise<boolean>;
-  /** Stores a notice, unless one with the same mark was stored before. Resolves to whether it was stored. */
+  /** Stores a notice and sets all its marks, unless the first one counts. Resolves to whether the notice was stored. */
   addOnce(marked: MarkedNotice): Promise<boolean>;
+  /** Lets those of the marks that count now count until `untilMs`. Resolves to whether the first one counts. */
+  extend(marks: Marks): Promise<boolean>;
   /** Resolves to notices that are due, and hides them from all gateways for `hiddenMs`. */
   takeDue(count: number, hiddenMs: number): Promise<readonly StoredNotice[]>;
   /**
@@ -74,10 +67,6 @@ export interface NoticeStore {
   /** Lists from a number of notices on, oldest first. Not a snapshot: a notice may be missing, or be listed twice. */
   list(state: NoticeState, offset: number, limit: number): Promise<NoticePage>;
   counts(): Promise<Readonly<Record<NoticeState, number>>>;
-  /** Resolves to customers whose usage is to be checked against their claimed levels now. Hides them for a minute. */
-  takeWatched(count: number): Promise<readonly string[]>;
-  /** Deletes the customer's claims that ended, given its usage. Undefined: the customer has no limit any more. */
-  rearm(customer: string, usage: { readonly used: number; readonly limit: number } | undefined): Promise<void>;
   /** Resolves to the URLs of endpoints that are disabled because they responded 410. */
   goneEndpoints(): Promise<ReadonlySet<string>>;
   setGone(url: string, isGone: boolean): Promise<void>;

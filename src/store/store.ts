@@ -266,6 +266,8 @@ export interface UsageReader {
    * never reported as `from` or more.
    */
   usedOf(windows: readonly { readonly customer: string; readonly from: number }[]): Promise<readonly number[]>;
+  /** Resolves to the units counted in the last hour, without those of leases that may still be refunded. */
+  settledOf(customer: string): Promise<number>;
 }
 
 /**

@@ -33,6 +33,9 @@ export const BUCKET_MS = 10_000;
 /** The longest hold a reservation may ask for; the latest bucket that can be written follows from it. */
 export const MAX_HOLD_MS = 10_000;
 
+/** By then after the end of a hold, the unused units of its lease are refunded, unless the gateway or its connection failed. */
+export const REFUNDED_MS = 1000;
+
 const CLOCK_STEP_TOLERANCE_MS = 60_000;
 const MAX_STEPS = 16;
 /** Ahead of need, at most this fraction (1/8) of the free units is granted. */
@@ -296,6 +299,25 @@ export function unitsCounted(
   let counted = 0;
   for (const [bucket, units] of buckets) if (dropTimeMs(bucket, shape) > nowMs) counted += units;
   return counted;
+}
+
+/**
+ * Returns the units of all buckets that have not expired, without those of leases that may still be refunded: no lease
+ * can make it smaller. `holdEndMs`: of the window's head.
+ */
+export function unitsSettled(
+  buckets: Iterable<readonly [bucket: number, units: number]>,
+  shape: WindowShape,
+  nowMs: number,
+  holdEndMs: number,
+): number {
+  const settledMs = nowMs - REFUNDED_MS;
+  const isSettled = (bucket: number) => holdEndMs <= settledMs || (bucket + 1) * shape.bucketMs <= settledMs;
+  return unitsCounted(
+    [...buckets].filter(([bucket]) => isSettled(bucket)),
+    shape,
+    nowMs,
+  );
 }
 
 /** Returns the store time at which a bucket expires and its units are free again. */

@@ -1,85 +1,166 @@
-/** What an instance claims of what the store tells it; the store decides whether that is new. */
+/** Which notices an instance makes of what the store tells it; the store decides whether there is one already. */
 import { expect, test } from 'vitest';
 import { LevelObserver } from '../../src/notices/level-observer.ts';
 import { parseNotice } from '../../src/notices/notice.ts';
-import type { LevelClaim } from '../../src/store/notices.ts';
+import type { MarkedNotice, Marks } from '../../src/store/notices.ts';
+import { VirtualTime } from '../quota/support/virtual-time.ts';
 
 const LIMIT = 1000;
+const START_MS = Date.UTC(2030, 0, 1);
+/** Of the lease that each reply grants. */
+const HOLD_MS = 2000;
+/** By then a level is decided. */
+const DECIDED_MS = HOLD_MS + 2000;
 
 function observe(levels: readonly number[] | undefined) {
-  const claims: LevelClaim[] = [];
+  const time = new VirtualTime();
+  const added: MarkedNotice[] = [];
+  const extended: Marks[] = [];
   const created: string[] = [];
-  const store = { nowMs: 0, isNew: true, isUp: true };
-  const claimLevel = async (claim: LevelClaim) => {
-    claims.push(claim);
+  const store = { counts: false, isUp: true, settled: undefined as number | undefined, used: 0 };
+  const reply = async <T>(value: T) => {
     if (!store.isUp) throw new Error('away');
-    return store.isNew;
+    return value;
   };
-  const clock = { monotonicMs: () => store.nowMs };
-  const options = { notices: { claimLevel }, created: (type: string) => created.push(type), customers: 10, clock };
-  const observer = new LevelObserver(options, levels);
+  const observer = new LevelObserver(
+    {
+      notices: {
+        extend: (marks) => reply(extended.push(marks) > 0 && store.counts),
+        addOnce: (marked) => reply(added.push(marked) > 0),
+      },
+      usages: { settledOf: () => reply(store.settled ?? store.used) },
+      created: (type: string) => created.push(type),
+      customers: 10,
+      clock: { monotonicMs: () => time.nowMs },
+      scheduler: {
+        after: (delayMs, action) => {
+          time.in(delayMs, action);
+          return { cancel: () => {} };
+        },
+      },
+    },
+    levels,
+  );
   return {
     observer,
-    claims,
+    added,
+    extended,
     created,
     store,
-    async use(used: number, limit = LIMIT) {
-      if (100 * used < observer.lowestPercent * limit) return;
-      observer.reached('acme', limit, { used, waitMs: 41_000, storeTimeMs: Date.UTC(2030, 0, 1) });
-      await new Promise((resolve) => setImmediate(resolve));
+    time,
+    /** A reply, and then as much time. */
+    async use(used: number, thenMs = 0, limit = LIMIT) {
+      store.used = used;
+      const storeTimeMs = START_MS + time.nowMs;
+      if (100 * used >= observer.lowestPercent * limit) {
+        observer.reached('acme', limit, { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS });
+      }
+      await time.run(thenMs);
     },
-    levels: () => claims.map(({ level }) => level),
+    levels: () => added.map(({ marks: [first] }) => first),
   };
 }
 
-test('only the highest level that was reached is claimed, and a limit that is used up always is one', async () => {
-  const { use, levels, created } = observe([95, 80]);
-  for (const used of [799, 800, 949, 950, 999, 1000, 1200]) await use(used);
-  expect(levels()).toEqual([80, 95, 100]);
+test('only the highest level that was reached has a notice, and a limit that is used up always is one', async () => {
+  const { use, levels, added, created } = observe([95, 80]);
+  for (const used of [799, 800, 949, 950, 999, 1000, 1200]) await use(used, DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:80', 'level:1000:95', 'level:1000:100']);
+  expect(added.at(-1)?.marks).toEqual(['level:1000:100', 'level:1000:80', 'level:1000:95']);
   expect(created).toEqual(['quota.threshold', 'quota.threshold', 'quota.exceeded']);
 });
 
-test('a level is claimed again after a minute, and at once for another limit', async () => {
-  const { use, levels, store, created } = observe([80]);
-  await use(800);
-  store.isNew = false;
-  store.nowMs = 59_999;
-  await use(850);
-  expect(levels()).toEqual([80]);
-  store.nowMs = 60_000;
-  await use(850);
-  await use(1700, 2000);
-  expect(levels()).toEqual([80, 80, 80]);
-  expect(created).toHaveLength(1);
+test('usage that jumps has one notice, of the highest level', async () => {
+  const { use, levels } = observe([95, 80]);
+  await use(810, 500);
+  await use(970, DECIDED_MS + HOLD_MS);
+  expect(levels()).toEqual(['level:1000:95']);
 });
 
-test('a claim that failed is repeated by a later reply of the store, at most every five seconds', async () => {
+test('a level that was reached by units of open leases has no notice unless requests use them', async () => {
   const { use, levels, store } = observe([80]);
-  store.isUp = false;
-  await use(800);
-  await use(801);
-  expect(levels()).toEqual([80]);
-  store.nowMs = 5000;
-  store.isUp = true;
-  await use(802);
-  await use(803);
-  expect(levels()).toEqual([80, 80]);
+  store.settled = 750;
+  await use(810, DECIDED_MS);
+  expect(levels()).toEqual([]);
+  // A later reply raises the question again.
+  store.settled = 805;
+  await use(806, DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:80']);
 });
 
-test('without notices nothing is claimed, whatever a reload changes before', async () => {
-  const { observer, use, levels, claims } = observe(undefined);
-  await use(5000);
+test('what a reply showed while an earlier one was being decided is decided too', async () => {
+  const { use, levels, store, time } = observe([80]);
+  store.settled = 790;
+  await use(801, HOLD_MS);
+  await use(802, DECIDED_MS - HOLD_MS);
+  expect(levels()).toEqual([]);
+  store.settled = 802;
+  await time.run(DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:80']);
+});
+
+test('a limit was used up even if a few of its units have expired since, or were taken just now', async () => {
+  const { use, levels, store, added } = observe([80]);
+  store.counts = false;
+  store.settled = 990;
+  await use(999, DECIDED_MS);
+  await use(1000, DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:80', 'level:1000:100']);
+  expect(parseNotice(added[1]?.notice.content ?? '')?.data).toMatchObject({ used: 1000, percent: 100 });
+  store.settled = 989;
+  await use(1000, 100_000, LIMIT);
+  expect(levels().slice(2)).not.toContain('level:1000:100');
+});
+
+test('a mark that counts is extended once a minute while usage is within ten points of its level', async () => {
+  const { use, levels, extended, store } = observe([80]);
+  store.counts = true;
+  await use(699, 1000);
+  expect(extended).toEqual([]);
+  await use(701, 59_000);
+  await use(702, 1000);
+  expect(extended.map(({ marks }) => marks)).toEqual([['level:1000:0', 'level:1000:80']]);
+  await use(703, 0);
+  await use(805, 0);
+  expect(extended.slice(1).map(({ marks }) => marks)).toEqual([['level:1000:0', 'level:1000:80'], ['level:1000:80']]);
+  const hourMs = 3_600_000;
+  for (const { untilMs } of extended) expect(untilMs).toBeGreaterThan(START_MS + hourMs);
+  expect(levels()).toEqual([]);
+});
+
+test('another limit is handled at once', async () => {
+  const { use, levels } = observe([80]);
+  await use(800, DECIDED_MS);
+  await use(1700, DECIDED_MS, 2000);
+  expect(levels()).toEqual(['level:1000:80', 'level:2000:80']);
+});
+
+test('a notice that could not be stored is made by a later reply, at most every five seconds', async () => {
+  const { use, levels, extended, store } = observe([80]);
+  store.isUp = false;
+  await use(800, 10);
+  await use(801, 4900);
+  expect(extended).toHaveLength(1);
+  store.isUp = true;
+  await use(802, 100);
+  await use(803, DECIDED_MS);
+  expect(extended).toHaveLength(2);
+  expect(levels()).toEqual(['level:1000:80']);
+});
+
+test('without notices there are none, whatever a reload changes before', async () => {
+  const { observer, use, levels, added } = observe(undefined);
+  await use(5000, DECIDED_MS);
   expect(levels()).toEqual([]);
   observer.applyLevels([]);
-  await use(999);
-  await use(1000);
-  expect(levels()).toEqual([100]);
-  expect(parseNotice(claims[0]?.notice.content ?? '')).toMatchObject({
+  await use(999, DECIDED_MS);
+  await use(1000, DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:100']);
+  expect(parseNotice(added[0]?.notice.content ?? '')).toMatchObject({
     type: 'quota.exceeded',
-    timestamp: '2030-01-01T00:00:00.000Z',
+    timestamp: new Date(START_MS + 2 * DECIDED_MS).toISOString(),
     data: { customer: 'acme', limit: LIMIT, used: 1000, percent: 100, reset_seconds: 41 },
   });
   observer.applyLevels(undefined);
-  await use(5000);
-  expect(levels()).toEqual([100]);
+  await use(5000, DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:100']);
 });

@@ -38,6 +38,35 @@ describe('three gateways', () => {
     expect(levelsOf(gateways.delivered)).toEqual([80, 95, 100, 80, 95, 100]);
   });
 
+  test.each([11, 12, 13])('send nothing of a level that only units of open leases reached (seed %d)', async (seed) => {
+    const gateways = openGateways({ seed, limit: LIMIT });
+    expect(await gateways.send(770, 120)).toBeGreaterThanOrEqual(800);
+    await gateways.run(20);
+    expect(gateways.world.store.used('acme')).toBe(770);
+    expect(gateways.delivered).toEqual([]);
+
+    await gateways.send(30, 120);
+    await gateways.run(20);
+    expect(gateways.delivered.map(({ body }) => body.data)).toMatchObject([{ used: 800, percent: 80 }]);
+  });
+
+  test.each([14, 15])('send one notice when load goes on beyond the level (seed %d)', async (seed) => {
+    const gateways = openGateways({ seed, limit: LIMIT });
+    await gateways.send(790, 120);
+    await gateways.send(60, 2);
+    await gateways.run(20);
+    expect(levelsOf(gateways.delivered)).toEqual([80]);
+    expect(gateways.delivered[0]?.body.data.used).toBeGreaterThanOrEqual(800);
+    expect(await gateways.notices.counts()).toEqual({ pending: 0, dead: 0 });
+  });
+
+  test('send each level once to a customer whose even load is a little above its limit', async () => {
+    const gateways = openGateways({ seed: 16, limit: LIMIT });
+    await gateways.send(3 * 1020, 1020 / 3600);
+    expect(gateways.world.gateways.reduce((sum, { refused }) => sum + refused, 0)).toBeGreaterThan(0);
+    expect(levelsOf(gateways.delivered)).toEqual([80, 95, 100]);
+  });
+
   test('send a thin body with the facts of the moment', async () => {
     const gateways = openGateways({ seed: 4, limit: LIMIT });
     await gateways.climbTo(LIMIT, 60, 15);

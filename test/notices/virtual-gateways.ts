@@ -36,6 +36,8 @@ export interface VirtualGateways {
   respond: (endpoint: string, atMs: number, id: string) => DeliveryOutcome | 'taker dies';
   /** Sends requests, one by one through random gateways, while usage is below this number of units. */
   climbTo(used: number, requestsPerMinute: number, minutes: number): Promise<void>;
+  /** Sends so many requests at an even rate, through random gateways. Resolves to the highest usage by the store. */
+  send(requests: number, perSecond: number): Promise<number>;
   run(minutes: number): Promise<void>;
 }
 
@@ -71,7 +73,11 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
     clocks: 'random',
     fate: (dice) => unharmed(dice.between(0, 3), dice.between(0, 3)),
     dispatch: () => ({ kind: 'begins', afterMs: 0 }),
-    levels: (machine) => new LevelObserver({ notices, clock: machine, created: () => {}, customers: 100 }, [80, 95]),
+    levels: (machine) => {
+      const usages = { settledOf: async (customer: string) => world.store.settled(customer) };
+      const common = { notices, usages, clock: machine, scheduler: machine };
+      return new LevelObserver({ ...common, created: () => {}, customers: 100 }, [80, 95]);
+    },
   });
   const delivered: Delivered[] = [];
   const attempts: { atMs: number; result: DeliveryResult }[] = [];
@@ -89,6 +95,15 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
         await world.time.run(MINUTE_MS / requestsPerMinute);
       }
     },
+    async send(requests, perSecond) {
+      let highest = 0;
+      for (let sent = 0; sent < requests; sent++) {
+        world.gateway(Math.floor(world.dice.between(0, 3))).request();
+        await world.time.run(1000 / perSecond);
+        highest = Math.max(highest, world.store.used('acme'));
+      }
+      return highest;
+    },
     run: (minutes) => world.time.run(minutes * MINUTE_MS),
   };
   const deliver: Deliver = async ({ url }, { id, body }) => {
@@ -103,11 +118,9 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
     const sender = new NoticeSender({
       notices,
       records: { findCustomerRecord: async (id) => ({ id, plan: 'starter', suspended: false }) },
-      usages: { usedOf: async (asked) => asked.map(({ customer }) => world.store.used(customer)) },
       storeIsUp: () => true,
       endpoints: () => endpoints,
       customerEndpoint: async () => (notifyUrl === undefined ? undefined : { ...ENDPOINT, url: notifyUrl }),
-      limitOf: () => limit,
       planOf: ({ plan }) => plan,
       deliver,
       unsetCustomerEndpoint: async () => {

@@ -282,7 +282,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   await withParts({}, async ({ origin, store }) => {
     const notice = newNotice('quota.exceeded', Date.parse(NOW), { customer: 'acme' });
     const markUntilMs = Date.now() + 60_000;
-    await store.notices.addOnce({ customer: 'acme', mark: 'any', markUntilMs, notice });
+    await store.notices.addOnce({ customer: 'acme', marks: ['any'], untilMs: markUntilMs, notice });
     const session = new Session(origin, TOKEN, received);
     const { body } = await session.call('GET', '/admin/v1/notices');
     expect(body.items).toHaveLength(1);

@@ -20,8 +20,12 @@ async function makeNotices(): Promise<NewNotice[]> {
   const made: NewNotice[] = [];
   const take = async ({ notice }: { readonly notice: NewNotice }) => made.push(notice) > 0;
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
-  const levels = new LevelObserver({ notices: { claimLevel: take }, created: () => {}, customers: 10, clock }, [80]);
-  for (const used of [80, 100]) levels.reached('acme', 100, { used, waitMs: 41_000, storeTimeMs: Date.now() });
+  for (const used of [80, 100]) {
+    const common = { created: () => {}, customers: 10, clock, scheduler: systemScheduler };
+    const notices = { addOnce: take, extend: async () => false };
+    const levels = new LevelObserver({ ...common, notices, usages: { settledOf: async () => used } }, [80]);
+    levels.reached('acme', 100, { used, waitMs: 41_000, storeTimeMs: Date.now(), holdEndMs: 0 });
+  }
   const key = { id: 'key_1', customer: 'acme', expiresAt: new Date(Date.now() + DAY_MS).toISOString() };
   const keys = new ExpiringKeys({
     records: { findExpiringKeys: async () => ({ items: [key], next: undefined }) },
@@ -36,7 +40,7 @@ async function makeNotices(): Promise<NewNotice[]> {
   });
   keys.start();
   onTestFinished(() => keys.close());
-  await expect.poll(() => made.length).toBe(3);
+  await expect.poll(() => made.length, { timeout: 10_000 }).toBe(3);
   return made;
 }
 

@@ -1,10 +1,10 @@
 /** What every store promises of notices. Part of the contract suite. Histories in time: notice-claims.test.ts. */
 import { describe, expect, test } from 'vitest';
-import type { LevelClaim, MarkedNotice, NoticeStore, StoredNotice } from '../../src/store/notices.ts';
+import type { MarkedNotice, Marks, NoticeStore, StoredNotice } from '../../src/store/notices.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 const HIDDEN_MS = 60_000;
-const LEVELS = [80, 95, 100];
+const HOUR_MS = 3_600_000;
 let noticeNumber = 0;
 
 function noticeOf(content = '{}') {
@@ -12,13 +12,12 @@ function noticeOf(content = '{}') {
   return { id: `msg_${noticeNumber}`, content };
 }
 
-function claim(level: number, overrides: Partial<LevelClaim> = {}): LevelClaim {
-  return { customer: 'acme', level, levels: LEVELS, limit: 100, notice: noticeOf(), ...overrides };
+function marksOf(...marks: Marks['marks']): Marks {
+  return { customer: 'acme', marks, untilMs: Date.now() + HOUR_MS };
 }
 
 function marked(overrides: Partial<MarkedNotice> = {}): MarkedNotice {
-  const markUntilMs = Date.now() + 3_600_000;
-  return { customer: 'acme', mark: 'key_1:7', markUntilMs, notice: noticeOf(), ...overrides };
+  return { ...marksOf('level:100:80'), notice: noticeOf(), ...overrides };
 }
 
 async function idsOf(notices: NoticeStore, state: 'pending' | 'dead'): Promise<string[]> {
@@ -36,37 +35,49 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
   const openNotices = async () => (await open()).store.notices;
 
   describe(`${name}: notices`, () => {
-    test('of a level are stored for one of many simultaneous claims', async () => {
+    test('with the same mark are stored for one of many simultaneous calls', async () => {
       const notices = await openNotices();
-      const claims = Array.from({ length: 20 }, () => claim(80));
-      const results = await Promise.all(claims.map((each) => notices.claimLevel(each)));
+      const calls = Array.from({ length: 20 }, () => marked());
+      const results = await Promise.all(calls.map((each) => notices.addOnce(each)));
       expect(results.filter(Boolean)).toHaveLength(1);
-      const winner = claims[results.indexOf(true)]?.notice.id;
+      const winner = calls[results.indexOf(true)]?.notice.id;
       expect(await idsOf(notices, 'pending')).toEqual([winner]);
     });
 
-    test('of a level are not stored after those of a higher one, but again for another limit or customer', async () => {
+    test('set all their marks, of which the first decides, for their customer alone', async () => {
       const notices = await openNotices();
-      expect(await notices.claimLevel(claim(95))).toBe(true);
-      expect(await notices.claimLevel(claim(80))).toBe(false);
-      expect(await notices.claimLevel(claim(100))).toBe(true);
-      expect(await notices.claimLevel(claim(80, { limit: 200 }))).toBe(true);
-      expect(await notices.claimLevel(claim(80, { customer: 'other' }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['95', '80'] }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['80'] }))).toBe(false);
+      expect(await notices.addOnce(marked({ marks: ['100', '95', '80'] }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['95', '60'] }))).toBe(false);
+      expect(await notices.addOnce(marked({ marks: ['60'] }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['95'], customer: 'other' }))).toBe(true);
     });
 
     test('with a mark are stored once, until the mark is over', async () => {
       const notices = await openNotices();
-      expect(await notices.addOnce(marked())).toBe(true);
-      expect(await notices.addOnce(marked())).toBe(false);
-      expect(await notices.addOnce(marked({ mark: 'key_1:1' }))).toBe(true);
-      expect(await notices.addOnce(marked({ mark: 'key_2:7', markUntilMs: Date.now() - 1000 }))).toBe(true);
-      expect(await notices.addOnce(marked({ mark: 'key_2:7' }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['key_2:7'], untilMs: Date.now() - 1000 }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['key_2:7'] }))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['key_2:7'] }))).toBe(false);
+    });
+
+    test('have marks that can be extended while they count, and end early', async () => {
+      const notices = await openNotices();
+      const past = { untilMs: Date.now() - 1000 };
+      expect(await notices.extend(marksOf('a', 'b'))).toBe(false);
+      await notices.addOnce(marked({ marks: ['a', 'b'] }));
+      expect(await notices.extend(marksOf('a', 'c'))).toBe(true);
+      expect(await notices.extend(marksOf('c', 'b'))).toBe(false);
+      expect(await notices.extend({ ...marksOf('c', 'a'), ...past })).toBe(false);
+      expect(await notices.extend(marksOf('a'))).toBe(false);
+      expect(await notices.extend(marksOf('b'))).toBe(true);
+      expect(await notices.addOnce(marked({ marks: ['a'] }))).toBe(true);
     });
 
     test('are taken by one of many gateways, and by another one when the first does not settle them', async () => {
       const notices = await openNotices();
-      const one = claim(80, { notice: noticeOf('{"a":"ä"}') });
-      await notices.claimLevel(one);
+      const one = marked({ notice: noticeOf('{"a":"ä"}') });
+      await notices.addOnce(one);
       const taken = await Promise.all(Array.from({ length: 10 }, () => notices.takeDue(5, 300)));
       expect(taken.flat()).toEqual([{ customer: 'acme', ...one.notice }]);
       await expect.poll(() => notices.takeDue(5, HIDDEN_MS), { timeout: 10_000 }).toEqual(taken.flat());
@@ -74,7 +85,7 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
 
     test('are replaced only by the one who read them last', async () => {
       const notices = await openNotices();
-      await notices.claimLevel(claim(80));
+      await notices.addOnce(marked());
       const taken = await takeOne(notices);
       const next = { content: '{"failed":1}', dueInMs: 0, isDead: false };
       expect(await notices.replace(taken, next)).toBe(true);
@@ -86,7 +97,7 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
 
     test('are due again after the given time, and gone when they are delivered', async () => {
       const notices = await openNotices();
-      await notices.claimLevel(claim(80));
+      await notices.addOnce(marked());
       const taken = await takeOne(notices);
       await notices.replace(taken, { content: '{"failed":1}', dueInMs: 200, isDead: false });
       expect(await notices.takeDue(1, HIDDEN_MS)).toEqual([]);
@@ -97,7 +108,7 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
 
     test('are listed by state, one in both states twice, page by page', async () => {
       const notices = await openNotices();
-      for (const customer of ['a', 'b', 'c']) await notices.claimLevel(claim(80, { customer }));
+      for (const customer of ['a', 'b', 'c']) await notices.addOnce(marked({ customer }));
       const taken = await notices.takeDue(3, HIDDEN_MS);
       const [both, dead] = [taken[0] as StoredNotice, taken[1] as StoredNotice];
       await notices.replace(both, { content: '{"both":1}', dueInMs: HIDDEN_MS, isDead: true });
@@ -119,21 +130,11 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
       const { store } = await open();
       const { notices, records } = store;
       await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-      await notices.claimLevel(claim(80));
       await notices.addOnce(marked());
       await records.deleteCustomer('acme');
       expect(await notices.takeDue(10, HIDDEN_MS)).toEqual([]);
       expect(await notices.counts()).toEqual({ pending: 0, dead: 0 });
-      expect(await notices.claimLevel(claim(80))).toBe(true);
       expect(await notices.addOnce(marked())).toBe(true);
-    });
-
-    test('may be told anew to a customer that has no limit any more and gets one', async () => {
-      const notices = await openNotices();
-      await notices.claimLevel(claim(80));
-      await notices.rearm('acme', undefined);
-      expect(await notices.claimLevel(claim(80))).toBe(true);
-      await notices.rearm('unknown', { used: 1, limit: 2 });
     });
 
     test('are not sent to endpoints that are gone, until these are back', async () => {

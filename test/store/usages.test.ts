@@ -41,6 +41,14 @@ describe.each(STORES)('over $name', (kind) => {
     expect(await store.usages.usedOf([])).toEqual([]);
   });
 
+  test('units are settled when no hold is open, or when their own are over', async () => {
+    expect(await store.usages.settledOf('nobody')).toBe(0);
+    await reserve(store, 'settling', 7);
+    expect(await store.usages.settledOf('settling')).toBe(0);
+    await expect.poll(() => store.usages.settledOf('settling'), { timeout: 10_000 }).toBe(7);
+    expect((await reserve(store, 'settling', 0)).used).toBe(7);
+  });
+
   test('reading changes nothing', async () => {
     await reserve(store, 'still', 7);
     for (let i = 0; i < 3; i++) await store.usages.usedOf([{ customer: 'still', from: 1 }]);

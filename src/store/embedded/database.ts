@@ -134,6 +134,9 @@ const MIGRATIONS = [
   ) STRICT, WITHOUT ROWID;
 `,
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
+  `
+  DROP TABLE level_claim;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

@@ -1,7 +1,6 @@
 /** Notices in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
-import { type ClaimedLevel, claimLevels, rearmLevels, WATCH_MS } from '../level-claims.ts';
 import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../notices.ts';
 import { inTransaction, type RunOperation } from './database.ts';
 
@@ -15,7 +14,6 @@ interface EmbeddedNoticesOptions {
 const COLUMNS: Readonly<Record<NoticeState, string>> = { pending: 'due_ms', dead: 'dead_ms' };
 
 export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions): NoticeStore {
-  const claims = storedClaims(database);
   const insert = database.prepare(
     'INSERT INTO notice (id, customer, content, due_ms) VALUES (:id, :customer, :content, :nowMs)',
   );
@@ -33,7 +31,10 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
   );
   const dropMarks = database.prepare('DELETE FROM notice_mark WHERE customer = ? AND until_ms <= ?');
   const selectMark = database.prepare('SELECT 1 FROM notice_mark WHERE customer = ? AND mark = ? AND until_ms > ?');
-  const addMark = database.prepare('INSERT INTO notice_mark (customer, mark, until_ms) VALUES (?, ?, ?)');
+  const setMark = database.prepare(
+    `INSERT INTO notice_mark (customer, mark, until_ms) VALUES (?, ?, ?)
+     ON CONFLICT (customer, mark) DO UPDATE SET until_ms = excluded.until_ms`,
+  );
   const selectGone = database.prepare('SELECT url FROM gone_endpoint');
   const addGone = database.prepare('INSERT INTO gone_endpoint (url) VALUES (?) ON CONFLICT DO NOTHING');
   const removeGone = database.prepare('DELETE FROM gone_endpoint WHERE url = ?');
@@ -46,30 +47,28 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
       `SELECT id, customer, content FROM notice WHERE ${column} IS NOT NULL ORDER BY ${column}, id LIMIT ? OFFSET ?`,
   );
   const count = inState((column) => `SELECT count(*) AS count FROM notice WHERE ${column} IS NOT NULL`);
+  const counts = (customer: string, mark: string, nowMs: number) => selectMark.get(customer, mark, nowMs) !== undefined;
   const countOf = (state: NoticeState) => Number(count[state].get()?.count);
 
   return {
-    claimLevel: ({ customer, notice, ...reached }) =>
+    addOnce: ({ customer, marks, untilMs, notice }) =>
       run('claim_notice', () =>
         inTransaction(database, () => {
           const nowMs = clock.nowMs();
-          const ofCustomer = claims.of(customer);
-          const isNew = claimLevels(ofCustomer, reached, nowMs);
-          claims.replace(customer, ofCustomer, nowMs + WATCH_MS);
-          if (isNew) insert.run({ customer, ...notice, nowMs });
-          return isNew;
+          if (counts(customer, marks[0], nowMs)) return false;
+          dropMarks.run(customer, nowMs);
+          for (const mark of marks) setMark.run(customer, mark, untilMs);
+          insert.run({ customer, ...notice, nowMs });
+          return true;
         }),
       ),
 
-    addOnce: ({ customer, mark, markUntilMs, notice }) =>
+    extend: ({ customer, marks, untilMs }) =>
       run('claim_notice', () =>
         inTransaction(database, () => {
-          const nowMs = clock.nowMs();
-          if (selectMark.get(customer, mark, nowMs) !== undefined) return false;
-          dropMarks.run(customer, nowMs);
-          addMark.run(customer, mark, markUntilMs);
-          insert.run({ customer, ...notice, nowMs });
-          return true;
+          const counting = marks.filter((mark) => counts(customer, mark, clock.nowMs()));
+          for (const mark of counting) setMark.run(customer, mark, untilMs);
+          return counting[0] === marks[0];
         }),
       ),
 
@@ -105,62 +104,11 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
 
     counts: () => run('read_notices', () => ({ pending: countOf('pending'), dead: countOf('dead') })),
 
-    takeWatched: (limit) => run('take_notices', () => claims.takeWatched(clock.nowMs(), limit)),
-
-    rearm: (customer, usage) =>
-      run('settle_notice', () =>
-        inTransaction(database, () => {
-          const nowMs = clock.nowMs();
-          const ofCustomer = usage === undefined ? new Map<number, ClaimedLevel>() : claims.of(customer);
-          const waitMs = usage && rearmLevels(ofCustomer, usage, nowMs);
-          claims.replace(customer, ofCustomer, nowMs + (waitMs ?? 0));
-        }),
-      ),
-
     goneEndpoints: () => run('read_notices', () => new Set(selectGone.all().map(({ url }) => String(url)))),
 
     setGone: (url, isGone) =>
       run('settle_notice', () => {
         (isGone ? addGone : removeGone).run(url);
       }),
-  };
-}
-
-/** The claimed levels of customers. Call these methods inside a transaction if the result of one decides another. */
-function storedClaims(database: DatabaseSync) {
-  const select = database.prepare(
-    'SELECT level, "limit", former_limit, claimed_at_ms, fell FROM level_claim WHERE customer = ?',
-  );
-  const removeAll = database.prepare('DELETE FROM level_claim WHERE customer = ?');
-  const insert = database.prepare(
-    'INSERT INTO level_claim (customer, level, "limit", former_limit, claimed_at_ms, fell, look_ms) VALUES (?, ?, ?, ?, ?, ?, ?)',
-  );
-  const selectWatched = database.prepare('SELECT DISTINCT customer FROM level_claim WHERE look_ms <= ? LIMIT ?');
-  const hide = database.prepare('UPDATE level_claim SET look_ms = ? WHERE customer = ?');
-  return {
-    of: (customer: string) =>
-      new Map(
-        select.all(customer).map((row): [number, ClaimedLevel] => [
-          Number(row.level),
-          {
-            limit: Number(row.limit),
-            formerLimit: Number(row.former_limit),
-            claimedAtMs: Number(row.claimed_at_ms),
-            fell: row.fell === 1,
-          },
-        ]),
-      ),
-    /** `lookMs`: when usage is compared with the claimed levels. */
-    replace(customer: string, claims: ReadonlyMap<number, ClaimedLevel>, lookMs: number): void {
-      removeAll.run(customer);
-      for (const [level, { limit, formerLimit, claimedAtMs, fell }] of claims) {
-        insert.run(customer, level, limit, formerLimit, claimedAtMs, Number(fell), lookMs);
-      }
-    },
-    takeWatched(nowMs: number, limit: number): string[] {
-      const customers = selectWatched.all(nowMs, limit).map(({ customer }) => String(customer));
-      for (const customer of customers) hide.run(nowMs + WATCH_MS, customer);
-      return customers;
-    },
   };
 }

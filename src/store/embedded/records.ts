@@ -81,7 +81,7 @@ export function embeddedRecords(
   const deletionsFrom = (...tables: string[]) =>
     tables.map((table) => database.prepare(`DELETE FROM ${table} WHERE customer = ?`));
   const deleteWindow = deletionsFrom('bucket', 'window');
-  const deleteNotices = deletionsFrom('notice', 'notice_mark', 'level_claim', 'notify_secret');
+  const deleteNotices = deletionsFrom('notice', 'notice_mark', 'notify_secret');
   const deleteUsage = deletionsFrom('usage_hour', 'usage_day', 'near_limit');
 
   const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;

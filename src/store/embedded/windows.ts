@@ -12,6 +12,7 @@ import {
   refund,
   reserve,
   unitsCounted,
+  unitsSettled,
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
@@ -100,6 +101,11 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
       run('read_usages', () => {
         const nowMs = clock.nowMs();
         return requested.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
+      }),
+    settledOf: (customer) =>
+      run('read_usages', () => {
+        const hash = hashOf(customer);
+        return unitsSettled(hash.buckets(), HOURLY, clock.nowMs(), hash.head()?.holdEndMs ?? 0);
       }),
   };
 

@@ -7,7 +7,15 @@ import {
   StoreUnavailableError,
   type WindowStore,
 } from '../../../src/store/store.ts';
-import { charge, HOURLY, refund, reserve, reset, type WindowGrant } from '../../../src/store/window-arithmetic.ts';
+import {
+  charge,
+  HOURLY,
+  refund,
+  reserve,
+  reset,
+  unitsSettled,
+  type WindowGrant,
+} from '../../../src/store/window-arithmetic.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -80,6 +88,11 @@ export class SimulatedStore implements LinkedStore {
 
   used(customer: string): number {
     return this.reserve({ customer, need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] }).used;
+  }
+
+  settled(customer: string): number {
+    const window = this.#windowOf(customer);
+    return unitsSettled(window.buckets(), HOURLY, this.nowMs(), window.head()?.holdEndMs ?? 0);
   }
 
   /** @throws Error when more units are refunded in an hour than were granted in it. */

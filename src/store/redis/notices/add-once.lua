@@ -1,12 +1,13 @@
--- Stores a notice of a customer, unless its mark counts.
+-- Stores a notice of a customer and sets its marks, unless the first one counts.
 --
--- KEYS[1]  the customer's notices: see claim-level.lua
--- ARGV     id and content of the notice, mark, store time until which the mark counts
+-- KEYS[1]  the customer's notices: a hash with the fields `notice:<id>` (its content) and `mark:<mark>` (store time in ms
+--          until which the mark counts)
+-- ARGV     id and content of the notice, store time until which the marks count, marks
 -- Returns  1 if the notice was stored, else 0
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now < tonumber(call('HGET', KEYS[1], 'mark:' .. ARGV[3]) or 0) then
+if now < (tonumber(call('HGET', KEYS[1], 'mark:' .. ARGV[4]) or 0) or 0) then
   return 0
 end
 local fields = call('HGETALL', KEYS[1])
@@ -15,5 +16,8 @@ for i = 1, #fields, 2 do
     call('HDEL', KEYS[1], fields[i])
   end
 end
-call('HSET', KEYS[1], 'mark:' .. ARGV[3], ARGV[4], 'notice:' .. ARGV[1], ARGV[2])
+for i = 4, #ARGV do
+  call('HSET', KEYS[1], 'mark:' .. ARGV[i], ARGV[3])
+end
+call('HSET', KEYS[1], 'notice:' .. ARGV[1], ARGV[2])
 return 1

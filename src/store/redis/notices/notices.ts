@@ -1,46 +1,37 @@
 /**
- * Notices in Redis. One hash per customer, in the customer's slot, has its claimed levels and its notices; scripts change
- * it. Three sorted sets are indexes over all customers: pending notices by the time of their next attempt, dead notices,
- * and customers with claimed levels by the time of the next check.
+ * Notices in Redis. One hash per customer, in the customer's slot, has its marks and its notices; scripts change it. Two
+ * sorted sets are indexes over all customers: pending notices by the time of their next attempt, and dead notices.
  *
  * In a cluster the indexes are in other slots than the hashes, so no script can change both. An index entry is added
  * before the data it refers to, and removed after it. A reader removes entries without data.
  */
-import { WATCH_MS } from '../../level-claims.ts';
-import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
+import { MAX_DEAD_NOTICES, type Marks, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
 import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { sendAll } from '../connection/replies.ts';
-import {
-  deadNoticesName,
-  goneEndpointsName,
-  noticesName,
-  pendingNoticesName,
-  watchedLevelsName,
-} from '../protocol/key-names.ts';
+import { deadNoticesName, goneEndpointsName, noticesName, pendingNoticesName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 /** An index entry that is added before its notice is not due for this long, so that no reader removes it meanwhile. */
 const CLAIM_MS = 10_000;
-/** How much the gateway's clock may be ahead of the store's. */
-const MARK_TOLERANCE_MS = 60_000;
 /** Members of an index are `<notice id> <customer>`. */
 const MEMBER = /^(\S+) (\S+)$/;
 
 /** Must be called before the first command is sent on the channel, because it defines commands. */
 export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore {
   const script = (file: string) => channel.client.defineScript(new URL(`./${file}`, import.meta.url), 1);
-  const claimLevel = script('claim-level.lua');
-  const rearm = script('rearm.lua');
   const addOnce = script('add-once.lua');
+  const extendMarks = script('extend-marks.lua');
   const replaceNotice = script('replace-notice.lua');
   const takeDue = script('take-due.lua');
   const schedule = script('schedule.lua');
   const indexes = { pending: pendingNoticesName(prefix), dead: deadNoticesName(prefix) };
-  const watched = watchedLevelsName(prefix);
   const gone = goneEndpointsName(prefix);
 
-  const watch = (customer: string) => channel.run('claim_notice', () => schedule(watched, customer, WATCH_MS, 1));
+  const extend = async ({ customer, marks, untilMs }: Marks) => {
+    const name = noticesName(prefix, customer);
+    return (await channel.run('claim_notice', () => extendMarks(name, untilMs, ...marks))) === 1;
+  };
 
   /** `store`: runs the script that stores the notice unless it is a repetition. */
   async function storeNotice(notice: StoredNotice, store: () => Promise<unknown>): Promise<boolean> {
@@ -101,29 +92,15 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
   }
 
   return {
-    async claimLevel({ customer, notice, level, levels, limit }) {
-      const op = 'claim_notice';
+    async addOnce({ customer, marks, untilMs, notice }) {
+      // Most calls end here, without a change of the index.
+      if (await extend({ customer, marks: [marks[0]], untilMs })) return false;
       const name = noticesName(prefix, customer);
-      const [claim] = await Promise.all([
-        channel.run(op, (redis) => redis.hget(name, `level:${level}`)),
-        watch(customer),
-      ]);
-      // Most calls end here: while usage is above a level, every gateway claims it once a minute.
-      if (claim?.startsWith(`${limit} `) && claim.endsWith(' 0')) return false;
-      const args = [notice.id, notice.content, limit, level, ...levels];
-      const isNew = await storeNotice({ customer, ...notice }, () => claimLevel(name, ...args));
-      // Again, because a concurrent check may have removed the entry just before the claim.
-      if (isNew) await watch(customer);
-      return isNew;
+      const args = [notice.id, notice.content, untilMs, ...marks];
+      return storeNotice({ customer, ...notice }, () => addOnce(name, ...args));
     },
 
-    async addOnce({ customer, mark, markUntilMs, notice }) {
-      const name = noticesName(prefix, customer);
-      const until = await channel.run('claim_notice', (redis) => redis.hget(name, `mark:${mark}`));
-      // Most calls end here. If the mark may have expired, the script decides by the store's clock.
-      if (Number(until) > Date.now() + MARK_TOLERANCE_MS) return false;
-      return storeNotice({ customer, ...notice }, () => addOnce(name, notice.id, notice.content, mark, markUntilMs));
-    },
+    extend,
 
     async takeDue(count, hiddenMs) {
       const members = await channel.run('take_notices', () => takeDue(indexes.pending, count, hiddenMs));
@@ -146,18 +123,6 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
         ['zcard', indexes.dead],
       ]);
       return { pending: Number(pending ?? 0), dead: Number(dead ?? 0) };
-    },
-
-    async takeWatched(count) {
-      return textsFrom(await channel.run('take_notices', () => takeDue(watched, count, WATCH_MS)));
-    },
-
-    async rearm(customer, { used, limit } = { used: 0, limit: 0 }) {
-      const op = 'settle_notice';
-      const waitMs = await channel.run(op, () => rearm(noticesName(prefix, customer), used, limit));
-      if (typeof waitMs !== 'number') throw new UnexpectedReplyError('rearm');
-      if (waitMs < 0) await channel.run(op, (redis) => redis.zrem(watched, customer));
-      else await channel.run(op, () => schedule(watched, customer, waitMs, 0));
     },
 
     async goneEndpoints() {

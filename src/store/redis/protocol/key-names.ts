@@ -50,7 +50,7 @@ export const usageTotalName = (prefix: string, day: string): string => `${prefix
 /** Sorted set: customers near their limits, by the percentage last seen. */
 export const nearName = (prefix: string): string => `${prefix}:near`;
 
-/** Hash: the levels that the customer was told of, and its notices. */
+/** Hash: what the customer's notices were about, and those that are not delivered. */
 export const noticesName = (prefix: string, customer: string): string => `${prefix}:notices:{${customer}}`;
 
 /** Sorted set: notices to deliver, by the store time at which they are due. */
@@ -58,9 +58,6 @@ export const pendingNoticesName = (prefix: string): string => `${prefix}:notices
 
 /** Sorted set: notices that could not be delivered, by the store time at which they were given up. */
 export const deadNoticesName = (prefix: string): string => `${prefix}:notices-dead`;
-
-/** Sorted set: customers with claimed levels, by the store time of the next look at their usage. */
-export const watchedLevelsName = (prefix: string): string => `${prefix}:notices-levels`;
 
 /** Hash: when an endpoint said that it wants no more notices, by URL. */
 export const goneEndpointsName = (prefix: string): string => `${prefix}:notices-gone`;

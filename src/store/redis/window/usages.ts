@@ -3,7 +3,7 @@
  * bucket expires, and an upper bound after that. The whole window is read only if that bound is not below `from`.
  */
 import type { StoreOp, UsageReader } from '../../store.ts';
-import { dropTimeMs, HOURLY, unitsCounted } from '../../window-arithmetic.ts';
+import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pipelined, storeTimeMs } from '../connection/replies.ts';
 import { windowName } from '../protocol/key-names.ts';
@@ -13,7 +13,7 @@ const OP: StoreOp = 'read_usages';
 const HEADS = 100;
 /** Windows that are read at once; each may have some hundred fields. */
 const WHOLE_WINDOWS = 10;
-const HEAD = /^\S+ (\d+) (\d+) (\d+) \d+$/;
+const HEAD = /^\S+ (\d+) (\d+) (\d+) (\d+)$/;
 
 type Asked = Parameters<UsageReader['usedOf']>[0][number];
 
@@ -42,6 +42,14 @@ export function redisUsages(connection: RedisChannel, keyPrefix: string): UsageR
       });
       return counts;
     },
+
+    async settledOf(customer) {
+      const nowMs = await storeTimeMs(connection, OP);
+      const [window] = await readAll([{ customer, from: 0 }], 1, ['hgetall']);
+      const [, head] = fieldsOf(window).find(([field]) => field === 'head') ?? [];
+      const [, , , , holdEndMs = 0] = HEAD.exec(String(head)) ?? [];
+      return unitsSettled(bucketsOf(window), HOURLY, nowMs, Number(holdEndMs));
+    },
   };
 }
 
@@ -61,12 +69,14 @@ function usedByHead(head: unknown, nowMs: number): UsedByHead {
 
 /** Returns the buckets of a whole window, from the reply to HGETALL in a pipeline. */
 function bucketsOf(reply: unknown): (readonly [bucket: number, units: number])[] {
-  const fields = Array.isArray(reply) ? pairs(reply) : Object.entries(reply ?? {});
-  return fields.filter(([field]) => field !== 'head').map(([bucket, units]) => [Number(bucket), Number(units)]);
+  return fieldsOf(reply)
+    .filter(([field]) => field !== 'head')
+    .map(([bucket, units]) => [Number(bucket), Number(units)]);
 }
 
-function pairs(flat: readonly unknown[]): [string, unknown][] {
-  return flat.flatMap((field, index) => (index % 2 === 0 ? [[String(field), flat[index + 1]]] : []));
+function fieldsOf(reply: unknown): [string, unknown][] {
+  if (!Array.isArray(reply)) return Object.entries(reply ?? {});
+  return reply.flatMap((field, index) => (index % 2 === 0 ? [[String(field), reply[index + 1]]] : []));
 }
 
 async function inPieces<Item, Result>(
