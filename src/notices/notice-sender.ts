@@ -5,7 +5,8 @@
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../store/notices.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
-import type { AuditEntry, RecordStore } from '../store/store.ts';
+import { type AuditEntry, DamagedRecordError, type RecordStore } from '../store/store.ts';
+import { CustomerPlaces } from './customer-places.ts';
 import type { Deliver, DeliveryOutcome, Endpoint } from './delivery.ts';
 import {
   bodyOf,
@@ -18,10 +19,14 @@ import {
 import { waitBeforeAttempt } from './retry-schedule.ts';
 
 const POLL_MS = 1000;
+/** The interval while more notices are due than were taken. */
+const BUSY_POLL_MS = 100;
 /** Longer than a delivery may take. */
 const HIDDEN_MS = 60_000;
-/** Bounds the attempts in progress. More receivers than this that do not respond delay notices to others. */
+/** Bounds the notices in progress. More than customers' endpoints can occupy, see {@link CustomerPlaces}. */
 const MAX_NOTICES_IN_FLIGHT = 100;
+/** A delivery to a customer that finds no place waits this long, or up to twice as long. */
+const NO_PLACE_MS = 5000;
 /** Interval between counts of notices. */
 const COUNT_MS = 10_000;
 /** Deliveries that are due this soon after the first one are attempted with it. */
@@ -58,6 +63,8 @@ export interface NoticeSenderOptions {
 export interface NoticeObserver {
   /** An attempt ended. `dead`: it was the last one. */
   attempted(notice: AttemptedNotice, result: DeliveryResult, reason: string | undefined): void;
+  /** A notice was deleted: its customer's record cannot be read, so nothing is known of its endpoints. */
+  dropped(notice: Pick<StoredNotice, 'id' | 'customer'>, error: unknown): void;
   /** Stored notices by state, of all gateways. */
   counted(counts: Readonly<Record<NoticeState, number>>): void;
   /** Something other than an attempt failed. */
@@ -74,9 +81,11 @@ export interface AttemptedNotice {
 export class NoticeSender {
   readonly #options: NoticeSenderOptions;
   readonly #inFlight = new Set<Promise<void>>();
+  readonly #places = new CustomerPlaces();
   #timer: Scheduled | undefined;
   #round: Promise<void> = Promise.resolve();
   #countedMs = Number.NEGATIVE_INFINITY;
+  #isBusy = false;
   #isClosed = false;
 
   constructor(options: NoticeSenderOptions) {
@@ -87,7 +96,7 @@ export class NoticeSender {
   start(): void {
     const { scheduler, endpoints } = this.#options;
     if (this.#timer !== undefined || this.#isClosed || endpoints() === undefined) return;
-    this.#timer = scheduler.after(POLL_MS, () => {
+    this.#timer = scheduler.after(this.#isBusy ? BUSY_POLL_MS : POLL_MS, () => {
       this.#round = this.#work().finally(() => {
         this.#timer = undefined;
         this.start();
@@ -106,12 +115,14 @@ export class NoticeSender {
   /** Never rejects. */
   async #work(): Promise<void> {
     const { notices, storeIsUp, clock, observer } = this.#options;
+    this.#isBusy = false;
     if (!storeIsUp()) return;
     try {
       const free = MAX_NOTICES_IN_FLIGHT - this.#inFlight.size;
       const due = free > 0 ? await notices.takeDue(free, HIDDEN_MS) : [];
       const gone = due.length > 0 ? await notices.goneEndpoints() : new Set<string>();
       for (const notice of due) this.#start(this.#process(notice, gone));
+      this.#isBusy = due.length > 0 && due.length === free;
       if (clock.monotonicMs() - this.#countedMs < COUNT_MS) return;
       this.#countedMs = clock.monotonicMs();
       observer.counted(await notices.counts());
@@ -128,9 +139,9 @@ export class NoticeSender {
 
   /** Attempts all deliveries of a notice that are due, and settles it. */
   async #process(notice: StoredNotice, gone: ReadonlySet<string>): Promise<void> {
-    const { notices, records, clock } = this.#options;
+    const { notices, clock } = this.#options;
     const stored = parseNotice(notice.content);
-    const record = stored && (await records.findCustomerRecord(notice.customer));
+    const record = stored && (await this.#recordOf(notice));
     if (stored === undefined || record === undefined) {
       await notices.replace(notice, undefined);
       return;
@@ -164,6 +175,17 @@ export class NoticeSender {
     });
   }
 
+  /** Resolves to the customer's record; undefined if it was deleted, or another program damaged it. */
+  async #recordOf(notice: StoredNotice): Promise<CustomerRecord | undefined> {
+    try {
+      return await this.#options.records.findCustomerRecord(notice.customer);
+    } catch (error) {
+      if (!(error instanceof DamagedRecordError)) throw error;
+      this.#options.observer.dropped(notice, error);
+      return undefined;
+    }
+  }
+
   async #endpointsOf(record: CustomerRecord): Promise<ReadonlyMap<string, Endpoint>> {
     const { endpoints, customerEndpoint } = this.#options;
     const own = await customerEndpoint(record);
@@ -190,13 +212,18 @@ export class NoticeSender {
   ): Promise<Delivery | undefined> {
     const { deliver, clock, random, observer } = this.#options;
     const { id, customer } = notice;
+    const isCustomers = delivery.endpoint === CUSTOMER_ENDPOINT;
     // The customer unset its URL.
-    if (endpoint === undefined && delivery.endpoint === CUSTOMER_ENDPOINT) return undefined;
+    if (endpoint === undefined && isCustomers) return undefined;
+    const leavePlace = endpoint && isCustomers ? this.#places.take(endpoint.url) : () => {};
+    if (leavePlace === undefined) {
+      return { ...delivery, nextAttemptMs: clock.nowMs() + NO_PLACE_MS * (1 + random()) };
+    }
     const about = { id, type: content.type, customer, endpoint: delivery.endpoint };
     const outcome: DeliveryOutcome =
       endpoint === undefined
         ? { kind: 'failed', reason: 'the endpoint is not configured', retryAfterMs: null }
-        : await deliver(endpoint, { id, body: bodyOf(content) });
+        : await deliver(endpoint, { id, body: bodyOf(content) }).finally(leavePlace);
     // An aborted attempt does not count. Another gateway goes on at once.
     if (this.#isClosed && outcome.kind === 'failed') return delivery;
     if (outcome.kind === 'delivered') {

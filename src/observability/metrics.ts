@@ -99,8 +99,8 @@ export interface Metrics {
 
   noticeCreated(type: NoticeType): void;
   noticeAttempt(endpoint: 'operator' | 'customer', result: NoticeResult): void;
-  /** Records the undelivered notices of all gateways, by state. */
-  noticesCounted(counts: Readonly<Record<'pending' | 'dead', number>>): void;
+  /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
+  noticesCounted(counts: Readonly<Record<'pending' | 'dead', number>> | undefined): void;
   customersWithoutPlanCounted(customers: number): void;
 
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;

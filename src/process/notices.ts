@@ -28,6 +28,10 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   let current = config;
   let endpoints = config.notices?.endpoints.map(operatorEndpoint);
   let counts: Readonly<Record<NoticeState, number>> | undefined;
+  const setCounts = (counted: typeof counts) => {
+    counts = counted;
+    metrics.noticesCounted(counted);
+  };
   const closing = new AbortController();
 
   const audit = async (change: Pick<AuditEntry, 'action' | 'customer' | 'details'>) => {
@@ -36,9 +40,8 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
       logger.error({ err: error, audit_entry: entry }, 'a change was made but cannot be written to the audit');
     });
   };
-  const observer = observeNotices(parts, (counted) => {
-    counts = counted;
-  });
+  // A count may be under way when a reload removes the notices.
+  const observer = observeNotices(parts, (counted) => setCounts(endpoints && counted));
   const sender = new NoticeSender({
     notices: store.notices,
     records: store.records,
@@ -75,10 +78,11 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
 
   return {
     /** Returns the notices of all gateways that are not delivered; undefined while unknown, or without notices. */
-    counts: () => (endpoints === undefined ? undefined : counts),
+    counts: () => counts,
     applyConfig(next: Config): void {
       current = next;
       endpoints = next.notices?.endpoints.map(operatorEndpoint);
+      if (endpoints === undefined) setCounts(undefined);
       sender.start();
     },
   };
@@ -108,10 +112,11 @@ function observeNotices(
       }
       if (result === 'gone') logger.error(facts, 'an endpoint of notices responded 410: it gets no more notices');
     },
-    counted(counts) {
-      metrics.noticesCounted(counts);
-      counted(counts);
+    dropped({ id, customer }, error) {
+      const facts = { notice: id, customer, err: error };
+      logger.error(facts, 'a notice was deleted, because the record of its customer is damaged');
     },
+    counted,
     failed(error) {
       // The store itself logs that it is unreachable.
       if (error instanceof StoreUnavailableError && !store.isUp()) return;

@@ -129,6 +129,9 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
       audit: async (entry) => void audited.push(entry),
       observer: {
         attempted: (_notice, result) => attempts.push({ atMs: world.time.nowMs, result }),
+        dropped: (_notice, error) => {
+          throw error;
+        },
         counted: () => {},
         failed: (error) => {
           throw error;

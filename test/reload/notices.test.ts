@@ -10,6 +10,7 @@ import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
 import { newWebhookSecret } from '../../src/notices/webhook-signature.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { readMetric } from '../support/metrics.ts';
 import { startSystem, type TestSystem } from '../support/system.ts';
 import { rewrite } from './support.ts';
 
@@ -72,8 +73,11 @@ test('notices are switched on, signed with two secrets while one is rotated, and
     .poll(() => receiver.received.slice(1), PATIENCE)
     .toEqual([{ type: 'quota.exceeded', limit: 20, verifiedBy: [FIRST, SECOND] }]);
 
+  const undelivered = () => readMetric(system.gateway, 'tollgate_notices_undelivered');
+  await expect.poll(async () => Object.keys(await undelivered()), PATIENCE).toHaveLength(2);
   await reload({ plans: plans(30) });
   await use(system, 10);
   expect((await callAdmin(system.gateway, '/status')).body.notices).toBeNull();
+  expect(await undelivered()).toEqual({});
   expect(receiver.received).toHaveLength(2);
 });

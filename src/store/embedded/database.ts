@@ -134,9 +134,7 @@ const MIGRATIONS = [
   ) STRICT, WITHOUT ROWID;
 `,
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
-  `
-  DROP TABLE level_claim;
-`,
+  'DROP TABLE level_claim',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
