@@ -97,7 +97,10 @@ export class LevelObserver {
     const { notices, usages } = this.#options;
     const { limit, level, reply } = seen;
     const near = this.#levels.filter((each) => each !== level && 100 * reply.used > (each - NEAR_POINTS) * limit);
-    if ((await notices.extend(marksOf(customer, seen, [level, ...near]))) || level === 0) return REMEMBERED_MS;
+    const counts = await notices.extend(marksOf(customer, seen, [level, ...near]));
+    // A reply that came meanwhile may have shown a higher level.
+    if (seen.level > level) return this.#handle(customer, seen);
+    if (counts || level === 0) return REMEMBERED_MS;
     let shownBy: Reply;
     do {
       shownBy = seen.reply;

@@ -76,6 +76,15 @@ test('usage that jumps has one notice, of the highest level', async () => {
   expect(levels()).toEqual(['level:1000:95']);
 });
 
+test('a level that a reply shows while a lower one is looked up has its notice', async () => {
+  const { use, levels, time } = observe([80]);
+  // No promise settles between these calls.
+  void use(750);
+  void use(801);
+  await time.run(DECIDED_MS);
+  expect(levels()).toEqual(['level:1000:80']);
+});
+
 test('a level that was reached by units of open leases has no notice unless requests use them', async () => {
   const { use, levels, store } = observe([80]);
   store.settled = 750;
