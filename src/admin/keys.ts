@@ -120,8 +120,7 @@ export function keyRoutes(context: AdminContext): Routes {
     const isExpiring = (key: KeyRecord) =>
       !expiring || (keyState(key, nowMs) === 'live' && expiresWithin(key, expiring));
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
-      if (sha256 !== undefined) return pageOf(sha256);
-      return expiring ? records.findExpiringKeys(expiring, cursor, limit) : records.listKeys(cursor, limit);
+      return sha256 === undefined ? records.listKeys(cursor, limit) : pageOf(sha256);
     };
     const read: ReadPage<UsedKey> = async (cursor, limit) => {
       const { items, next } = await list(cursor, limit);

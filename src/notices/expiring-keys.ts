@@ -1,14 +1,13 @@
 /**
  * Makes the notices of keys that expire soon, in a search once an hour.
  *
- * The search reads at most a page a second: the store's index of expiries makes it short, but while the index may be
- * incomplete, because other programs wrote keys, the search reads all keys. Any number of gateways may search at once: a
- * mark in the store lets only the first of them make a notice.
+ * The search reads all keys, one page a second. Any number of gateways may search at once: a mark in the store lets only
+ * the first of them make a notice.
  */
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
-import { type ExpiryRange, readableExpiryMs } from '../store/key-expiry.ts';
+import { readableExpiryMs } from '../store/key-expiry.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import { isCustomerId, isKeyId, type KeyRecord } from '../store/record-fields.ts';
 import type { RecordStore } from '../store/store.ts';
@@ -25,7 +24,7 @@ const MAX_NOTICES_PER_CUSTOMER = 100;
 const MAX_KNOWN_MARKS = 10_000;
 
 export interface ExpiringKeysOptions {
-  readonly records: Pick<RecordStore, 'findExpiringKeys'>;
+  readonly records: Pick<RecordStore, 'listKeys'>;
   readonly notices: Pick<NoticeStore, 'addOnce'>;
   readonly storeIsUp: () => boolean;
   /** Returns how many days before its expiry a key has a notice, ascending; undefined or empty: there are none. */
@@ -41,7 +40,6 @@ export interface ExpiringKeysOptions {
 }
 
 interface Search {
-  readonly range: ExpiryRange;
   readonly cursor: string | undefined;
   /** Notices that were made, by customer. */
   readonly made: Map<string, number>;
@@ -81,15 +79,12 @@ export class ExpiringKeys {
 
   /** Resolves to the search as it goes on; undefined when it is over. Never rejects. */
   async #readPage(search: Search | undefined): Promise<Search | undefined> {
-    const { records, storeIsUp, days, created, onFailure, clock } = this.#options;
+    const { records, storeIsUp, days, created, onFailure } = this.#options;
     const wanted = days() ?? [];
-    const longest = wanted.at(-1);
-    if (longest === undefined || !storeIsUp()) return undefined;
-    const nowMs = clock.nowMs();
-    const { range = { fromMs: nowMs, toMs: nowMs + longest * DAY_MS }, made = new Map<string, number>() } =
-      search ?? {};
+    if (wanted.length === 0 || !storeIsUp()) return undefined;
+    const made = search?.made ?? new Map<string, number>();
     try {
-      const { items, next } = await records.findExpiringKeys(range, search?.cursor, PAGE_KEYS);
+      const { items, next } = await records.listKeys(search?.cursor, PAGE_KEYS);
       for (const key of items) {
         const count = made.get(key.customer) ?? 0;
         if (this.#isClosed) return undefined;
@@ -97,7 +92,7 @@ export class ExpiringKeys {
         made.set(key.customer, count + 1);
         created();
       }
-      return next === undefined ? undefined : { range, cursor: next, made };
+      return next === undefined ? undefined : { cursor: next, made };
     } catch (error) {
       onFailure(error);
       return undefined;

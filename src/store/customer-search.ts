@@ -9,20 +9,28 @@ export interface CustomerSearch {
   readonly plans?: readonly string[];
 }
 
+/** What a search compares of a customer. */
+export interface SearchedFields extends Pick<CustomerRecord, 'plan' | 'suspended'> {
+  /** Id and name in lower case, with a space before each text that a search can begin with. */
+  readonly text: string;
+}
+
 /** Only this much of a name is searched: other programs may write names of any length. */
 const SEARCHED_LENGTH = 200;
 
-/** Returns the texts of which one must begin with the searched text in lower case. */
-export function searchedTexts({ id, name = '' }: CustomerRecord): string[] {
-  const text = name.slice(0, SEARCHED_LENGTH).toLowerCase().toWellFormed();
-  const words = [...text.matchAll(/(?<=^| )./gs)].map(({ index }) => text.slice(index));
-  return [...new Set([id.toLowerCase(), ...words])];
+export function searchedFields({ id, name = '', plan, suspended }: CustomerRecord): SearchedFields {
+  return { text: ` ${id}\n ${name.slice(0, SEARCHED_LENGTH)}`.toLowerCase(), plan, suspended };
 }
 
-export function isFound(customer: CustomerRecord, { beginning, suspended, plans }: CustomerSearch): boolean {
-  if (suspended !== undefined && customer.suspended !== suspended) return false;
-  if (plans !== undefined && !plans.includes(customer.plan)) return false;
-  if (beginning === undefined) return true;
-  const wanted = beginning.toLowerCase();
-  return searchedTexts(customer).some((text) => text.startsWith(wanted));
+/** Returns a function that returns whether a customer matches. */
+export function searchMatcher({ beginning, suspended, plans }: CustomerSearch): (fields: SearchedFields) => boolean {
+  const wanted = beginning === undefined ? undefined : ` ${beginning.toLowerCase()}`;
+  return (fields) =>
+    (suspended === undefined || fields.suspended === suspended) &&
+    (plans === undefined || plans.includes(fields.plan)) &&
+    (wanted === undefined || fields.text.includes(wanted));
+}
+
+export function isFound(customer: CustomerRecord, search: CustomerSearch): boolean {
+  return searchMatcher(search)(searchedFields(customer));
 }

@@ -9,7 +9,6 @@
 import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
-import type { ExpiryRange } from './key-expiry.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
@@ -103,8 +102,6 @@ export interface RecordStore {
   deleteCustomer(id: string): Promise<number | undefined>;
   /** Lists at most `limit` keys of all customers, including those that other programs wrote without index entries. */
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
-  /** Lists at most `limit` keys that expire within the range, revoked ones too. Pages as of {@link findCustomers}. */
-  findExpiringKeys(range: ExpiryRange, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /**
    * Lists at most `limit` keys of one customer; keys that other programs wrote only if they are indexed. The cost
    * depends on the page size, not on the number of keys. So only a short list is sorted oldest first as a whole: see

@@ -114,8 +114,15 @@ overBothStores((start) => {
       await write({ id: 'past', expiresAt: daysAgo(1).toISOString() });
       await write({ id: 'revoked', expiresAt: daysAgo(-3).toISOString(), revokedAt: NOW });
       await write({ id: 'endless' });
+      await write({ id: 'unreadable', expiresAt: 'tomorrow' });
+      await write({ id: 'shortened', expiresAt: daysAgo(-9).toISOString() });
+      await write({ id: 'extended', expiresAt: daysAgo(-3).toISOString() });
+      await admin.call('PATCH', '/admin/v1/keys/shortened', { expires_at: daysAgo(-2).toISOString() });
+      await admin.call('PATCH', '/admin/v1/keys/extended', { expires_at: null });
+      await admin.call('POST', '/admin/v1/keys/later/rotate', { grace_seconds: 3600 });
       for (const limit of [1, 1000]) {
-        expect(await idsOf(`/admin/v1/keys?limit=${limit}&expiring_days=7`)).toEqual(['soon']);
+        const ids = await idsOf(`/admin/v1/keys?limit=${limit}&expiring_days=7`);
+        expect(ids.toSorted()).toEqual(['later', 'shortened', 'soon']);
       }
     });
 

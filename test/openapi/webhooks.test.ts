@@ -28,7 +28,7 @@ async function makeNotices(): Promise<NewNotice[]> {
   }
   const key = { id: 'key_1', customer: 'acme', expiresAt: new Date(Date.now() + DAY_MS).toISOString() };
   const keys = new ExpiringKeys({
-    records: { findExpiringKeys: async () => ({ items: [key], next: undefined }) },
+    records: { listKeys: async () => ({ items: [key], next: undefined }) },
     notices: { addOnce: take },
     storeIsUp: () => true,
     days: () => [7],

@@ -25,12 +25,10 @@ test('records lie under the public names, with the public fields', async () => {
 
   const keys = (await redis.command('KEYS', `${prefix}:*`)) as string[];
   expect(keys.toSorted()).toEqual([
-    `${prefix}:customer-index`,
     `${prefix}:customer-keys:{acme}`,
     `${prefix}:customer:{acme}`,
     `${prefix}:installed`,
     `${prefix}:key-id:k1`,
-    `${prefix}:key-index`,
     `${prefix}:key:${SHA256}`,
     `${prefix}:window:{acme}`,
   ]);

@@ -61,6 +61,17 @@ test('what leads nowhere is dropped: entries by id and by customer, and last use
   expect(await store.records.reindex()).toEqual({ keys: 1, ...DONE });
 });
 
+test('the indexes of former versions are deleted, with the hashes of deleted keys that they kept', async () => {
+  const { store, prefix } = await open();
+  const script = "for i = 1, 2500 do redis.call('ZADD', KEYS[1], 0, 'tacme' .. i) end";
+  await redis.command('EVAL', script, 1, `${prefix}:customer-index`);
+  await redis.command('ZADD', `${prefix}:key-index`, 0, `2026-01-01T00:00:00.000Z\0${sha256Of(1)}`);
+  expect(await store.records.reindex()).toEqual({ keys: 0, ...DONE });
+  expect(await redis.command('EXISTS', `${prefix}:customer-index`, `${prefix}:key-index`)).toBe(0);
+  await redis.command('SET', `${prefix}:customer-index`, 'of another program');
+  expect(await store.records.reindex()).toEqual({ keys: 0, ...DONE });
+});
+
 test('a last use of a key that only the record knows is kept', async () => {
   const { store, prefix } = await open();
   await write(prefix, 1, 'k1');

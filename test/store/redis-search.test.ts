@@ -1,12 +1,13 @@
 /**
- * Searches use an index that a dashboard does not write. A customer that it wrote by HSET alone must be found all the
- * same: an operator who does not find it would create it again, or not suspend it.
+ * Searches use a directory in memory, and a dashboard writes customers in Redis. A customer that it wrote by HSET alone
+ * must be found: an operator who does not find it would create it again, or not suspend it.
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { CustomerSearch } from '../../src/store/customer-search.ts';
+import { CustomerDirectory } from '../../src/store/redis/records/customer-directory.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
+import { InvalidCursorError, type Store, StoreDoubtError } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
@@ -39,10 +40,18 @@ async function idsOf({ records }: Store, search: CustomerSearch, limit = 10): Pr
 const write = (id: string, ...fields: string[]) =>
   redis.command('HSET', `test:customer:{${id}}`, 'plan', 'starter', ...fields);
 
-/** Whether a search reads no records but those that match. */
-async function isComplete(store: Store): Promise<boolean> {
-  const { next } = await store.records.findCustomers({ beginning: 'nobody' }, undefined, 10);
-  return next === undefined;
+/** Writes customers `c-1` and so on, as another program would. */
+async function writeMany(count: number, name = 'Customer'): Promise<void> {
+  const script = `for i = 1, ARGV[1] do redis.call('HSET', 'test:customer:{c-' .. i .. '}', 'plan', 'starter', 'name', ARGV[2] .. ' ' .. i) end`;
+  await redis.command('EVAL', script, 0, count, name);
+}
+
+/** Resolves to how many records a search reads one by one, and how many steps of a scan it takes. */
+async function costOf(search: () => Promise<unknown>): Promise<{ read: number; scans: number }> {
+  await redis.command('CONFIG', 'RESETSTAT');
+  await search();
+  const stats = await readCommandStats(redis);
+  return { read: stats.get('hmget')?.calls ?? 0, scans: stats.get('scan')?.calls ?? 0 };
 }
 
 test('a customer that another program wrote is found, before and after the gateway knows all of them', async () => {
@@ -50,7 +59,6 @@ test('a customer that another program wrote is found, before and after the gatew
   await write('acme', 'name', 'Rocket Works', 'suspended', '1');
   expect(await idsOf(store, { beginning: 'works' })).toEqual(['acme']);
   expect(await idsOf(store, { suspended: true })).toEqual(['acme']);
-  expect(await isComplete(store)).toBe(true);
   await write('globex', 'name', 'Working');
   await eventually('both are found', async () => (await idsOf(store, { beginning: 'work' })).length === 2);
 });
@@ -59,7 +67,6 @@ test('a change by another program is found by its new value alone', async () => 
   const store = await openEmpty();
   await write('acme', 'name', 'Before');
   expect(await idsOf(store, { beginning: 'before' })).toEqual(['acme']);
-  expect(await isComplete(store)).toBe(true);
   await write('acme', 'name', 'After', 'suspended', '1');
   await eventually('the new name is found', async () => (await idsOf(store, { beginning: 'after' })).length === 1);
   expect(await idsOf(store, { suspended: true })).toEqual(['acme']);
@@ -72,121 +79,176 @@ test('what another program wrote while changes were not pushed is found', async 
   const store = await openEmpty();
   await write('acme');
   await idsOf(store, {});
-  expect(await isComplete(store)).toBe(true);
   await redis.disconnect('tollgate-push');
   await write('acme-2');
-  expect(await idsOf(store, { beginning: 'acme' })).toEqual(['acme', 'acme-2']);
+  expect((await idsOf(store, { beginning: 'acme' })).toSorted()).toEqual(['acme', 'acme-2']);
   await eventually('changes are pushed again', () => store.invalidations.connected);
   await write('acme-3');
   expect(await idsOf(store, { beginning: 'acme' })).toEqual(['acme', 'acme-2', 'acme-3']);
 });
 
-test('a gateway that starts does not trust an index that it did not complete', async () => {
-  const one = await openEmpty();
-  await write('acme');
-  await idsOf(one, {});
-  await one.close();
-  await write('globex');
-  expect(await idsOf(await open(), { beginning: 'glo' })).toEqual(['globex']);
-});
-
-test('a search that another one overtakes misses nothing that the other added', async () => {
-  const store = await openEmpty();
-  await write('acme');
-  const { items, next } = await store.records.findCustomers({ beginning: 'acme' }, undefined, 10);
-  expect(items).toEqual([]);
-  expect(await idsOf(store, { beginning: 'nobody' })).toEqual([]);
-  const rest = await everyPage((cursor) => store.records.findCustomers({ beginning: 'acme' }, cursor ?? next, 10));
-  expect(rest.flat().map(({ id }) => id)).toEqual(['acme']);
+test('a change by this process is found by its next search', async () => {
+  const { records } = await openEmpty();
+  await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  expect((await records.findCustomers({ suspended: true }, undefined, 10)).items).toEqual([]);
+  await records.updateCustomer('acme', { suspended: true });
+  expect((await records.findCustomers({ suspended: true }, undefined, 10)).items).toHaveLength(1);
 });
 
 test('a search continues at another gateway', async () => {
   const [one, other] = [await openEmpty(), await open()];
-  await write('acme');
-  const { next } = await one.records.findCustomers({ beginning: 'acme' }, undefined, 10);
-  expect(await idsOf(other, { beginning: 'nobody' })).toEqual([]);
-  const rest = await everyPage((cursor) => other.records.findCustomers({ beginning: 'acme' }, cursor ?? next, 10));
-  expect(rest.flat().map(({ id }) => id)).toEqual(['acme']);
+  for (const id of ['acme', 'acme-2', 'acme-3']) await write(id);
+  const { items, next } = await one.records.findCustomers({ beginning: 'acme' }, undefined, 1);
+  expect(items.map(({ id }) => id)).toEqual(['acme']);
+  const rest = await everyPage((cursor) => other.records.findCustomers({ beginning: 'acme' }, cursor ?? next, 1));
+  expect(rest.flat().map(({ id }) => id)).toEqual(['acme-2', 'acme-3']);
 });
 
 test('with thousands of customers, a search reads those that match', async () => {
   const store = await openEmpty();
-  const script = `for i = 1, ARGV[1] do redis.call('HSET', 'test:customer:{c-' .. i .. '}', 'plan', 'starter', 'name', 'Customer ' .. i) end`;
-  await redis.command('EVAL', script, 0, 3000);
+  await writeMany(3000);
   await store.records.createCustomer({ id: 'acme', name: 'Acme', plan: 'business', suspended: false });
   const { items } = await store.records.findCustomers({ beginning: 'acm' }, undefined, 10);
   expect(items.map(({ id }) => id)).toEqual(['acme']);
   expect(await idsOf(store, { beginning: 'customer 2' }, 1000)).toHaveLength(1111);
-  await redis.command('CONFIG', 'RESETSTAT');
-  expect(await idsOf(store, { beginning: '2999' })).toEqual(['c-2999']);
-  const stats = await readCommandStats(redis);
-  expect([stats.get('hmget')?.calls, stats.get('scan')?.calls]).toEqual([1, undefined]);
+  const cost = await costOf(async () => expect(await idsOf(store, { beginning: '2999' })).toEqual(['c-2999']));
+  expect(cost).toEqual({ read: 1, scans: 0 });
 });
 
-test('without permission for the index, all records are read', async () => {
+test('all matches are listed in the order of their ids, in pages of any size', async () => {
   await redis.command('FLUSHALL');
-  await redis.command('ACL', 'SETUSER', 'old', 'on', '>secret', '~*', '&*', '+@all', '-zrangebylex');
-  const store = await open(redis.url.replace('redis://', 'redis://old:secret@'));
-  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-  await write('acme-2');
-  expect((await idsOf(store, { beginning: 'acme' })).toSorted()).toEqual(['acme', 'acme-2']);
+  await writeMany(12_000);
+  const store = await open();
+  const expected = Array.from({ length: 12_000 }, (_, i) => `c-${i + 1}`).toSorted();
+  expect(await idsOf(store, {}, 1000)).toEqual(expected);
+  expect(await idsOf(store, { beginning: 'c-77' }, 3)).toEqual(expected.filter((id) => id.startsWith('c-77')));
 });
 
-test('with something else under the name of the index, all records are read', async () => {
+test('without a search, a gateway reads no customer but those of requests', async () => {
   const store = await openEmpty();
-  await redis.command('SET', 'test:customer-index', 'x');
+  const cost = await costOf(async () => {
+    await writeMany(3000);
+    await eventually(
+      'changes are pushed',
+      async () => (await store.records.findCustomerRecord('c-3000')) !== undefined,
+    );
+  });
+  expect(cost.read).toBeLessThan(10);
+});
+
+test('what is written while a first search reads all customers is found, and what is deleted meanwhile is not', async () => {
+  const store = await openEmpty();
+  await writeMany(25_000);
+  let step = 0;
+  const pages = await everyPage(
+    (cursor) => store.records.findCustomers({ beginning: 'late' }, cursor, 100),
+    async () => {
+      step += 1;
+      await write(`late-${step}`);
+      await write(`c-${step}`, 'name', `Late ${step}`);
+      await store.records.createCustomer({ id: `late-own-${step}`, plan: 'starter', suspended: false });
+      if (step === 1) await redis.command('DEL', 'test:customer:{c-25000}');
+    },
+  );
+  expect(step).toBeGreaterThan(0);
+  expect(pages.flat().map(({ id }) => id)).toContain('late-own-1');
+  await eventually('all are found', async () => (await idsOf(store, { beginning: 'late' })).length === 3 * step);
+  expect(await idsOf(store, { beginning: 'c-25000' })).toEqual([]);
+});
+
+test('while changes are not pushed, each search reads all customers', async () => {
+  const { records } = await openEmpty();
+  const pushed = { connected: false, subscribe: () => () => undefined };
+  const directory = new CustomerDirectory({ records, pushed });
+  for (const id of ['acme-1', 'acme-2', 'acme-3']) {
+    await write(id);
+    const pages = await everyPage((cursor) => directory.find({ beginning: id }, cursor, 10));
+    expect(pages.flat().map((customer) => customer.id)).toEqual([id]);
+  }
+});
+
+test('a change is found, however long an earlier search takes to read the record as it was before', async () => {
+  const { records } = await openEmpty();
+  await write('acme', 'name', 'First');
+  let reply = Promise.resolve();
+  const slow: typeof records.readCustomers = async (ids) => {
+    const held = reply;
+    const read = await records.readCustomers(ids);
+    await held;
+    return read;
+  };
+  // Reports no change by itself, so that nothing repairs the directory afterwards.
+  const pushed = { connected: true, subscribe: () => () => undefined };
+  const directory = new CustomerDirectory({ records: { ...records, readCustomers: slow }, pushed });
+  const find = (beginning: string) => directory.find({ beginning }, undefined, 10);
+  expect((await find('first')).items).toHaveLength(1);
+  directory.changed('acme');
+  const held = Promise.withResolvers<void>();
+  reply = held.promise;
+  const earlier = find('nobody');
+  // Answered after the read of the earlier search.
+  await records.readCustomers([]);
+  reply = Promise.resolve();
+  await write('acme', 'name', 'Second');
+  directory.changed('acme');
+  const later = find('second');
+  // Longer than the later search takes, unless it waits for the earlier one.
+  for (let i = 0; i < 20; i += 1) await records.readCustomers(['acme']);
+  held.resolve();
+  await Promise.all([earlier, later]);
+  expect((await find('second')).items).toHaveLength(1);
+});
+
+test('searches at once find the same, also while the first of them reads all customers', async () => {
+  const store = await openEmpty();
+  await writeMany(3000);
+  const found = await Promise.all(Array.from({ length: 20 }, () => idsOf(store, { beginning: 'customer 2' }, 1000)));
+  for (const ids of found) expect(ids).toHaveLength(1111);
+});
+
+test('more changes than a gateway remembers are found, by reading all customers again', async () => {
+  const store = await openEmpty();
+  await writeMany(11_000);
+  expect(await idsOf(store, { beginning: 'customer 7' }, 1000)).toHaveLength(1111);
+  let pushes = 0;
+  store.invalidations.subscribe(() => {
+    pushes += 1;
+  });
+  await writeMany(11_000, 'Renamed');
+  await eventually('all changes are pushed', () => pushes === 11_000);
+  const cost = await costOf(async () => {
+    expect(await idsOf(store, { beginning: 'renamed' }, 1000)).toHaveLength(11_000);
+  });
+  expect(cost.scans).toBeGreaterThan(0);
+  expect(await idsOf(store, { beginning: 'customer' }, 1000)).toEqual([]);
+});
+
+test('customers that would take too much memory are found by reading all of them', async () => {
+  const { records, invalidations } = await openEmpty();
+  await writeMany(3000);
+  const directory = new CustomerDirectory({ records, pushed: invalidations, maxBytes: 100_000 });
+  const find = async () => {
+    const pages = await everyPage((cursor) => directory.find({ beginning: 'customer 2' }, cursor, 1000));
+    return new Set(pages.flat().map(({ id }) => id)).size;
+  };
+  expect(await find()).toBe(1111);
+  const cost = await costOf(async () => expect(await find()).toBe(1111));
+  expect(cost.read).toBeGreaterThanOrEqual(3000);
+  await write('last', 'name', 'Customer 2');
+  expect(await find()).toBe(1112);
+});
+
+test('a search fails in a store that lost its data: what is in memory is no longer there', async () => {
+  const store = await openEmpty();
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   expect(await idsOf(store, { beginning: 'acme' })).toEqual(['acme']);
+  await redis.command('FLUSHALL');
+  for (const beginning of ['acme', 'nobody']) {
+    await expect(idsOf(store, { beginning })).rejects.toBeInstanceOf(StoreDoubtError);
+  }
 });
 
-test('entries that another program made up list nothing that is no customer, and end', async () => {
-  const store = await openEmpty();
-  await write('acme');
-  await redis.command('HSET', 'test:customer:{a b}', 'plan', 'starter', 'name', 'Evil');
-  await redis.command('ZADD', 'test:customer-index', 0, 'tevil\0a b', 0, 'tevil', 0, 'tevil\0acme', 0, 'tevil\0{x}');
-  const script = "for i = 200, 255 do redis.call('ZADD', KEYS[1], 0, 'tevil' .. string.char(i)) end";
-  await redis.command('EVAL', script, 1, 'test:customer-index');
-  for (const limit of [1, 2, 1000]) expect(await idsOf(store, { beginning: 'evil' }, limit)).toEqual([]);
-  await store.records.reindex();
-  expect(await idsOf(store, { beginning: 'a' })).toEqual(['acme']);
-});
-
-test('reindex adds the entries of what other programs wrote, and deletes those of what they deleted', async () => {
-  const store = await openEmpty();
-  await store.records.createCustomer({ id: 'gone', name: 'Personal Name', plan: 'starter', suspended: false });
-  await redis.command('DEL', 'test:customer:{gone}');
-  await write('acme', 'name', 'Rocket');
-  await store.records.reindex();
-  expect(await redis.command('ZRANGE', 'test:customer-index', 0, -1)).toEqual([
-    'pstarter\n\0acme',
-    'tacme\0acme',
-    'trocket\0acme',
-  ]);
-});
-
-test('nothing is left in the index of a customer that was deleted, nor of its former name', async () => {
+test.each(['dYSBi', 'd!', 's', 'sx', 'e0.YQ', 'a'])('a cursor that no search gave is refused: %s', async (cursor) => {
   const { records } = await openEmpty();
-  await records.createCustomer({ id: 'acme', name: 'Personal Name', plan: 'starter', suspended: false });
-  await records.updateCustomer('acme', { name: 'Company' });
-  expect(JSON.stringify(await redis.command('ZRANGE', 'test:customer-index', 0, -1))).not.toContain('personal');
-  await records.deleteCustomer('acme');
-  expect(await redis.command('ZCARD', 'test:customer-index')).toBe(0);
-});
-
-test('a key that another program wrote is found by its expiry', async () => {
-  const { records } = await openEmpty();
-  const sha256 = 'ab'.repeat(32);
-  await redis.command(
-    'HSET',
-    `test:key:${sha256}`,
-    'id',
-    'k1',
-    'customer',
-    'acme',
-    'expires_at',
-    '2026-03-01T01:00:00+02:00',
-  );
-  const range = { fromMs: Date.parse('2026-02-28T22:00:00Z'), toMs: Date.parse('2026-02-28T23:30:00Z') };
-  const pages = await everyPage((cursor) => records.findExpiringKeys(range, cursor, 10));
-  expect(pages.flat().map(({ id }) => id)).toEqual(['k1']);
+  await expect(records.findCustomers({}, cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
 });

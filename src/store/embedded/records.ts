@@ -3,7 +3,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type CustomerKeys, customerKeyPage } from '../customer-key-pages.ts';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
-import { expiresWithin } from '../key-expiry.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
@@ -226,15 +225,6 @@ export function embeddedRecords(
       return run('list_keys', () => {
         const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
         return pageOf(rows, limit, ({ id }) => id, keyFrom);
-      });
-    },
-
-    findExpiringKeys: async (range, cursor, limit) => {
-      const after = keyBefore(cursor);
-      return run('list_keys', () => {
-        const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
-        const { items, next } = pageOf(rows, limit, ({ id }) => id, keyFrom);
-        return { items: items.filter((key) => expiresWithin(key, range)), next };
       });
     },
 

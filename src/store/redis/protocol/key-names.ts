@@ -62,11 +62,11 @@ export const deadNoticesName = (prefix: string): string => `${prefix}:notices-de
 /** Hash: when an endpoint said that it wants no more notices, by URL. */
 export const goneEndpointsName = (prefix: string): string => `${prefix}:notices-gone`;
 
-/** Sorted set: entries by which customers are searched. */
-export const customerIndexName = (prefix: string): string => `${prefix}:customer-index`;
-
-/** Sorted set: entries by which keys are found that expire in a range of time. */
-export const keyIndexName = (prefix: string): string => `${prefix}:key-index`;
+/** Sorted sets: indexes for searches, which versions before 0.3.0 wrote. */
+export const formerIndexNames = (prefix: string): readonly string[] => [
+  `${prefix}:customer-index`,
+  `${prefix}:key-index`,
+];
 
 /** Sorted set: the instances, by the store time of their last announcement in milliseconds. */
 export const instancesName = (prefix: string): string => `${prefix}:instances`;

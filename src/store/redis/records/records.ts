@@ -34,11 +34,10 @@ import type { Mark } from '../installation/installation-mark.ts';
 import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { checkedUpdates } from './checked-update.ts';
-import { customerIndex } from './customer-index.ts';
+import { CustomerDirectory } from './customer-directory.ts';
 import type { DamagedRecords } from './damaged-records.ts';
 import { redisDeletion } from './deletion.ts';
 import { inspectRecords } from './inspection.ts';
-import { keyExpiryIndex } from './key-expiry-index.ts';
 import { KeyIndex } from './key-index.ts';
 import { redisRecordLists } from './record-lists.ts';
 import { reindexKeys } from './reindex.ts';
@@ -74,13 +73,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const index = new KeyIndex(background, prefix);
   const deletion = redisDeletion(index, forgetUsage);
   const lists = redisRecordLists(index, dataLoss);
-  const indexing = { connection: background, prefix, pushed };
-  const customers = customerIndex({ ...indexing, read: lists.readCustomersFor, scan: lists.scanCustomers });
-  const expiries = keyExpiryIndex({ ...indexing, read: lists.readFoundKeys, scan: lists.scanKeys });
-
-  /** Without the entries the record is found too, only later. */
-  const indexed = (writing: Promise<void>) => writing.catch(() => undefined);
-  const customerBefore = async (op: StoreOp, id: string) => (await lists.readCustomersFor(op, [id]).catch(() => []))[0];
+  const directory = new CustomerDirectory({ records: lists, pushed });
 
   /**
    * Returns the record, or undefined when it certainly does not exist. @throws StoreDoubtError when that is uncertain.
@@ -161,21 +154,20 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const changeKey = async <R>(
     op: StoreOp,
     keyId: string,
-    change: (name: string, sha256: string) => Promise<R | undefined>,
+    change: (name: string) => Promise<R | undefined>,
   ): Promise<R | undefined> => {
     const reading = await background.run(op, async () => {
       const sha256 = await redis.get(keyIdName(prefix, keyId));
       if (sha256 === null) return withMark<R>(keyIdName(prefix, keyId), undefined);
       const name = keyRecordName(prefix, sha256);
-      return withMark(name, await change(name, sha256));
+      return withMark(name, await change(name));
     });
     return proven(reading);
   };
 
   return {
     ...lists,
-    findCustomers: customers.find,
-    findExpiringKeys: expiries.find,
+    findCustomers: directory.find,
 
     findKey: (sha256) =>
       find(connection, 'read_key', keyRecordName(prefix, sha256), ENFORCED_KEY_FIELDS, (fields) => {
@@ -201,7 +193,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     async createCustomer(record) {
       const name = customerRecordName(prefix, record.id);
       const outcome = await background.run('create_customer', () => create(name, customerFields(record)));
-      if (outcome === 'created') await indexed(customers.index.written('create_customer', record));
+      directory.changed(record.id);
       return outcome;
     },
 
@@ -231,10 +223,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
             await redis.del(keyRecordName(prefix, sha256));
             return 'exists';
           }
-          if (await register(record)) {
-            await indexed(expiries.index.written('create_key', { sha256, record }));
-            return outcome;
-          }
+          if (await register(record)) return outcome;
           await deletion.deleteKeys('create_key', [{ id: record.id, sha256, record }]);
           return 'no_customer';
         }
@@ -272,7 +261,6 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     },
 
     async updateCustomer(id, change, check) {
-      const before = await customerBefore('update_customer', id);
       const reading = await background.run('update_customer', async () => {
         const name = customerRecordName(prefix, id);
         const updated = await update(name, {
@@ -285,37 +273,31 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         });
         return withMark(name, updated);
       });
-      const result = unlessRefused(await proven(reading));
-      if (result !== undefined) await indexed(customers.index.written('update_customer', result, before));
-      return result;
+      directory.changed(id);
+      return unlessRefused(await proven(reading));
     },
 
     async updateKey(keyId, change, check) {
-      const updated = await changeKey('update_key', keyId, async (name, sha256) => {
-        const result = await update(name, {
+      const updated = await changeKey('update_key', keyId, (name) =>
+        update(name, {
           checked: ENFORCED_KEY_FIELDS,
           currentFrom: (fields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
           check,
           changes: keyChangeFields(change),
           returned: KEY_FIELDS,
           recordFrom: keyRecordFromReply,
-        });
-        if (result !== undefined && !(result instanceof Error)) {
-          await indexed(expiries.index.written('update_key', { sha256, record: result }));
-        }
-        return result;
-      });
+        }),
+      );
       return unlessRefused(updated);
     },
 
     async retireKey(keyId, expected, { replacedBy, expiresAt }) {
-      const retirement = await changeKey('retire_key', keyId, async (name, sha256): Promise<Retirement | undefined> => {
+      const retirement = await changeKey('retire_key', keyId, async (name): Promise<Retirement | undefined> => {
         const expectedExpiry = expected.expiresAt ?? '';
         const reply = await retireKey(name, keyId, expectedExpiry, replacedBy, expiresAt, ...KEY_FIELDS);
         if (reply === null) return undefined;
         if (!Array.isArray(reply)) throw new UnexpectedReplyError('retire-key');
         const record = keyRecordFromReply(reply[1]);
-        if (record !== undefined) await indexed(expiries.index.written('retire_key', { sha256, record }));
         return record && { outcome: reply[0] === 1 ? 'retired' : 'changed', record };
       });
       return retirement ?? { outcome: 'missing' };
@@ -323,9 +305,8 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     async deleteCustomer(id) {
       const op = 'delete_customer';
-      const before = await customerBefore(op, id);
       const deletedKeys = await deletion.deleteCustomer(op, id);
-      if (before !== undefined) await indexed(customers.index.forget(op, before));
+      directory.changed(id);
       if (deletedKeys !== undefined) return deletedKeys;
       return proven(await background.run(op, () => withMark<number>(customerRecordName(prefix, id), undefined)));
     },
@@ -335,11 +316,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       await deletion.deleteKeys(op, await index.read(op, [keyId]));
     },
 
-    async reindex() {
-      const report = await reindexKeys(index);
-      for (const each of [customers.index, expiries.index]) await each.repair();
-      return report;
-    },
+    reindex: () => reindexKeys(index),
 
     inspect: () => inspectRecords(index),
   };

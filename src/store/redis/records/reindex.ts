@@ -1,6 +1,6 @@
 /**
  * Repairs the indexes of keys. First adds the missing entries of every record, then deletes entries without a matching
- * record, and last uses of deleted keys. Each step is short, so that Redis serves gateways in between.
+ * record, last uses of deleted keys, and indexes of former versions. Each step is short, so that Redis serves gateways in between.
  */
 import {
   BAD_NAME,
@@ -18,6 +18,7 @@ import { scanSteps, sendAll } from '../connection/replies.ts';
 import {
   CUSTOMER_KEYS,
   customerKeysName,
+  formerIndexNames,
   isSha256,
   KEY_IDS,
   keyIdName,
@@ -125,6 +126,12 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
     const stray = (await index.read(OP, ids)).filter(({ record }) => record === undefined);
     const replies = await send(stray.map(({ id }) => ['zrem', uses, id]));
     entriesDropped += replies.filter((reply) => reply === 1).length;
+  }
+  for (const name of formerIndexNames(prefix)) {
+    // In steps: one DEL of millions of entries would hold up Redis.
+    let deleted: unknown;
+    do [deleted] = await send([['zremrangebyrank', name, 0, SCAN_COUNT - 1]]);
+    while (typeof deleted === 'number' && deleted > 0);
   }
   return { keys, entriesAdded, entriesDropped, passedOver, examples };
 }
