@@ -15,8 +15,8 @@ import {
   isFault,
   keyFaults,
   missingCustomer,
-  noLimit,
   type RecordFault,
+  recordFault,
 } from '../store/record-faults.ts';
 import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
 import type { JsonOption } from './admin-options.ts';
@@ -98,7 +98,7 @@ function faultsOfCustomer({ found }: InspectedCustomer, policy: LimitPolicy): re
   const limit = customer && effectiveLimit(customer, policy);
   if (limit === undefined || limit.found) return faults;
   const code = planOf(customer?.plan ?? '', policy) === undefined ? 'unknown_plan' : 'no_limit';
-  return [...faults, noLimit(code, limit.reason)];
+  return [...faults, recordFault(code, limit.reason)];
 }
 
 const TEXT_REPORT: Report = {

@@ -14,25 +14,45 @@ import {
   type KeyFields,
 } from './record-fields.ts';
 
-export type FaultCode =
-  | 'wrong_type'
-  | 'bad_name'
-  | 'holds_key'
-  | 'unbraced_name'
-  | 'no_id'
-  | 'bad_id'
-  | 'duplicate_id'
-  | 'no_customer'
-  | 'bad_customer_id'
-  | 'missing_customer'
-  | 'missing_index'
-  | 'damaged_index'
-  | 'unreadable_time'
-  | 'no_plan'
-  | 'unknown_plan'
-  | 'no_limit'
-  | 'doubtful_suspended'
-  | 'bad_notify_url';
+const TIME_FORM = 'write ISO 8601 with Z, such as 2030-01-31T00:00:00Z';
+const CUSTOMER_ID_FORM = '1 to 128 characters of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit';
+
+/** The text of each fault: what is wrong, its effect and the remedy. */
+const TEXTS = {
+  wrong_type: (fields: string) =>
+    `is not a hash, so requests get 503: delete it, and write a hash (HSET) with ${fields}`,
+  bad_name: () =>
+    'is read by no gateway: after "key:" there must be the SHA-256 of the whole API key in 64 lower-case hex digits. If it is the key itself, delete the record, and replace the key',
+  holds_key: (field: string) =>
+    `has the key itself in the field ${field}, where everyone who reads Redis or lists keys can see it: delete the field or write another value, and replace the key`,
+  unbraced_name: (correctName: string) =>
+    `is read by no gateway: the customer's id must be in braces. Rename it to ${correctName}`,
+  no_id: () => 'has no id, so the key is refused as invalid: write the field id (HSET)',
+  bad_id: () => 'has an invalid id, so the key is refused as invalid: write 1 to 256 visible ASCII characters',
+  duplicate_id: (other: string) =>
+    `has the same id as ${other}, so it cannot be revoked by it: give one of them another id, and run "tollgate store reindex"`,
+  no_customer: () => 'has no customer, so the key is refused as invalid: write the field customer (HSET)',
+  bad_customer_id: (where: string) => `has an invalid customer id${where} ${CUSTOMER_ID_FORM}`,
+  missing_customer: (customer: string) =>
+    `works for customer ${customer}, which has no record, so requests get 403: create the customer, or delete this record`,
+  missing_index: () =>
+    'works, but cannot be revoked by its id and is not deleted with its customer: run "tollgate store reindex"',
+  damaged_index: () =>
+    'cannot be indexed: its key-id entry or the customer-keys set of its customer has another type. Delete that, and run "tollgate store reindex"',
+  unreadable_time: (field: string, value: string, effect: string, remedy: string) =>
+    `has ${field} ${value}, which is not a time, ${effect}: ${remedy}`,
+  no_plan: () =>
+    'has no plan, so requests get 403, as for a missing record: write the field plan (HSET), or delete the customer: a deletion that failed leaves this',
+  unknown_plan: (reason: string) =>
+    `has no limit, so requests get 403: ${reason}; configure that plan, list its name under "formerly" of another, or change the plan of the customer`,
+  no_limit: (reason: string) =>
+    `has no limit, so requests get 403: ${reason}; write requests_per_hour as an integer of at least 1`,
+  doubtful_suspended: (value: string) =>
+    `has suspended ${value}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
+  bad_notify_url: () => `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
+} satisfies Record<string, (...details: string[]) => string>;
+
+export type FaultCode = keyof typeof TEXTS;
 
 export interface RecordFault {
   readonly code: FaultCode;
@@ -68,72 +88,24 @@ export function isFault(found: object): found is RecordFault {
   return 'code' in found && 'text' in found;
 }
 
-const TIME_FORM = 'write ISO 8601 with Z, such as 2030-01-31T00:00:00Z';
-const CUSTOMER_ID_FORM = '1 to 128 characters of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit';
 const SHOWN_VALUE_LENGTH = 40;
 const CANONICAL_SUSPENSIONS: ReadonlySet<string> = new Set(['1', '0', 'true', 'false']);
 
+/** `details`: the parameters of the fault's text. */
+export function recordFault<Code extends FaultCode>(
+  code: Code,
+  ...details: Parameters<(typeof TEXTS)[Code]>
+): RecordFault {
+  const text: (...details: string[]) => string = TEXTS[code];
+  return { code, text: text(...details) };
+}
+
 export function wrongType(kind: 'key' | 'customer'): RecordFault {
-  const fields = kind === 'key' ? 'id and customer' : 'plan';
-  return {
-    code: 'wrong_type',
-    text: `is not a hash, so requests get 503: delete it, and write a hash (HSET) with ${fields}`,
-  };
-}
-
-export const BAD_NAME: RecordFault = {
-  code: 'bad_name',
-  text: 'is read by no gateway: after "key:" there must be the SHA-256 of the whole API key in 64 lower-case hex digits. If it is the key itself, delete the record, and replace the key',
-};
-
-/** Returns the fault of a record whose field `field` contains the API key itself. */
-export function holdsKey(field: string): RecordFault {
-  return {
-    code: 'holds_key',
-    text: `has the key itself in the field ${field}, where everyone who reads Redis or lists keys can see it: delete the field or write another value, and replace the key`,
-  };
-}
-
-/** Returns the fault of a customer record without braces in its name. `name`: the correct name. */
-export function unbracedName(name: string): RecordFault {
-  return {
-    code: 'unbraced_name',
-    text: `is read by no gateway: the customer's id must be in braces. Rename it to ${name}`,
-  };
-}
-
-export const MISSING_INDEX: RecordFault = {
-  code: 'missing_index',
-  text: 'works, but cannot be revoked by its id and is not deleted with its customer: run "tollgate store reindex"',
-};
-
-export const DAMAGED_INDEX: RecordFault = {
-  code: 'damaged_index',
-  text: 'cannot be indexed: its key-id entry or the customer-keys set of its customer has another type. Delete that, and run "tollgate store reindex"',
-};
-
-/** Returns the fault of a key record whose id also belongs to the record `other`. */
-export function duplicateId(other: string): RecordFault {
-  return {
-    code: 'duplicate_id',
-    text: `has the same id as ${other}, so it cannot be revoked by it: give one of them another id, and run "tollgate store reindex"`,
-  };
+  return recordFault('wrong_type', kind === 'key' ? 'id and customer' : 'plan');
 }
 
 export function missingCustomer(id: string): RecordFault {
-  return {
-    code: 'missing_customer',
-    text: `works for customer ${shown(id)}, which has no record, so requests get 403: create the customer, or delete this record`,
-  };
-}
-
-/** Returns the fault of a customer without a limit. `reason`: why the config and the customer's record give none. */
-export function noLimit(code: 'unknown_plan' | 'no_limit', reason: string): RecordFault {
-  const remedy =
-    code === 'unknown_plan'
-      ? 'configure that plan, list its name under "formerly" of another, or change the plan of the customer'
-      : 'write requests_per_hour as an integer of at least 1';
-  return { code, text: `has no limit, so requests get 403: ${reason}; ${remedy}` };
+  return recordFault('missing_customer', shown(id));
 }
 
 /** Returns the faults that affect requests with this key. Empty when all fields are unset: then there is no record. */
@@ -144,91 +116,50 @@ export function enforcedKeyFaults(fields: EnforcedKeyFields): readonly RecordFau
 
 /** Returns all faults in the fields of a key record. */
 export function keyFaults(fields: KeyFields): readonly RecordFault[] {
-  const { created_at, revoked_at } = fields;
-  const faults = faultsForRequests(fields);
-  if (isUnreadable(revoked_at)) {
-    const remedy = `${TIME_FORM}, or delete the field if the key is not revoked`;
-    faults.push(unreadable('revoked_at', revoked_at, 'and any value revokes the key', remedy));
-  }
-  if (isUnreadable(created_at)) {
-    faults.push(unreadable('created_at', created_at, 'so the age of the key is not known', TIME_FORM));
-  }
-  return faults;
+  const remedy = `${TIME_FORM}, or delete the field if the key is not revoked`;
+  return [
+    ...faultsForRequests(fields),
+    ...timeFaults('revoked_at', fields.revoked_at, 'and any value revokes the key', remedy),
+    ...timeFaults('created_at', fields.created_at, 'so the age of the key is not known', TIME_FORM),
+  ];
 }
 
 /** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
 export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
   const exists = Object.values(fields).some(Boolean);
-  return exists && !fields.plan ? [NO_PLAN] : [];
+  return exists && !fields.plan ? [recordFault('no_plan')] : [];
 }
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
 export function customerFaults(id: string, { plan, suspended, notify_url }: CustomerFields): readonly RecordFault[] {
   const faults: RecordFault[] = [];
   if (!isCustomerId(id)) {
-    faults.push({
-      code: 'bad_customer_id',
-      text: `has an invalid customer id in its name, so no key can belong to it: between the braces there must be ${CUSTOMER_ID_FORM}`,
-    });
+    const where = ' in its name, so no key can belong to it: between the braces there must be';
+    faults.push(recordFault('bad_customer_id', where));
   }
-  if (!plan) faults.push(NO_PLAN);
+  if (!plan) faults.push(recordFault('no_plan'));
   if (suspended && !CANONICAL_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
-    faults.push({
-      code: 'doubtful_suspended',
-      text: `has suspended ${shown(suspended)}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
-    });
+    faults.push(recordFault('doubtful_suspended', shown(suspended)));
   }
-  if (notify_url && !isWebhookUrl(notify_url)) {
-    faults.push({
-      code: 'bad_notify_url',
-      text: `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
-    });
-  }
+  if (notify_url && !isWebhookUrl(notify_url)) faults.push(recordFault('bad_notify_url'));
   return faults;
 }
 
-const NO_PLAN: RecordFault = {
-  code: 'no_plan',
-  text: 'has no plan, so requests get 403, as for a missing record: write the field plan (HSET), or delete the customer: a deletion that failed leaves this',
-};
-
-function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): RecordFault[] {
+function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): readonly RecordFault[] {
   const faults: RecordFault[] = [];
-  if (!id) {
-    faults.push({ code: 'no_id', text: 'has no id, so the key is refused as invalid: write the field id (HSET)' });
-  } else if (!isKeyId(id)) {
-    faults.push({
-      code: 'bad_id',
-      text: 'has an invalid id, so the key is refused as invalid: write 1 to 256 visible ASCII characters',
-    });
+  if (!id) faults.push(recordFault('no_id'));
+  else if (!isKeyId(id)) faults.push(recordFault('bad_id'));
+  if (!customer) faults.push(recordFault('no_customer'));
+  else if (!isCustomerId(customer)) {
+    faults.push(recordFault('bad_customer_id', ', so the key is refused as invalid: write'));
   }
-  if (!customer) {
-    faults.push({
-      code: 'no_customer',
-      text: 'has no customer, so the key is refused as invalid: write the field customer (HSET)',
-    });
-  } else if (!isCustomerId(customer)) {
-    faults.push({
-      code: 'bad_customer_id',
-      text: `has an invalid customer id, so the key is refused as invalid: write ${CUSTOMER_ID_FORM}`,
-    });
-  }
-  if (isUnreadable(expires_at)) {
-    const remedy = `${TIME_FORM}, or delete the field`;
-    faults.push(unreadable('expires_at', expires_at, 'so the key counts as expired', remedy));
-  }
-  return faults;
+  const remedy = `${TIME_FORM}, or delete the field`;
+  return [...faults, ...timeFaults('expires_at', expires_at, 'so the key counts as expired', remedy)];
 }
 
-function unreadable(field: string, value: string, consequence: string, remedy: string): RecordFault {
-  return {
-    code: 'unreadable_time',
-    text: `has ${field} ${shown(value)}, which is not a time, ${consequence}: ${remedy}`,
-  };
-}
-
-function isUnreadable(value: string | null | undefined): value is string {
-  return Boolean(value) && parseTimestamp(value ?? '') === undefined;
+function timeFaults(field: string, value: string | null | undefined, effect: string, remedy: string): RecordFault[] {
+  if (!value || parseTimestamp(value) !== undefined) return [];
+  return [recordFault('unreadable_time', field, shown(value), effect, remedy)];
 }
 
 function shown(value: string): string {

@@ -62,10 +62,11 @@ export const deadNoticesName = (prefix: string): string => `${prefix}:notices-de
 /** Hash: when an endpoint said that it wants no more notices, by URL. */
 export const goneEndpointsName = (prefix: string): string => `${prefix}:notices-gone`;
 
-/** Sorted sets: indexes for searches, which versions before 0.3.0 wrote. */
+/** Sorted sets that versions before 0.3.0 wrote: indexes for searches, and customers with claimed levels. */
 export const formerIndexNames = (prefix: string): readonly string[] => [
   `${prefix}:customer-index`,
   `${prefix}:key-index`,
+  `${prefix}:notices-levels`,
 ];
 
 /** Sorted set: the instances, by the store time of their last announcement in milliseconds. */

@@ -7,7 +7,7 @@ import {
   enforcedCustomerFaults,
   enforcedKeyFaults,
   type RecordFault,
-  unbracedName,
+  recordFault,
   wrongType,
 } from '../../record-faults.ts';
 import { type EnforcedCustomerFields, type EnforcedKeyFields, isCustomerId, isKeyId } from '../../record-fields.ts';
@@ -74,7 +74,11 @@ export class DamagedRecords {
       // Not retried: the next read of the customer checks again.
       return;
     }
-    this.#report([unbracedName(customerRecordName(keyPrefix, customer))], { kind: 'customer', record, customer });
+    this.#report([recordFault('unbraced_name', customerRecordName(keyPrefix, customer))], {
+      kind: 'customer',
+      record,
+      customer,
+    });
   }
 
   #report(faults: readonly RecordFault[], record: Omit<RecordDamage, 'fault'>): void {

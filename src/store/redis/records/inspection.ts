@@ -4,16 +4,11 @@
  */
 import { hash } from 'node:crypto';
 import {
-  BAD_NAME,
-  DAMAGED_INDEX,
-  duplicateId,
-  holdsKey,
   type InspectedCustomer,
   type InspectedKey,
   type InspectedRecord,
-  MISSING_INDEX,
   type RecordFault,
-  unbracedName,
+  recordFault,
   wrongType,
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
@@ -75,8 +70,11 @@ async function inspectKeys(
     ({ sha256, fields }): InspectedKey => ({
       kind: 'key',
       record: shownKeyRecordName(index.prefix, sha256),
-      found: isSha256(sha256) ? (fields ?? wrongType('key')) : BAD_NAME,
-      faults: [...(indexFaults.get(sha256) ?? []), ...(fields ? fieldsWithKey(sha256, fields).map(holdsKey) : [])],
+      found: isSha256(sha256) ? (fields ?? wrongType('key')) : recordFault('bad_name'),
+      faults: [
+        ...(indexFaults.get(sha256) ?? []),
+        ...(fields ? fieldsWithKey(sha256, fields).map((field) => recordFault('holds_key', field)) : []),
+      ],
       customerExists: customers.get(fields?.customer ?? ''),
     }),
   );
@@ -111,9 +109,9 @@ async function indexFaultsOf(
   keys.forEach(({ sha256, id }, i) => {
     const other = others[i] && otherIds.get(others[i]) === id ? others[i] : undefined;
     const owner = other ?? (entries[i] === sha256 ? sha256 : ownerOf(id, sha256));
-    if (owner !== sha256) faults.set(sha256, [duplicateId(shownKeyRecordName(prefix, owner))]);
-    else if (entries[i] === undefined || members[i] === undefined) faults.set(sha256, [DAMAGED_INDEX]);
-    else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [MISSING_INDEX]);
+    if (owner !== sha256) faults.set(sha256, [recordFault('duplicate_id', shownKeyRecordName(prefix, owner))]);
+    else if (entries[i] === undefined || members[i] === undefined) faults.set(sha256, [recordFault('damaged_index')]);
+    else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [recordFault('missing_index')]);
   });
   return faults;
 }
@@ -134,7 +132,7 @@ async function existingCustomers(
 
 function unbraced(prefix: string, name: string): RecordFault {
   const id = CUSTOMER_RECORD_NAMES.parse(prefix, name) ?? '';
-  return unbracedName(customerRecordName(prefix, isCustomerId(id) ? id : '<customer>'));
+  return recordFault('unbraced_name', customerRecordName(prefix, isCustomerId(id) ? id : '<customer>'));
 }
 
 /** Returns the fields for people that contain the API key itself: their SHA-256 is the record's. */

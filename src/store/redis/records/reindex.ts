@@ -2,15 +2,7 @@
  * Repairs the indexes of keys. First adds the missing entries of every record, then deletes entries without a matching
  * record, last uses of deleted keys, and indexes of former versions. Each step is short, so that Redis serves gateways in between.
  */
-import {
-  BAD_NAME,
-  DAMAGED_INDEX,
-  duplicateId,
-  type FaultCode,
-  keyFaults,
-  type RecordFault,
-  wrongType,
-} from '../../record-faults.ts';
+import { type FaultCode, keyFaults, type RecordFault, recordFault, wrongType } from '../../record-faults.ts';
 import { type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import type { ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
@@ -58,7 +50,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
     const found: FoundKey[] = [];
     for (const { sha256, fields } of stored) {
       const record = fields && keyRecordFrom(fields);
-      if (!isSha256(sha256)) passOver(sha256, BAD_NAME);
+      if (!isSha256(sha256)) passOver(sha256, recordFault('bad_name'));
       else if (fields === undefined) passOver(sha256, wrongType('key'));
       else if (record === undefined) passOver(sha256, keyFaults(fields)[0]);
       else found.push({ sha256, record });
@@ -81,14 +73,14 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
       if (other === key.sha256) {
         indexed.push(key);
       } else if (other === undefined) {
-        passOver(key.sha256, DAMAGED_INDEX);
+        passOver(key.sha256, recordFault('damaged_index'));
       } else if (otherRecord !== undefined) {
-        passOver(key.sha256, duplicateId(shownKeyRecordName(prefix, other)));
+        passOver(key.sha256, recordFault('duplicate_id', shownKeyRecordName(prefix, other)));
       } else if (await index.redirect(OP, key.record.id, other, key.sha256)) {
         entriesAdded += 1;
         indexed.push(key);
       } else {
-        passOver(key.sha256, DAMAGED_INDEX);
+        passOver(key.sha256, recordFault('damaged_index'));
       }
     }
     return indexed;
@@ -100,7 +92,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
     );
     for (const [i, { sha256 }] of found.entries()) {
       if (replies[i] === 1) entriesAdded += 1;
-      if (replies[i] === undefined) passOver(sha256, DAMAGED_INDEX);
+      if (replies[i] === undefined) passOver(sha256, recordFault('damaged_index'));
       else keys += 1;
     }
   };
