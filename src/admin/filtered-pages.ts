@@ -9,7 +9,7 @@ export type ReadPage<Item> = (cursor: string | undefined, limit: number) => Prom
 
 /**
  * Returns a function that reads on while a page is less than half full, for a bounded time. The first page is sent with
- * the first items: an index has them at once. Other requests are served between two reads.
+ * the first items, so that a client shows them at once. Other requests are served between two reads.
  */
 export function readOn<Item>(read: ReadPage<Item>): ReadPage<Item> {
   return async (cursor, limit) => {
