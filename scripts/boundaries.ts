@@ -50,7 +50,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
     'admin base config console edge identity keys listener notices observability ops quota reload store store/open tls upstream usage',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
-  cli: 'admin-api admin-client base config keys process process/workers quota store npm:commander npm:yaml npm:zod',
+  cli: 'admin-api admin-client base config keys process process/workers quota store npm:@commander-js/extra-typings npm:yaml npm:zod',
 };
 
 export interface ImportStatement {

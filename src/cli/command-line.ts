@@ -1,18 +1,23 @@
-import { Argument, Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
 import { LOG_FORMATS } from '../config/config.ts';
 import { processEnvironment, removeUnverifiedTls } from '../config/environment.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../process/version.ts';
-import type { CheckOptions } from './check-config.ts';
-import { addCustomerCommands } from './customer-commands.ts';
+import { addAuditCommand } from './audit.ts';
+import { addCustomerCommands } from './customers.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
-import { addGatewayCommands } from './gateway-commands.ts';
-import { addKeyCommands } from './key-commands.ts';
+import { addKeyCommands } from './keys.ts';
+import { addNoticeCommands } from './notices.ts';
+import { addPreviewCommand } from './preview.ts';
+import { addConfigCommands } from './running-config.ts';
+import { addSimulateCommand } from './simulate.ts';
 import type { StartParts } from './start.ts';
+import { addStatusCommand } from './status.ts';
+import { addExplainCommand, addUsageCommands } from './usage.ts';
 
 /**
- * Builds the command tree. Actions call `finish` with an exit status other than success. Each command imports its own
- * modules, so that help and usage errors do not load the gateway. `parts`: for the command `start`.
+ * Builds the command tree. Actions call `finish` with an exit status other than success. Commands that need the gateway's
+ * own modules import them when they run, so that the others start quickly. `parts`: for the command `start`.
  */
 export function buildProgram(finish: (status: number) => void, parts?: StartParts): Command {
   const program = new Command('tollgate')
@@ -25,7 +30,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
     .description('run the gateway until SIGTERM or SIGINT')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .addOption(new Option('--log-format <format>', 'overrides logging.format').choices(LOG_FORMATS))
-    .action(async ({ config, logFormat }: { config: string; logFormat?: (typeof LOG_FORMATS)[number] }) => {
+    .action(async ({ config, logFormat }) => {
       const { start } = await import('./start.ts');
       finish(await start(config, logFormat, parts));
     });
@@ -35,19 +40,26 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
     .argument('<file>', 'the YAML configuration file')
     .option('--strict', 'fail if there are warnings')
     .option('--connect', 'also connect to the store and each upstream; writes nothing')
-    .action(async (file: string, options: CheckOptions) => {
+    .action(async (file, options) => {
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file, options));
     });
   addCustomerCommands(program);
   addKeyCommands(program);
-  addGatewayCommands(program);
+  addUsageCommands(program);
+  addNoticeCommands(program);
+  addExplainCommand(program);
+  addPreviewCommand(program);
+  addSimulateCommand(program);
+  addAuditCommand(program);
+  addStatusCommand(program);
+  addConfigCommands(program);
   const store = program.command('store').description('maintain the store');
   store
     .command('init')
     .description('accept the content of the store as complete, after it lost data')
     .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }: { config: string }) => {
+    .action(async ({ config }) => {
       const { initialiseStore } = await import('./store.ts');
       finish(await initialiseStore(config));
     });
@@ -55,7 +67,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
     .command('reindex')
     .description('index keys that other programs wrote')
     .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }: { config: string }) => {
+    .action(async ({ config }) => {
       const { reindexStore } = await import('./store.ts');
       finish(await reindexStore(config));
     });
@@ -64,7 +76,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
     .description('read all records and list their faults; changes nothing')
     .requiredOption('--config <file>', 'the YAML configuration file')
     .option('--json', 'print JSON')
-    .action(async ({ config, ...options }: { config: string; json?: true }) => {
+    .action(async ({ config, ...options }) => {
       const { checkStore } = await import('./store-check.ts');
       finish(await checkStore(config, options));
     });

@@ -1,5 +1,5 @@
 /** The command tree for shell completion, read from the same Commander tree that parses the command line. */
-import type { Command, Option } from 'commander';
+import type { CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 
 export interface CommandNode {
   /** Command names from the program name on: `['tollgate', 'keys', 'list']`. */
@@ -21,7 +21,7 @@ export type ValueNode =
   | { readonly kind: 'choice'; readonly choices: readonly string[] };
 
 /** Returns a command and all its subcommands, as the help shows them. */
-export function readCommandTree(command: Command, parents: readonly string[] = []): CommandNode {
+export function readCommandTree(command: CommandUnknownOpts, parents: readonly string[] = []): CommandNode {
   const path = [...parents, command.name()];
   const help = command.createHelp();
   const [argument] = command.registeredArguments;

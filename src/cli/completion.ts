@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import type { Command } from '@commander-js/extra-typings';
 import { type CommandNode, flatten, type OptionNode, readCommandTree, type ValueNode } from './command-tree.ts';
 import { print } from './output.ts';
 

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import type { DestructiveOptions } from './admin-options.ts';
+import type { DestructiveOptions } from './admin-commands.ts';
 import { UsageError } from './exit-status.ts';
 
 /**

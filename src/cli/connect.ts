@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { AdminClient } from '../admin-client/admin-client.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { systemReason } from '../config/problems.ts';
-import type { AdminOptions } from './admin-options.ts';
+import type { AdminOptions } from './admin-commands.ts';
 import { UsageError } from './exit-status.ts';
 
 const TOKEN_VARIABLE = 'TOLLGATE_ADMIN_TOKEN';

@@ -1,20 +1,22 @@
 /** Imports a file: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import type { AdminClient } from '../admin-client/admin-client.ts';
+import type { Command } from '@commander-js/extra-typings';
+import { CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
+import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
-import type { DocumentOptions } from './admin-options.ts';
+import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
 import { type ImportFile, inOrder, type Line, type LineFault, type RawLine } from './import-file.ts';
 import { printList, remark } from './output.ts';
 import type { Columns } from './table.ts';
 
-export interface ImportOptions extends DocumentOptions {
+interface ImportOptions extends DocumentOptions {
   /** `-` is standard input. */
   readonly file: string;
-  readonly dryRun?: true;
+  readonly dryRun?: true | undefined;
 }
 
 /** The result of importing one line. */
@@ -61,8 +63,31 @@ interface Report {
 /** Enough to hide round trips, and few enough for the gateway to serve other clients meanwhile. */
 const MAX_CALLS_IN_FLIGHT = 8;
 
+/** Adds a command that imports a file. `members`: what each line of the file has. */
+export function importCommand<Item, Row extends object>(
+  parent: Command,
+  description: string,
+  members: string,
+  importer: Importer<Item, Row>,
+): void {
+  documentCommand(parent, 'import', description, 'print the result of each line as JSON')
+    .requiredOption('--file <file>', `${members} in each line; - is standard input`)
+    .option('--dry-run', 'check every line and import nothing')
+    .action((options) => importFile(options, importer));
+}
+
+/** Returns the customer; undefined if it does not exist. */
+export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
+  try {
+    return await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`);
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.problem.status === 404) return undefined;
+    throw error;
+  }
+}
+
 /** Imports the file and prints a report. Rejects with a line `file:line: what is wrong` for each fault. */
-export async function importFile<Item, Row extends object>(
+async function importFile<Item, Row extends object>(
   options: ImportOptions,
   importer: Importer<Item, Row>,
 ): Promise<void> {

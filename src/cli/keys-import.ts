@@ -2,22 +2,23 @@
  * Imports keys that were created elsewhere. The whole file is checked first, also against the admin API; only then are
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
+import type { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import { KEY, NEW_KEY } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
-import { findCustomer } from './customers.ts';
-import { type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
+import { findCustomer, type ImportResult, importCommand, severalAtOnce } from './import.ts';
 import { type ImportFile, type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
 type KeyItem = z.output<ReturnType<typeof lineSchema>>;
 
-export async function importKeys(options: ImportOptions): Promise<void> {
-  await importFile(options, {
+export function addKeysImport(keys: Command): void {
+  const description = 'import existing keys from a file of CSV or JSON Lines; safe to repeat';
+  importCommand(keys, description, 'customer, value or sha256, name, expires_at', {
     items: 'keys',
     read: (content) => readKeysFile(content, Date.now()),
     askGateway: missingCustomers,

@@ -1,4 +1,6 @@
+/** Commands for API keys. */
 import { text } from 'node:stream/consumers';
+import { Argument, type Command, Option } from '@commander-js/extra-typings';
 import {
   GENERATED_KEY,
   type GeneratedKeyDocument,
@@ -11,20 +13,31 @@ import { printable } from '../admin-client/printable.ts';
 import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
 import { expiryMsOf } from '../keys/key-state.ts';
 import {
-  type DestructiveOptions,
-  type DocumentOptions,
+  customerArgument,
+  destructiveCommand,
+  documentCommand,
+  integerParser,
   type JsonOption,
+  keyArgument,
+  parseCustomerId,
   requireSomeChange,
-  type Unsettable,
   unset,
-} from './admin-options.ts';
+} from './admin-commands.ts';
 import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
+import { addKeysImport } from './keys-import.ts';
 import { print, printDocument, printJson, printList, remark } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
+import { durationParser, timeParser } from './times.ts';
 
 const KEYS = '/admin/v1/keys';
+const EXPIRES_AT = [
+  '--expires-at <time>',
+  'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
+  timeParser('future'),
+] as const;
+const MAX_GRACE_SECONDS = 31_536_000;
 
 function keyColumns(nowMs: number): Columns<KeyDocument> {
   return {
@@ -47,29 +60,137 @@ export function keyState(key: KeyDocument, nowMs: number): 'live' | 'rotated' | 
   return key.replaced_by === null ? 'live' : 'rotated';
 }
 
-export async function listKeys(customer: string | undefined, options: DocumentOptions): Promise<void> {
-  const client = await connect(options);
-  const keys =
-    customer === undefined
-      ? byCustomer(await client.list(KEY, KEYS))
-      : await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
-  await printList('keys', keyColumns(Date.now()), keys, options);
-}
+export function addKeyCommands(program: Command): void {
+  const keys = program.command('keys').description('manage API keys');
 
-export interface DaysOptions extends DocumentOptions {
-  readonly days: number;
-}
+  documentCommand(keys, 'list', 'list the keys of one customer, or all keys')
+    .addArgument(new Argument('[customer]', 'the id of the customer').argParser(parseCustomerId))
+    .action(async (customer, options) => {
+      const client = await connect(options);
+      const found =
+        customer === undefined
+          ? byCustomer(await client.list(KEY, KEYS))
+          : await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
+      await printList('keys', keyColumns(Date.now()), found, options);
+    });
 
-export async function listUnusedKeys(options: DaysOptions): Promise<void> {
-  const client = await connect(options);
-  const keys = await client.list(KEY, KEYS, { query: { unused_days: String(options.days) } });
-  await printList('keys that were unused for that long', keyColumns(Date.now()), byCustomer(keys), options);
-}
+  documentCommand(keys, 'show', 'show one key; never its value')
+    .addArgument(keyArgument())
+    .action(async (keyId, options) => {
+      const client = await connect(options);
+      await printKey(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
+    });
 
-export async function listExpiringKeys(options: DaysOptions): Promise<void> {
-  const client = await connect(options);
-  const keys = await client.list(KEY, KEYS, { query: { expiring_days: String(options.days) } });
-  await printList('keys that expire so soon', keyColumns(Date.now()), byCustomer(keys), options);
+  documentCommand(
+    keys,
+    'find',
+    'find the customer of a key by its value on standard input, which is not sent, or by its first characters',
+  )
+    .option('--prefix <text>', 'the first characters of the key, at most 12; lists all keys that may start with them')
+    .action(async (options) => {
+      const { prefix } = options;
+      // Not checked by the option's parser, because its message would repeat the text.
+      if (prefix !== undefined && !isKeyBeginning(prefix)) {
+        throw new UsageError(
+          `--prefix takes at most ${MAX_KEY_BEGINNING_LENGTH} characters of a key; pass a whole key on standard input`,
+        );
+      }
+      // Of a value, only the SHA-256 leaves this machine.
+      const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
+      const client = await connect(options);
+      const found = await client.list(KEY, KEYS, { query });
+      if (found.length > 0 || options.json) await printList('keys', keyColumns(Date.now()), byCustomer(found), options);
+      if (found.length === 0)
+        throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
+    });
+
+  documentCommand(keys, 'create', 'create a key; its value is printed only once, alone on standard output')
+    .addArgument(customerArgument())
+    .option('--name <name>', 'display name of the key')
+    .option(...EXPIRES_AT)
+    .action(async (customer, options) => {
+      const { name, expiresAt } = options;
+      const client = await connect(options);
+      const body = { name, expires_at: expiresAt };
+      const created = await client.post(GENERATED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+      remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
+      await printNewKey(created, options);
+    });
+
+  addKeysImport(keys);
+
+  documentCommand(keys, 'update', 'change the name or the expiry of a key; members without an option stay unchanged')
+    .addArgument(keyArgument())
+    .option('--name <name>', 'display name of the key')
+    .option('--no-name', 'remove its name')
+    .option(...EXPIRES_AT)
+    .option('--no-expires-at', 'remove its expiry')
+    .action(async (keyId, options) => {
+      const change = { name: unset(options.name), expires_at: unset(options.expiresAt) };
+      requireSomeChange(change);
+      const client = await connect(options);
+      await printKey(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
+    });
+
+  documentCommand(keys, 'rotate', 'replace a key; the new value is printed only once, alone on standard output')
+    .addArgument(keyArgument('the id of the key to replace'))
+    .option(
+      '--grace <duration>',
+      'how long the old key stays valid, at most until its own expiry: 7d, 12h (default: 1d)',
+      durationParser(MAX_GRACE_SECONDS),
+    )
+    .addOption(
+      new Option('--grace-seconds <seconds>', 'the same in seconds')
+        .argParser(integerParser(0, MAX_GRACE_SECONDS))
+        .conflicts('grace'),
+    )
+    .action(async (keyId, options) => {
+      const body = { grace_seconds: options.grace ?? options.graceSeconds };
+      const client = await connect(options);
+      const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
+      const [id, customer, replaced] = [created.id, created.customer, created.replaces].map(printable);
+      remark(`Key ${id} of customer ${customer} replaces ${replaced}.`);
+      remark(`For how long the old key stays valid: tollgate keys show ${replaced}`);
+      await printNewKey(created, options);
+    });
+
+  destructiveCommand(keys, 'revoke', 'revoke a key immediately and permanently')
+    .addArgument(keyArgument())
+    .action(async (keyId, options) => {
+      requireTerminalOrYes(options);
+      const client = await connect(options);
+      if (!options.yes) {
+        const { customer, name } = await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`);
+        const called = name === null ? '' : ` ("${name}")`;
+        await confirm(printable(`Revoke key ${keyId}${called} of customer ${customer}?`));
+      }
+      await client.delete(pathOf`/admin/v1/keys/${keyId}`);
+      await print(`Key ${printable(keyId)} is revoked.\n`);
+    });
+
+  daysCommand('unused', 'list valid keys that were not used for some days', 'number of days without use, at least', {
+    parameter: 'unused_days',
+    what: 'keys that were unused for that long',
+  });
+  daysCommand('expiring', 'list valid keys that expire soon', 'number of days until they expire, at most', {
+    parameter: 'expiring_days',
+    what: 'keys that expire so soon',
+  });
+
+  function daysCommand(
+    name: string,
+    description: string,
+    days: string,
+    { parameter, what }: { readonly parameter: string; readonly what: string },
+  ): void {
+    documentCommand(keys, name, description)
+      .requiredOption('--days <days>', days, integerParser(1))
+      .action(async (options) => {
+        const client = await connect(options);
+        const found = await client.list(KEY, KEYS, { query: { [parameter]: String(options.days) } });
+        await printList(what, keyColumns(Date.now()), byCustomer(found), options);
+      });
+  }
 }
 
 /** Sorts keys by customer and creation time: the store returns them in no useful order. */
@@ -78,37 +199,11 @@ function byCustomer(keys: readonly KeyDocument[]): KeyDocument[] {
   return keys.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-export interface FindOptions extends DocumentOptions {
-  readonly prefix?: string;
-}
-
-/** Finds keys by prefix or value. Rejects if there is none. Of a value, only the SHA-256 leaves this machine. */
-export async function findKeys(options: FindOptions): Promise<void> {
-  const { prefix } = options;
-  // Not checked by the option's parser, because its message would repeat the text.
-  if (prefix !== undefined && !isKeyBeginning(prefix)) {
-    throw new UsageError(
-      `--prefix takes at most ${MAX_KEY_BEGINNING_LENGTH} characters of a key; pass a whole key on standard input`,
-    );
-  }
-  const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
-  const client = await connect(options);
-  const keys = await client.list(KEY, KEYS, { query });
-  if (keys.length > 0 || options.json) await printList('keys', keyColumns(Date.now()), byCustomer(keys), options);
-  if (keys.length === 0)
-    throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
-}
-
 async function readKeyValue(): Promise<string> {
   if (process.stdin.isTTY) remark('Type or paste the key, then Enter and Ctrl-D:');
   const value = (await text(process.stdin)).trim();
   if (isPossibleKey(value)) return value;
   throw new UsageError('standard input must have one API key and nothing else (or use --prefix)');
-}
-
-export async function showKey(keyId: string, options: DocumentOptions): Promise<void> {
-  const client = await connect(options);
-  await printKey(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
 }
 
 /** Prints a key; for people with its state, which the admin API leaves to the client's clock. */
@@ -120,64 +215,8 @@ async function printKey(key: KeyDocument, options: JsonOption): Promise<void> {
   await printDocument({ id, state: state + until, ...rest }, options);
 }
 
-export interface NewKeyOptions extends DocumentOptions {
-  readonly name?: string;
-  readonly expiresAt?: string;
-}
-
-export async function createKey(customer: string, options: NewKeyOptions): Promise<void> {
-  const { name, expiresAt } = options;
-  const client = await connect(options);
-  const body = { name, expires_at: expiresAt };
-  const created = await client.post(GENERATED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
-  remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
-  await printNewKey(created, options);
-}
-
-export interface RotateOptions extends DocumentOptions {
-  /** In seconds. At most one of the two is set. */
-  readonly grace?: number;
-  readonly graceSeconds?: number;
-}
-
-export async function rotateKey(keyId: string, options: RotateOptions): Promise<void> {
-  const graceSeconds = options.grace ?? options.graceSeconds;
-  const client = await connect(options);
-  const body = { grace_seconds: graceSeconds };
-  const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
-  remark(
-    `Key ${printable(created.id)} of customer ${printable(created.customer)} replaces ${printable(created.replaces)}.`,
-  );
-  remark(`For how long the old key stays valid: tollgate keys show ${printable(created.replaces)}`);
-  await printNewKey(created, options);
-}
-
 /** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */
 async function printNewKey(created: GeneratedKeyDocument, options: JsonOption): Promise<void> {
   remark('Its value is shown only once. Only its hash is stored, so it cannot be shown again:');
   await (options.json ? printJson(created) : print(`${created.key}\n`));
-}
-
-export interface UpdateKeyOptions extends DocumentOptions {
-  readonly name?: Unsettable<string>;
-  readonly expiresAt?: Unsettable<string>;
-}
-
-export async function updateKey(keyId: string, options: UpdateKeyOptions): Promise<void> {
-  const change = { name: unset(options.name), expires_at: unset(options.expiresAt) };
-  requireSomeChange(change);
-  const client = await connect(options);
-  await printKey(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
-}
-
-export async function revokeKey(keyId: string, options: DestructiveOptions): Promise<void> {
-  requireTerminalOrYes(options);
-  const client = await connect(options);
-  if (!options.yes) {
-    const { customer, name } = await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`);
-    const called = name === null ? '' : ` ("${name}")`;
-    await confirm(printable(`Revoke key ${keyId}${called} of customer ${customer}?`));
-  }
-  await client.delete(pathOf`/admin/v1/keys/${keyId}`);
-  await print(`Key ${printable(keyId)} is revoked.\n`);
 }

@@ -1,14 +1,11 @@
 /** Commands for notices to webhooks that are not delivered yet. */
+import { type Command, Option } from '@commander-js/extra-typings';
 import { NOTICE, type NoticeDocument } from '../admin-api/responses.ts';
 import { pathOf } from '../admin-client/admin-client.ts';
-import type { DocumentOptions } from './admin-options.ts';
+import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { printJson, printList, remark } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
-
-export interface NoticeListOptions extends DocumentOptions {
-  readonly state?: string;
-}
 
 type Row = Omit<NoticeDocument, 'deliveries'> & Partial<NoticeDocument['deliveries'][number]>;
 
@@ -24,19 +21,27 @@ const COLUMNS: Columns<Row> = {
   'LAST ERROR': ({ last_error: error }) => error,
 };
 
-export async function listNotices(options: NoticeListOptions): Promise<void> {
-  const client = await connect(options);
-  const { state } = options;
-  const notices = await client.list(NOTICE, '/admin/v1/notices', { query: { ...(state && { state }) } });
-  if (options.json) return printJson({ items: notices, next_cursor: null });
-  await printList('notices', COLUMNS, notices.flatMap(rowsOf), options);
-}
+export function addNoticeCommands(program: Command): void {
+  const notices = program.command('notices').description('list webhook notices that are not delivered, and retry them');
 
-export async function retryNotice(id: string, options: DocumentOptions): Promise<void> {
-  const client = await connect(options);
-  const notice = await client.post(NOTICE, pathOf`/admin/v1/notices/${id}/retry`, {});
-  if (options.json) return printJson(notice);
-  remark(`The notice ${notice.id} of ${notice.customer} is sent again now.`);
+  documentCommand(notices, 'list', 'list notices that are not delivered yet, oldest first')
+    .addOption(new Option('--state <state>', 'only pending or dead ones').choices(['pending', 'dead'] as const))
+    .action(async (options) => {
+      const { state, json } = options;
+      const client = await connect(options);
+      const found = await client.list(NOTICE, '/admin/v1/notices', { query: { ...(state && { state }) } });
+      if (json) return printJson({ items: found, next_cursor: null });
+      await printList('notices', COLUMNS, found.flatMap(rowsOf), options);
+    });
+
+  documentCommand(notices, 'retry', 'send a notice again to the endpoints that do not have it')
+    .argument('<notice_id>', 'the id of the notice')
+    .action(async (id, options) => {
+      const client = await connect(options);
+      const notice = await client.post(NOTICE, pathOf`/admin/v1/notices/${id}/retry`, {});
+      if (options.json) return printJson(notice);
+      remark(`The notice ${notice.id} of ${notice.customer} is sent again now.`);
+    });
 }
 
 /** One row for each delivery; one for a notice that was not attempted yet. */

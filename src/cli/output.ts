@@ -1,6 +1,6 @@
 /** Writes results to standard output and remarks to standard error, so that results can be piped. */
 import { printableJson } from '../admin-client/printable.ts';
-import type { JsonOption } from './admin-options.ts';
+import type { JsonOption } from './admin-commands.ts';
 import { BrokenPipeError } from './exit-status.ts';
 import { type Columns, formatDocument, formatTable } from './table.ts';
 

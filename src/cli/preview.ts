@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
+import type { Command } from '@commander-js/extra-typings';
 import { PREVIEW, type PreviewDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import { systemReason } from '../config/problems.ts';
-import type { DocumentOptions } from './admin-options.ts';
+import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
 import { print, printDocument } from './output.ts';
@@ -21,20 +22,24 @@ const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
   plan_in_use: 'would be refused: customers are on a plan that it drops',
 };
 
-/** Prints what a file would change. Rejects if a reload would refuse the file, also after printing the changes. */
-export async function preview(file: string, options: DocumentOptions): Promise<void> {
-  const text = await contentOf(file);
-  const client = await connect(options);
-  let result: PreviewDocument;
-  try {
-    result = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
-  } catch (error) {
-    const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
-    if (!lines.some((line) => POSTED.test(line))) throw error;
-    throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
-  }
-  await (options.json ? printDocument(result, options) : print(sections(result).join('\n')));
-  if (REFUSALS.has(result.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[result.reload]}`]);
+/** Adds a command that prints what a file would change. It fails if a reload would refuse the file. */
+export function addPreviewCommand(program: Command): void {
+  documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
+    .argument('<file>', 'the YAML configuration file')
+    .action(async (file, options) => {
+      const text = await contentOf(file);
+      const client = await connect(options);
+      let result: PreviewDocument;
+      try {
+        result = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
+      } catch (error) {
+        const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
+        if (!lines.some((line) => POSTED.test(line))) throw error;
+        throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
+      }
+      await (options.json ? printDocument(result, options) : print(sections(result).join('\n')));
+      if (REFUSALS.has(result.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[result.reload]}`]);
+    });
 }
 
 async function contentOf(file: string): Promise<string> {

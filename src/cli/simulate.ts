@@ -6,23 +6,24 @@
  * - `surely_not`: no two adjacent clock hours have more together.
  * - `perhaps`: anything else.
  */
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { CUSTOMER, CUSTOMER_ID, TIME } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
-import type { DocumentOptions } from './admin-options.ts';
+import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printJson, remark } from './output.ts';
 import { type Columns, shortTime, tableUnlessEmpty } from './table.ts';
-import { readTime } from './times.ts';
+import { readTime, timeParser } from './times.ts';
 
-export interface SimulateOptions extends DocumentOptions {
+interface SimulateOptions extends DocumentOptions {
   /** Requests per hour, by plan. */
-  readonly plan?: ReadonlyMap<string, number>;
+  readonly plan?: ReadonlyMap<string, number> | undefined;
   /** Requests per hour, by customer. They take precedence. */
-  readonly customer?: ReadonlyMap<string, number>;
+  readonly customer?: ReadonlyMap<string, number> | undefined;
   /** ISO 8601. */
-  readonly from?: string;
+  readonly from?: string | undefined;
 }
 
 interface TriedLimits {
@@ -91,7 +92,22 @@ export class CustomerHours {
   }
 }
 
-export async function simulate(options: SimulateOptions): Promise<void> {
+export function addSimulateCommand(program: Command): void {
+  documentCommand(program, 'simulate', 'show whom other limits would have refused, by the usage history', 'print JSON')
+    .option('--plan <plan=limit...>', 'requests per hour of a plan: starter=800', parseLimit)
+    .option('--customer <customer=limit...>', 'requests per hour of a customer', parseLimit)
+    .option('--from <time>', 'start of the usage history to read: 2026-01-31 or an age, such as 7d', timeParser('past'))
+    .action(simulate);
+}
+
+/** Adds `name=limit` to the limits given so far. @throws InvalidArgumentError */
+function parseLimit(text: string, before: ReadonlyMap<string, number> = new Map()): ReadonlyMap<string, number> {
+  const [, name, limit] = /^(.+)=([1-9]\d{0,14})$/.exec(text) ?? [];
+  if (name !== undefined) return new Map([...before, [name, Number(limit)]]);
+  throw new InvalidArgumentError('It must be a name, "=" and an integer of at least 1, such as starter=800.');
+}
+
+async function simulate(options: SimulateOptions): Promise<void> {
   const limits = { plans: options.plan ?? new Map(), customers: options.customer ?? new Map() };
   if (limits.plans.size + limits.customers.size === 0) {
     throw new UsageError('no limit to try: name at least one by --plan PLAN=N or --customer CUSTOMER=N');

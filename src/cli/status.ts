@@ -1,18 +1,24 @@
+import type { Command } from '@commander-js/extra-typings';
 import { STATUS, type StatusDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
-import type { DocumentOptions } from './admin-options.ts';
+import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printDocument } from './output.ts';
 import { formatDocument, formatTable, shortTime, tableUnlessEmpty } from './table.ts';
 
-/** Prints the gateway's status, then rejects if the gateway is degraded. */
-export async function showStatus(options: DocumentOptions): Promise<void> {
-  const client = await connect(options);
-  const status = await client.get(STATUS, '/status');
-  await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
-  if (status.problems.length === 0) return;
-  const problems = status.problems.map(({ what, advice, detail }) => [what, advice, detail ?? ''].join(' ').trim());
-  throw new Error(printable(`the gateway is degraded: ${problems.join(' ').replaceAll('\n', '; ')}`));
+export function addStatusCommand(program: Command): void {
+  documentCommand(
+    program,
+    'status',
+    'show the version, configuration and connections of a gateway; exit status 1 if it is degraded',
+  ).action(async (options) => {
+    const client = await connect(options);
+    const status = await client.get(STATUS, '/status');
+    await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
+    if (status.problems.length === 0) return;
+    const problems = status.problems.map(({ what, advice, detail }) => [what, advice, detail ?? ''].join(' ').trim());
+    throw new Error(printable(`the gateway is degraded: ${problems.join(' ').replaceAll('\n', '; ')}`));
+  });
 }
 
 function sections(status: StatusDocument): string[] {

@@ -19,7 +19,7 @@ import {
   recordFault,
 } from '../store/record-faults.ts';
 import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
-import type { JsonOption } from './admin-options.ts';
+import type { JsonOption } from './admin-commands.ts';
 import { EXIT } from './exit-status.ts';
 import { print } from './output.ts';
 

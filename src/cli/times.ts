@@ -1,5 +1,5 @@
 /** Parses times and durations that users type: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { parseTimestamp } from '../base/timestamp.ts';
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -44,3 +44,11 @@ export function durationParser(maxSeconds: number): (text: string) => number {
     );
   };
 }
+
+/** The options of a range in the past. */
+export const FROM = [
+  '--from <time>',
+  'start of the range: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
+  timeParser('past'),
+] as const;
+export const TO = ['--to <time>', 'end of the range', timeParser('past')] as const;

@@ -1,5 +1,5 @@
 /** Commands for the usage history: of a customer, of all plans, customers near their limits, and the export. */
-import type { z } from 'zod';
+import { type Command, Option } from '@commander-js/extra-typings';
 import {
   NEAR_CUSTOMERS,
   type NearCustomerDocument,
@@ -9,28 +9,19 @@ import {
   USAGE_TOTALS,
 } from '../admin-api/responses.ts';
 import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
-import type { AdminOptions, DocumentOptions } from './admin-options.ts';
+import { adminCommand, customerArgument, documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList, remark } from './output.ts';
 import { type Columns, formatTable, shortTime } from './table.ts';
+import { FROM, TO } from './times.ts';
 
-export interface RangeOptions extends DocumentOptions {
+const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
+
+interface HistoryRange {
   /** ISO 8601. */
-  readonly from?: string;
-  readonly to?: string;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
   readonly step: 'hour' | 'day';
-}
-
-export interface NearOptions extends DocumentOptions {
-  /** Percent of the limit. */
-  readonly above: number;
-}
-
-export interface ExportOptions extends AdminOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly format: string;
-  readonly cursor?: string;
 }
 
 const BAR_WIDTH = 40;
@@ -56,64 +47,88 @@ const REFUSED_COLUMNS: Columns<RefusedCustomerDocument> = {
   'LAST KEY': ({ key_id: id }) => id,
 };
 
-export async function showHistory(customer: string, options: RangeOptions): Promise<void> {
-  const client = await connect(options);
-  const path = pathOf`/admin/v1/customers/${customer}/usage/history`;
-  const history = await client.get(USAGE_HISTORY, `${path}?${rangeOf(options)}`);
-  if (options.json) return printJson(history);
-  const most = Math.max(1, ...history.points.map(({ requests }) => requests));
-  const columns: Columns<(typeof history.points)[number]> = {
-    [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
-    REQUESTS: ({ requests }) => requests,
-    REFUSED: ({ refused }) => refused,
-    '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
-  };
-  await print(formatTable(history.points, columns));
-}
+export function addHistoryCommands(usage: Command): void {
+  documentCommand(usage, 'history', 'show what a customer used, by hour or day')
+    .option(...FROM)
+    .option(...TO)
+    .addArgument(customerArgument())
+    .addOption(stepOption())
+    .action(async (customer, options) => {
+      const client = await connect(options);
+      const path = pathOf`/admin/v1/customers/${customer}/usage/history`;
+      const history = await client.get(USAGE_HISTORY, `${path}?${rangeOf(options)}`);
+      if (options.json) return printJson(history);
+      const most = Math.max(1, ...history.points.map(({ requests }) => requests));
+      const columns: Columns<(typeof history.points)[number]> = {
+        [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+        REQUESTS: ({ requests }) => requests,
+        REFUSED: ({ refused }) => refused,
+        '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
+      };
+      await print(formatTable(history.points, columns));
+    });
 
-export async function showTotals(options: RangeOptions): Promise<void> {
-  const client = await connect(options);
-  const totals = await client.get(USAGE_TOTALS, `/admin/v1/usage/history?${rangeOf(options)}`);
-  if (options.json) return printJson(totals);
-  const rows = totals.points.flatMap(({ start, plans }) =>
-    Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
+  documentCommand(usage, 'totals', 'show requests, refusals and upstream errors of each plan')
+    .option(...FROM)
+    .option(...TO)
+    .addOption(stepOption())
+    .action(async (options) => {
+      const client = await connect(options);
+      const totals = await client.get(USAGE_TOTALS, `/admin/v1/usage/history?${rangeOf(options)}`);
+      if (options.json) return printJson(totals);
+      const rows = totals.points.flatMap(({ start, plans }) =>
+        Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
+      );
+      if (rows.length === 0) return remark('Nothing was counted in this time.');
+      const columns: Columns<(typeof rows)[number]> = {
+        [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+        PLAN: ({ plan }) => plan,
+        REQUESTS: ({ requests }) => requests,
+        REFUSED: ({ refused }) => refused,
+        'UPSTREAM ERRORS': ({ upstream_errors }) => upstream_errors,
+      };
+      await print(formatTable(rows, columns));
+    });
+
+  documentCommand(usage, 'near', 'list the customers nearest to their limits, highest percentage first')
+    .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
+    .action(async (options) => {
+      const client = await connect(options);
+      const near = await client.get(NEAR_CUSTOMERS, `/admin/v1/usage/near?above=${options.above}&limit=1000`);
+      if (options.json) return printJson(near);
+      await printList('customers near their limits', NEAR_COLUMNS, near, options);
+    });
+
+  documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
+    async (options) => {
+      const client = await connect(options);
+      const refused = await client.get(REFUSED_CUSTOMERS, '/admin/v1/usage/refused?limit=1000');
+      if (options.json) return printJson(refused);
+      await printList('refused customers', REFUSED_COLUMNS, refused, options);
+    },
   );
-  if (rows.length === 0) return remark('Nothing was counted in this time.');
-  const columns: Columns<(typeof rows)[number]> = {
-    [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
-    PLAN: ({ plan }) => plan,
-    REQUESTS: ({ requests }) => requests,
-    REFUSED: ({ refused }) => refused,
-    'UPSTREAM ERRORS': ({ upstream_errors }) => upstream_errors,
-  };
-  await print(formatTable(rows, columns));
+
+  adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour')
+    .option(...FROM)
+    .option(...TO)
+    .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv' as const))
+    .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
+    .action(async ({ from, to, format, cursor, ...options }) => {
+      // Prints whole pages only, so that an export that failed can be continued without repeating a line.
+      const client = await connect(options);
+      const query = { format, limit: EXPORT_CUSTOMERS, ...(from && { from }), ...(to && { to }) };
+      let next: string | undefined =
+        `/admin/v1/usage/export?${new URLSearchParams({ ...query, ...(cursor && { cursor }) })}`;
+      while (next !== undefined) {
+        const page = await readPage(client, next);
+        await print(page.text);
+        next = page.next;
+      }
+    });
 }
 
-export async function listNear(options: NearOptions): Promise<void> {
-  const client = await connect(options);
-  const near = await client.get(NEAR_CUSTOMERS, `/admin/v1/usage/near?above=${options.above}&limit=1000`);
-  if (options.json) return printJson(near);
-  await printList('customers near their limits', NEAR_COLUMNS, near, options);
-}
-
-export async function listRefused(options: DocumentOptions): Promise<void> {
-  const client = await connect(options);
-  const refused = await client.get(REFUSED_CUSTOMERS, '/admin/v1/usage/refused?limit=1000');
-  if (options.json) return printJson(refused);
-  await printList('refused customers', REFUSED_COLUMNS, refused, options);
-}
-
-/** Prints whole pages only, so that an export that failed can be continued without repeating a line. */
-export async function exportUsage({ from, to, format, cursor, ...options }: ExportOptions): Promise<void> {
-  const client = await connect(options);
-  const query = { format, limit: EXPORT_CUSTOMERS, ...(from && { from }), ...(to && { to }) };
-  let next: string | undefined =
-    `/admin/v1/usage/export?${new URLSearchParams({ ...query, ...(cursor && { cursor }) })}`;
-  while (next !== undefined) {
-    const page = await readPage(client, next);
-    await print(page.text);
-    next = page.next;
-  }
+function stepOption() {
+  return new Option('--step <step>', 'length of a line').choices(['hour', 'day'] as const).default('hour' as const);
 }
 
 async function readPage(client: AdminClient, path: string): Promise<{ text: string; next: string | undefined }> {
@@ -127,11 +142,11 @@ async function readPage(client: AdminClient, path: string): Promise<{ text: stri
   }
 }
 
-function rangeOf({ from, to, step }: RangeOptions): URLSearchParams {
+function rangeOf({ from, to, step }: HistoryRange): URLSearchParams {
   return new URLSearchParams({ step, ...(from && { from }), ...(to && { to }) });
 }
 
-function timeOf(start: z.output<typeof USAGE_HISTORY>['points'][number]['start'], { step }: RangeOptions): string {
+function timeOf(start: string, { step }: HistoryRange): string {
   const time = shortTime(start) ?? '';
   return step === 'day' ? time.slice(0, 10) : time.slice(0, 16).replace('T', ' ');
 }

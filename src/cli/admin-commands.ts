@@ -1,16 +1,16 @@
-/** Options that all admin API commands share. Loaded for every command line, so it imports little. */
-import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+/** What the commands that call the admin API share: their options, arguments and parsers. */
+import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { UsageError } from './exit-status.ts';
 
 export interface AdminOptions {
   readonly adminUrl: string;
-  readonly adminTokenFile?: string;
+  readonly adminTokenFile?: string | undefined;
 }
 
 export interface JsonOption {
-  readonly json?: true;
+  readonly json?: true | undefined;
 }
 
 /** Options of a command that prints a document or a table. */
@@ -18,55 +18,63 @@ export interface DocumentOptions extends AdminOptions, JsonOption {}
 
 /** Options of a command that cannot be undone. */
 export interface DestructiveOptions extends AdminOptions {
-  readonly yes?: true;
+  readonly yes?: true | undefined;
 }
 
 const GROUP = 'Admin API:';
 
-/** Adds a command that prints a document or a table. */
+const adminUrlOption = () =>
+  new Option('--admin-url <url>', 'URL of the admin API')
+    .argParser(parseAdminUrl)
+    .default('http://127.0.0.1:8082')
+    .helpGroup(GROUP);
+
+const adminTokenFileOption = () =>
+  new Option(
+    '--admin-token-file <file>',
+    'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
+  ).helpGroup(GROUP);
+
+/** Adds a command that calls the admin API. */
+export function adminCommand(parent: Command, name: string, description: string) {
+  return parent.command(name).description(description).addOption(adminUrlOption()).addOption(adminTokenFileOption());
+}
+
+/** Adds a command that prints a document or a table. The help lists the group of its first option first. */
 export function documentCommand(
   parent: Command,
   name: string,
   description: string,
   jsonDescription = 'print the JSON of the admin API',
-): Command {
-  return adminCommand(parent, name, description, new Option('--json', jsonDescription));
+) {
+  return parent
+    .command(name)
+    .description(description)
+    .option('--json', jsonDescription)
+    .addOption(adminUrlOption())
+    .addOption(adminTokenFileOption());
 }
 
 /** Adds a command that cannot be undone. */
-export function destructiveCommand(parent: Command, name: string, description: string): Command {
-  return adminCommand(parent, name, description, new Option('--yes', 'do not ask for confirmation'));
+export function destructiveCommand(parent: Command, name: string, description: string) {
+  return parent
+    .command(name)
+    .description(description)
+    .option('--yes', 'do not ask for confirmation')
+    .addOption(adminUrlOption())
+    .addOption(adminTokenFileOption());
 }
 
-/** Adds a command that calls the admin API. The help lists the group of the first option first. */
-export function adminCommand(parent: Command, name: string, description: string, first?: Option): Command {
-  const command = parent.command(name).description(description);
-  if (first !== undefined) command.addOption(first);
-  return command
-    .addOption(
-      new Option('--admin-url <url>', 'URL of the admin API')
-        .argParser(parseAdminUrl)
-        .default('http://127.0.0.1:8082')
-        .helpGroup(GROUP),
-    )
-    .addOption(
-      new Option(
-        '--admin-token-file <file>',
-        'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
-      ).helpGroup(GROUP),
-    );
+export function customerArgument() {
+  return new Argument('<customer>', 'the id of the customer').argParser(parseCustomerId);
 }
 
-export function customerArgument(name = '<customer>'): Argument {
-  return new Argument(name, 'the id of the customer').argParser(parseCustomerId);
-}
-
-export function keyArgument(description = 'the id of the key'): Argument {
+export function keyArgument(description = 'the id of the key') {
   return new Argument('<key_id>', description).argParser(parseKeyId);
 }
 
 /** @throws InvalidArgumentError, like all parsers here. */
-function parseCustomerId(text: string): string {
+export function parseCustomerId(text: string): string {
   if (isCustomerId(text)) return text;
   throw new InvalidArgumentError(
     'A customer id has 1 to 128 letters, digits and . _ : @ -, and begins with a letter or digit.',
@@ -94,12 +102,12 @@ function parseAdminUrl(text: string): string {
   throw new InvalidArgumentError('It must be like http://127.0.0.1:8082, without a path or credentials.');
 }
 
-/** The value of an option: `--name …` sets it, `--no-name` makes it false. */
-export type Unsettable<Value> = Value | false;
-
-/** Converts an option for a PATCH: null unsets the member; undefined is omitted from the JSON and changes nothing. */
-export function unset<Value>(value: Unsettable<Value> | undefined): Value | null | undefined {
-  return value === false ? null : value;
+/**
+ * Converts an option for a PATCH: `--name …` sets the member, `--no-name` (false) unsets it; undefined is omitted from the
+ * JSON and changes nothing.
+ */
+export function unset<Value>(value: Value | boolean | undefined): Value | null | undefined {
+  return typeof value === 'boolean' ? null : value;
 }
 
 /** @throws UsageError if no option changes anything. */
