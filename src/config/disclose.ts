@@ -1,3 +1,4 @@
+import { camelCase } from './camel-case.ts';
 import type { Disclosed } from './config.ts';
 import { isMapping } from './document.ts';
 import { SETTINGS, type SettingSchema } from './json-schema.ts';
@@ -12,9 +13,12 @@ export const HIDDEN = '(secret)';
  */
 export function disclose(value: unknown, schema: SettingSchema = SETTINGS): Disclosed {
   const { properties, additionalProperties: entry, items, isSecret = false, typeInWords = '' } = schema;
+  if (value instanceof Map) {
+    return Object.fromEntries([...value].map(([name, each]) => [name, disclose(each, entry || {})]));
+  }
   if (isMapping(value)) {
-    const settings = properties ?? Object.fromEntries(Object.keys(value).map((name) => [name, entry || {}]));
-    return Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, disclose(value[key], setting)]));
+    const settings = Object.entries(properties ?? {});
+    return Object.fromEntries(settings.map(([name, setting]) => [name, disclose(value[camelCase(name)], setting)]));
   }
   if (Array.isArray(value)) return value.map((item) => disclose(item, items ?? {}));
   // An empty secret counts as not set.

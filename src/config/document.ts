@@ -41,6 +41,8 @@ export interface DocumentOptions {
   readonly isText: (path: Path) => boolean;
   /** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
   readonly guard?: ((path: Path, expression: string) => string | undefined) | undefined;
+  /** Settings whose former names count as the present ones. */
+  readonly renamed?: readonly { readonly section: string; readonly formerly: string; readonly name: string }[];
 }
 
 /** The values of one YAML 1.2 document (core schema) after substitution. */
@@ -52,6 +54,8 @@ export class ConfigDocument {
   readonly expressions = new Map<string, string>();
   /** Paths of scalars that contain `$NAME`, which is not substituted. */
   readonly bareVariables: Path[] = [];
+  /** Settings that the file calls by a former name. */
+  readonly renamed: { readonly path: Path; readonly formerly: string }[] = [];
   readonly #options: DocumentOptions;
   readonly #lines = new LineCounter();
   readonly #document;
@@ -84,6 +88,7 @@ export class ConfigDocument {
       this.problems.push({ line, path: [], what: `is not valid YAML: ${describeSyntax(fault)}${hint}` });
       return;
     }
+    this.#rename(options.renamed ?? []);
     this.#findTargets();
     this.root = this.#value(contents, []);
   }
@@ -105,6 +110,16 @@ export class ConfigDocument {
       node = (pair?.value ?? item) as Node | undefined;
     }
     return line;
+  }
+
+  #rename(settings: NonNullable<DocumentOptions['renamed']>): void {
+    for (const { section, formerly, name } of settings) {
+      const mapping = this.#document.get(section);
+      const pair = isMap(mapping) ? mapping.items.find((each) => keyOf(each) === formerly) : undefined;
+      if (!isScalar(pair?.key)) continue;
+      pair.key.value = name;
+      this.renamed.push({ path: [section, name], formerly });
+    }
   }
 
   /** Finds the target of each alias: the latest node above it with its anchor. */

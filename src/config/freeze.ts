@@ -15,7 +15,7 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** Restores what structured cloning loses of a configuration: it is frozen, and `aliases` has no prototype. */
+/** Restores what structured cloning loses of a configuration: it is frozen. */
 export function restoreClone(clone: Config): Config {
-  return deepFreeze({ ...clone, aliases: Object.assign(Object.create(null), clone.aliases) });
+  return deepFreeze(clone);
 }

@@ -12,7 +12,7 @@ import { deepFreeze } from './freeze.ts';
 import { settingAt } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, formatPath, formatProblems, type Path, type Problem } from './problems.ts';
-import type { FileValues } from './schema.ts';
+import { type FileValues, RENAMED_SETTINGS } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
@@ -44,6 +44,7 @@ export async function parseConfig(
     environment: env,
     isText,
     guard: scope?.substitution,
+    renamed: RENAMED_SETTINGS,
   });
   const located = (problems: readonly Problem[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
@@ -96,9 +97,9 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
   const origin = (path: Path) =>
     document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
   const originsOf = (section: 'plans' | 'overrides') =>
-    new Map(Object.keys(values[section]).map((name) => [name, origin([section, name, 'requests_per_hour'])]));
+    new Map([...values[section].keys()].map((name) => [name, origin([section, name, 'requests_per_hour'])]));
   const plans = originsOf('plans');
-  for (const [name, { formerly = [] }] of Object.entries(values.plans)) {
+  for (const [name, { formerly = [] }] of values.plans) {
     for (const former of formerly) plans.set(former, plans.get(name) ?? '');
   }
   return { plans, overrides: originsOf('overrides') };
@@ -108,125 +109,88 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
-  const { listen, ops, admin, upstream, limits, shutdown } = values;
-  const authorization = secretText(secrets['upstream.authorization']);
-  const token = secretText(secrets['admin.token']);
-  const usagePath = values.usage_path ?? undefined;
-  const documentationUrl = values.documentation_url;
+  const { admin, aliases: _, identity, listen, notices, store, upstream, usage, usagePath, ...unchanged } = values;
   const effective: Omit<Config, UnhashedMembers | 'hash'> = {
+    ...unchanged,
     listen: {
-      host: listen.host,
-      port: listen.port,
-      trustedProxies: listen.trusted_proxies,
-      trustForwardedHost: listen.trust_forwarded_host,
-      keepAliveTimeoutMs: listen.keep_alive_timeout_ms,
+      ...listen,
       ...(listen.tls && {
-        tls: { certFile: resolve(folder, listen.tls.cert_file), keyFile: resolve(folder, listen.tls.key_file) },
+        tls: { certFile: resolve(folder, listen.tls.certFile), keyFile: resolve(folder, listen.tls.keyFile) },
       }),
     },
-    ops,
-    ...(admin && { admin: { ...adminConfig(admin), ...(token !== undefined && { token }) } }),
-    workers: values.workers,
-    store: storeConfig(values, secrets, folder),
-    upstream: {
-      urls: upstreamUrls(upstream.urls),
-      balance: upstream.balance,
-      connectTimeoutMs: upstream.connect_timeout_ms,
-      responseTimeoutMs: upstream.response_timeout_ms,
-      totalTimeoutMs: upstream.total_timeout_ms,
-      maxHeaderBytes: upstream.response_header_bytes,
-      maxConnections: upstream.max_connections,
-      maxConnectionsPerCustomer: upstream.max_connections_per_customer ?? Math.ceil(upstream.max_connections / 4),
-      ...(upstream.health_check && {
-        healthCheck: { path: upstream.health_check.path, intervalMs: upstream.health_check.interval_ms },
-      }),
-      ...(upstream.tls && { tls: clientTls('upstream', secrets) }),
-      credentials: upstream.credentials,
-      ...(authorization !== undefined && { authorization }),
-      preserveHost: upstream.preserve_host,
-    },
+    ...(admin && { admin: adminConfig(admin, secrets) }),
+    store: storeConfig(store, secrets, folder),
+    upstream: upstreamConfig(upstream, secrets),
     routes: values.routes.map(({ path, methods }) => ({
       path,
       methods: methods.includes('GET') ? ['GET', 'HEAD'] : ['HEAD'],
     })),
     aliases: aliasesOf(values),
-    ...(usagePath !== undefined && { usagePath }),
-    ...(values.usage && { usage: { hoursDays: values.usage.hours_days, days: values.usage.days } }),
-    ...(values.notices && { notices: noticesConfig(values.notices, secrets) }),
-    ...(documentationUrl !== undefined && { documentationUrl }),
-    plans: plansOf(values),
-    formerPlans: formerPlansOf(values),
-    overrides: overridesOf(values),
-    auth: {
-      realm: values.auth.realm,
-      cacheMs: values.auth.cache_seconds * 1000,
-      cacheEntries: values.auth.cache_entries,
-      staleIfErrorMs: values.auth.stale_if_error_seconds * 1000,
-      failuresPerMinute: values.auth.failures_per_minute,
-      browserKeys: values.auth.browser_keys,
-    },
-    identity: identityConfig(values, secrets),
-    limits: {
-      headerBytes: limits.header_bytes,
-      headerCount: limits.header_count,
-      targetBytes: limits.target_bytes,
-      connections: limits.connections,
-      inFlight: limits.in_flight,
-      pipelined: limits.pipelined,
-      headersTimeoutMs: limits.headers_timeout_ms,
-      requestTimeoutMs: limits.request_timeout_ms,
-      responseStallTimeoutMs: limits.answer_stall_timeout_ms,
-    },
-    shutdown: { notReadyMs: shutdown.not_ready_ms, drainMs: shutdown.drain_ms },
-    logging: values.logging,
+    ...(usagePath !== null && { usagePath }),
+    ...(usage && { usage }),
+    ...(notices && { notices: noticesConfig(notices, secrets) }),
+    formerPlans: new Map(
+      [...values.plans].flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name] as const)),
+    ),
+    identity: identityConfig(identity, secrets),
   };
   return { hash: hashOf(effective), ...effective };
 }
 
-function adminConfig({ host, port, jwt, allowed_hosts: names }: NonNullable<FileValues['admin']>): AdminConfig {
+type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
+
+function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, secrets: Secrets): AdminConfig {
+  const token = secretText(secrets['admin.token']);
+  const allowedHosts = admin.allowedHosts.map((name) => name.toLowerCase());
+  return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
+}
+
+function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): UpstreamConfig {
+  const { authorization: _, authorizationFile: __, tls, ...upstream } = section;
+  const [first, ...others] = upstream.urls.flatMap((text) => parseUpstreamUrl(text) ?? []);
+  if (first === undefined) throw new Error('the upstream URLs were not checked');
+  const authorization = secretText(secrets['upstream.authorization']);
   return {
-    host,
-    port,
-    ...(names.length > 0 && { allowedHosts: names.map((name) => name.toLowerCase()) }),
-    ...(jwt && { jwt: { jwksUrl: jwt.jwks_url, issuer: jwt.issuer, audience: jwt.audience } }),
+    ...upstream,
+    urls: [first, ...others],
+    maxConnectionsPerCustomer: upstream.maxConnectionsPerCustomer ?? Math.ceil(upstream.maxConnections / 4),
+    ...(tls && { tls: clientTls('upstream', secrets) }),
+    ...(authorization !== undefined && { authorization }),
   };
 }
 
-function identityConfig({ identity }: FileValues, secrets: Secrets): IdentityConfig {
-  const { headers, assertion } = identity;
+function identityConfig({ headers, assertion }: Section<'identity'>, secrets: Secrets): IdentityConfig {
   if (!assertion) return { headers };
   const signing = readSigningKeys(secretText(secrets['identity.assertion.signing_key']) ?? '');
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
-  const { issuer, ttl_seconds: ttlSeconds } = assertion;
-  return { headers, assertion: { issuer, ttlSeconds, signingKeys: signing.keys } };
+  const { signingKeyFile: _, ...settings } = assertion;
+  return { headers, assertion: { ...settings, signingKeys: signing.keys } };
 }
 
-function noticesConfig(notices: NonNullable<FileValues['notices']>, { noticeEndpoints }: Secrets): NoticesConfig {
+function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets): NoticesConfig {
   return {
-    endpoints: notices.endpoints.map(({ url, allow_private: allowPrivate }, index) => ({
+    endpoints: notices.endpoints.map(({ url, allowPrivate }, index) => ({
       url,
       secrets: webhookSecretsOf(secretText(noticeEndpoints[index] ?? { kind: 'none' }) ?? ''),
       allowPrivate,
     })),
     levels: notices.levels.toSorted((a, b) => a - b),
-    keyExpiryDays: notices.key_expiry_days.toSorted((a, b) => a - b),
+    keyExpiryDays: notices.keyExpiryDays.toSorted((a, b) => a - b),
   };
 }
 
-function storeConfig({ store }: FileValues, secrets: Secrets, folder: string): StoreConfig {
+function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): StoreConfig {
+  const { url: _, urlFile: __, tls, sentinel, ...store } = section;
   const given = secretText(secrets['store.url']) ?? '';
   const address = parseStoreUrl(given);
   if (address.kind === 'invalid') throw new Error('the store URL was not checked');
-  const url = address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given;
-  const username = store.sentinel?.username;
+  const username = sentinel?.username;
   const password = secretText(secrets['store.sentinel.password']);
   return {
-    url,
-    ...(store.tls && { tls: clientTls('store', secrets) }),
-    ...(store.sentinel && { sentinel: { ...(username && { username }), ...(password && { password }) } }),
-    keyPrefix: store.key_prefix,
-    timeoutMs: store.timeout_ms,
-    onError: store.on_error,
+    ...store,
+    url: address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given,
+    ...(tls && { tls: clientTls('store', secrets) }),
+    ...(sentinel && { sentinel: { ...(username && { username }), ...(password && { password }) } }),
   };
 }
 
@@ -237,49 +201,12 @@ function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
-function upstreamUrls(texts: readonly string[]): UpstreamConfig['urls'] {
-  const [first, ...others] = texts.flatMap((text) => parseUpstreamUrl(text) ?? []);
-  if (first === undefined) throw new Error('the upstream URLs were not checked');
-  return [first, ...others];
-}
-
 /** Drops the default alias if it does not fit the routes; configured aliases are already checked against them. */
 function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
   const paths = routes.map(({ path }) => path);
-  const fitting = Object.entries(aliases).filter(
-    ([alias, target]) => !isRoutePrefix(alias, paths) && isRoutePrefix(target, paths),
-  );
-  return Object.assign(Object.create(null), Object.fromEntries(fitting));
-}
-
-function plansOf({ plans }: FileValues): Config['plans'] {
   return new Map(
-    Object.entries(plans).map(([name, values]) => {
-      const {
-        requests_per_hour: requestsPerHour,
-        burst_per_second: burst,
-        max_concurrent: maxConcurrent,
-        shadow,
-      } = values;
-      const plan = {
-        requestsPerHour,
-        ...(burst !== undefined && { burstPerSecond: burst }),
-        ...(maxConcurrent !== undefined && { maxConcurrent }),
-        ...(shadow && { shadow: { requestsPerHour: shadow.requests_per_hour } }),
-      };
-      return [name, plan];
-    }),
+    [...aliases].filter(([alias, target]) => !isRoutePrefix(alias, paths) && isRoutePrefix(target, paths)),
   );
-}
-
-function formerPlansOf({ plans }: FileValues): Config['formerPlans'] {
-  return new Map(
-    Object.entries(plans).flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name])),
-  );
-}
-
-function overridesOf({ overrides }: FileValues): Config['overrides'] {
-  return new Map(Object.entries(overrides).map(([id, limit]) => [id, { requestsPerHour: limit.requests_per_hour }]));
 }
 
 /** Names of members that hold secrets, at any depth. */

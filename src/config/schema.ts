@@ -229,11 +229,16 @@ const limits = types.mapping({
     .default(10_000)
     .describe('Time for a client to send the headers of a request; not above request_timeout_ms.'),
   request_timeout_ms: types.durationMs().default(30_000).describe('Time for a client to send a whole request.'),
-  answer_stall_timeout_ms: types
+  response_stall_timeout_ms: types
     .durationMs()
     .default(30_000)
     .describe('Time in which a client must read at least one byte of a waiting response.'),
 });
+
+/** Former names of settings, which are accepted with a warning. */
+export const RENAMED_SETTINGS = [
+  { section: 'limits', formerly: 'answer_stall_timeout_ms', name: 'response_stall_timeout_ms' },
+] as const;
 
 const DEFAULT_ROUTES: z.input<typeof route>[] = [
   { path: '/api/v1/conversations', methods: ['GET', 'HEAD'] },
@@ -262,11 +267,11 @@ export const configSchema = types.mapping({
   routes: types
     .listOf(route.describe('A route.'))
     .min(1, 'must have at least one route')
-    .default(DEFAULT_ROUTES)
+    .prefault(DEFAULT_ROUTES)
     .describe('The paths that are forwarded; all others are refused.'),
   aliases: types
     .mapOf(types.prefix(), types.prefix().describe('The prefix of routes that it replaces.'))
-    .default({ '/v1': '/api/v1' })
+    .prefault({ '/v1': '/api/v1' })
     .describe('Additional prefixes for routes. The default applies only if the routes have the prefix /api/v1.'),
   usage_path: types
     .usagePath()
@@ -285,7 +290,7 @@ export const configSchema = types.mapping({
     .mapping({
       endpoints: types
         .listOf(noticeEndpoint.describe('An endpoint.'))
-        .default([])
+        .prefault([])
         .describe('Endpoints of the operator; each gets the notices of all customers.'),
       levels: types
         .listOf(types.percent().describe('A level in percent of the hourly limit.'))
@@ -306,11 +311,11 @@ export const configSchema = types.mapping({
     ),
   plans: types
     .mapOf(types.planName(), plan.describe('A plan.'))
-    .default(DEFAULT_PLANS)
+    .prefault(DEFAULT_PLANS)
     .describe('The plans and their quotas; if set, they replace all default plans.'),
   overrides: types
     .mapOf(types.customerId(), override.describe('A customer.'))
-    .default({})
+    .prefault({})
     .describe('Quotas of single customers; they override plan and customer record.'),
   auth: types
     .mapping({
@@ -392,4 +397,13 @@ export const configSchema = types.mapping({
     .describe('The log, on standard output.'),
 });
 
-export type FileValues = z.output<typeof configSchema>;
+/** The values of the file with all defaults, named in camel case. */
+export type FileValues = DeepReadonly<z.output<typeof configSchema>>;
+
+type DeepReadonly<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends Map<infer K, infer V>
+    ? ReadonlyMap<K, DeepReadonly<V>>
+    : T extends (infer Item)[]
+      ? readonly DeepReadonly<Item>[]
+      : { readonly [Name in keyof T]: DeepReadonly<T[Name]> };

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
+import { camelCased } from './camel-case.ts';
 import {
   isAddressOrBlock,
   isDocumentationUrl,
@@ -172,12 +173,20 @@ export const planLimit = () =>
     .union([count(), z.literal('custom')], 'must be an integer of at least 1 or "custom"')
     .meta({ typeInWords: 'integer | custom' });
 
+/** A section of the file. Its settings are renamed to camel case, so that each is written once, in the schema. */
 export function mapping<T extends z.ZodRawShape>(shape: T) {
-  return z.strictObject(shape, 'must be a mapping with the keys of this section').meta({ typeInWords: 'mapping' });
+  return z
+    .strictObject(shape, 'must be a mapping with the keys of this section')
+    .transform(camelCased)
+    .meta({ typeInWords: 'mapping' });
 }
 
+/** A mapping whose names the operator chooses. */
 export function mapOf<K extends z.ZodString, V extends z.ZodType>(key: K, value: V) {
-  return z.record(key, value, 'must be a mapping').meta({ typeInWords: 'mapping' });
+  return z
+    .record(key, value, 'must be a mapping')
+    .transform((entries) => new Map(Object.entries(entries)))
+    .meta({ typeInWords: 'mapping' });
 }
 
 export function listOf<T extends z.ZodType>(item: T, rule = 'must be a list') {

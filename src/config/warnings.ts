@@ -4,8 +4,9 @@
  */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
-import type { ConfigDocument } from './document.ts';
+import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isWildcard } from './formats.ts';
 import type { Path, Problem } from './problems.ts';
 import type { FileValues } from './schema.ts';
@@ -25,11 +26,13 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
     const advice = `write \${NAME} if a variable is meant; else move the value to a variable or file`;
     warn(path, `contains "$" and a name without braces, which is not replaced: ${advice}`);
   }
+  for (const { path, formerly } of document.renamed)
+    warn(path, `is called ${formerly} here, its former name: rename it`);
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
   warnOfUpstreams(values, warn);
   warnOfNumbers(values, warn);
-  if (Object.keys(values.plans).length === 0) {
+  if (values.plans.size === 0) {
     warn(['plans'], 'is empty: no customer can be created, and only customers with an override are served');
   }
   return warnings;
@@ -46,12 +49,12 @@ function warnOfAdminToken({ admin }: FileValues, { 'admin.token': token }: Secre
 }
 
 function warnOfProxies({ listen }: FileValues, warn: Warn): void {
-  for (const [index, block] of listen.trusted_proxies.entries()) {
+  for (const [index, block] of listen.trustedProxies.entries()) {
     if (!isLargeBlock(block)) continue;
     const risk = 'clients there can choose the client address that logs and limits use';
     warn(['listen', 'trusted_proxies', index], `includes public addresses: ${risk}`);
   }
-  if (listen.trust_forwarded_host && listen.trusted_proxies.length === 0) {
+  if (listen.trustForwardedHost && listen.trustedProxies.length === 0) {
     warn(['listen', 'trust_forwarded_host'], 'has no effect without listen.trusted_proxies');
   }
 }
@@ -89,37 +92,64 @@ function reaches(host: string, listenHost: string): boolean {
   return isLoopback(listenHost) && isLocal && (host === 'localhost' || listenHost === 'localhost' || isWildcard(host));
 }
 
-function warnOfNumbers({ auth, limits, listen, shutdown, store, upstream }: FileValues, warn: Warn): void {
-  const below = (path: Path, value: number | undefined, min: number, unit: string, effect: string): void => {
-    if (value !== undefined && value < min) warn(path, `is below ${min} ${unit}: ${effect}`);
-  };
-  const above = (path: Path, value: number, max: number, unit: string, effect: string): void => {
-    if (value > max) warn(path, `is above ${max} ${unit}: ${effect}`);
-  };
-  below(['limits', 'header_bytes'], limits.header_bytes, 1024, 'bytes', 'common clients send more and get 431');
-  below(['limits', 'header_count'], limits.header_count, 10, 'headers', 'common clients send more and get 431');
-  below(['limits', 'target_bytes'], limits.target_bytes, 256, 'bytes', 'paths with a query are longer and get 414');
-  const slow = 'clients on slow networks are disconnected';
-  below(['limits', 'headers_timeout_ms'], limits.headers_timeout_ms, 1000, 'ms', slow);
-  below(['limits', 'request_timeout_ms'], limits.request_timeout_ms, 1000, 'ms', slow);
-  below(['limits', 'answer_stall_timeout_ms'], limits.answer_stall_timeout_ms, 1000, 'ms', slow);
-  const reused = 'clients reuse connections that are just being closed, and see resets';
-  below(['listen', 'keep_alive_timeout_ms'], listen.keep_alive_timeout_ms, 1000, 'ms', reused);
-  const unreached = 'a healthy Redis often takes longer, and counts as unavailable';
-  below(['store', 'timeout_ms'], store.timeout_ms, 10, 'ms', unreached);
-  above(['store', 'timeout_ms'], store.timeout_ms, 2000, 'ms', 'while Redis hangs, requests wait that long');
-  const connecting = 'a healthy backend often takes longer, and is taken out of service';
-  below(['upstream', 'connect_timeout_ms'], upstream.connect_timeout_ms, 10, 'ms', connecting);
-  const responding = 'a healthy backend often takes longer, and clients get 504';
-  below(['upstream', 'response_timeout_ms'], upstream.response_timeout_ms, 100, 'ms', responding);
-  below(['upstream', 'total_timeout_ms'], upstream.total_timeout_ms, 100, 'ms', responding);
-  const large = 'common backends send more, and clients get 502';
-  below(['upstream', 'response_header_bytes'], upstream.response_header_bytes, 4096, 'bytes', large);
-  const checked = 'each worker of each gateway checks that often, and a check must pass within that time';
-  below(['upstream', 'health_check', 'interval_ms'], upstream.health_check?.interval_ms, 1000, 'ms', checked);
-  below(['shutdown', 'drain_ms'], shutdown.drain_ms, 1000, 'ms', 'each restart aborts requests in flight');
-  const cached = 'while changes are not pushed, revoked keys keep working that long';
-  above(['auth', 'cache_seconds'], auth.cache_seconds, 3600, 'seconds', cached);
-  const stale = 'while the store is unavailable, revoked keys keep working that long';
-  above(['auth', 'stale_if_error_seconds'], auth.stale_if_error_seconds, 86_400, 'seconds', stale);
+/** Numbers that are valid, but unwise below or above a bound. */
+const UNWISE_NUMBERS: readonly {
+  readonly below?: Readonly<Record<string, number>>;
+  readonly above?: Readonly<Record<string, number>>;
+  readonly effect: string;
+}[] = [
+  { below: { 'limits.header_bytes': 1024 }, effect: 'common clients send more and get 431' },
+  { below: { 'limits.header_count': 10 }, effect: 'common clients send more and get 431' },
+  { below: { 'limits.target_bytes': 256 }, effect: 'paths with a query are longer and get 414' },
+  {
+    below: {
+      'limits.headers_timeout_ms': 1000,
+      'limits.request_timeout_ms': 1000,
+      'limits.response_stall_timeout_ms': 1000,
+    },
+    effect: 'clients on slow networks are disconnected',
+  },
+  {
+    below: { 'listen.keep_alive_timeout_ms': 1000 },
+    effect: 'clients reuse connections that are just being closed, and see resets',
+  },
+  { below: { 'store.timeout_ms': 10 }, effect: 'a healthy Redis often takes longer, and counts as unavailable' },
+  { above: { 'store.timeout_ms': 2000 }, effect: 'while Redis hangs, requests wait that long' },
+  { below: { 'upstream.response_header_bytes': 4096 }, effect: 'common backends send more, and clients get 502' },
+  {
+    below: { 'upstream.connect_timeout_ms': 10 },
+    effect: 'a healthy backend often takes longer, and is taken out of service',
+  },
+  {
+    below: { 'upstream.response_timeout_ms': 100, 'upstream.total_timeout_ms': 100 },
+    effect: 'a healthy backend often takes longer, and clients get 504',
+  },
+  {
+    below: { 'upstream.health_check.interval_ms': 1000 },
+    effect: 'each worker of each gateway checks that often, and a check must pass within that time',
+  },
+  { below: { 'shutdown.drain_ms': 1000 }, effect: 'each restart aborts requests in flight' },
+  {
+    above: { 'auth.cache_seconds': 3600 },
+    effect: 'while changes are not pushed, revoked keys keep working that long',
+  },
+  {
+    above: { 'auth.stale_if_error_seconds': 86_400 },
+    effect: 'while the store is unavailable, revoked keys keep working that long',
+  },
+];
+
+/** By the last part of a setting's name. */
+const UNITS: Readonly<Record<string, string>> = { bytes: 'bytes', count: 'headers', ms: 'ms', seconds: 'seconds' };
+
+function warnOfNumbers(values: FileValues, warn: Warn): void {
+  const member = (value: unknown, name: string) => (isMapping(value) ? value[camelCase(name)] : undefined);
+  for (const { below = {}, above = {}, effect } of UNWISE_NUMBERS) {
+    for (const [key, bound] of [...Object.entries(below), ...Object.entries(above)]) {
+      const value = key.split('.').reduce<unknown>(member, values);
+      if (typeof value !== 'number' || (Object.hasOwn(below, key) ? value >= bound : value <= bound)) continue;
+      const side = value < bound ? 'below' : 'above';
+      warn(key.split('.'), `is ${side} ${bound} ${UNITS[key.split('_').at(-1) ?? '']}: ${effect}`);
+    }
+  }
 }

@@ -62,7 +62,7 @@ function withoutTrailingSlashes(path: string): string {
 
 export function createRouteTable(
   definitions: readonly RouteDefinition[],
-  aliases: Readonly<Record<string, string>>,
+  aliases: ReadonlyMap<string, string>,
 ): RouteTable {
   const literals = new Map<string, Route>();
   const parameterRoutes: { readonly pattern: RegExp; readonly route: Route }[] = [];
@@ -71,9 +71,9 @@ export function createRouteTable(
     if (path.includes('{')) parameterRoutes.push({ pattern: toPattern(path), route });
     else literals.set(path, route);
   }
-  const aliasPrefixes = Object.entries(aliases).map(([alias, target]) => ({ prefix: `${alias}/`, target }));
+  const aliasPrefixes = [...aliases].map(([alias, target]) => ({ prefix: `${alias}/`, target }));
 
-  const knownPrefixes = [...definitions.map(({ path }) => path), ...Object.keys(aliases)]
+  const knownPrefixes = [...definitions.map(({ path }) => path), ...aliases.keys()]
     .map(versionedPrefix)
     .filter((prefix) => prefix !== undefined);
   const versions = [...new Set(knownPrefixes.map(({ base, version }) => base + version))].sort();

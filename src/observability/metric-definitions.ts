@@ -223,7 +223,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Client connections that the gateway closed without an error response, to protect other clients.',
     labels: {
       reason:
-        '`displaced` (had no request in progress when a new connection exceeded `limits.connections`), `surplus` (opened while all connections were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.answer_stall_timeout_ms`), `pipelined` (too many pipelined requests were waiting) or `tls` (the TLS handshake failed)',
+        '`displaced` (had no request in progress when a new connection exceeded `limits.connections`), `surplus` (opened while all connections were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.response_stall_timeout_ms`), `pipelined` (too many pipelined requests were waiting) or `tls` (the TLS handshake failed)',
     },
   },
   certificateExpiry: {

@@ -101,6 +101,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   const forwarder = createForwarder({
     ...config.upstream,
     urls: upstreamUrls,
+    maxHeaderBytes: config.upstream.responseHeaderBytes,
     // The rest of limits.in_flight is left for other customers.
     maxWaitingPerCustomer: () => Math.ceil(current.limits.inFlight / 2 / upstreamUrls.length),
     ownHeaderNames: OWN_HEADER_NAMES,
@@ -135,9 +136,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     records: store.records,
     invalidations: store.invalidations,
     clock,
-    cacheMs: config.auth.cacheMs,
     entries: config.auth.cacheEntries,
-    staleIfErrorMs: config.auth.staleIfErrorMs,
+    ...cacheTimes(config),
   });
   opened.defer(() => authenticator.close());
   const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
@@ -213,7 +213,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       settings.current = nextSettings;
       quota.applyLimits(next);
       levels.applyLevels(next.notices?.levels);
-      authenticator.applyCacheTimes(next.auth);
+      authenticator.applyCacheTimes(cacheTimes(next));
       accessLog.setMode(next.logging.access);
       logger.level = next.logging.level;
       instances.announceNow();
@@ -300,6 +300,10 @@ export async function openIdentity({ identity, auth }: Config, audience: string,
   const keys = await importSigningKeys(signingKeys);
   const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
   return { assertions, publicKeys: keys.published };
+}
+
+function cacheTimes({ auth }: Config) {
+  return { cacheMs: 1000 * auth.cacheSeconds, staleIfErrorMs: 1000 * auth.staleIfErrorSeconds };
 }
 
 function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys' | 'assertions'>): PublicSettings {

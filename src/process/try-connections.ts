@@ -57,7 +57,7 @@ function tryUpstreamsOf({ upstream }: Config): Promise<ConnectionFinding>[] {
   return urls.map(async (url): Promise<ConnectionFinding> => {
     const subject = `upstream ${url}`;
     const startedMs = performance.now();
-    const fault = await tryUpstream(new URL(url), upstream);
+    const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: upstream.responseHeaderBytes });
     if (fault !== undefined) return { subject, outcome: 'error', text: fault };
     const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
     return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };

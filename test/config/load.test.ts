@@ -71,7 +71,7 @@ describe('the shipped files', () => {
       shutdown: { notReadyMs: 5000, drainMs: 20_000 },
       logging: { level: 'info', access: 'all' },
     });
-    expect({ ...shipped.aliases }).toEqual({ '/v1': '/api/v1' });
+    expect([...shipped.aliases]).toEqual([['/v1', '/api/v1']]);
     expect([...shipped.plans]).toEqual([
       ['starter', { requestsPerHour: 1000 }],
       ['professional', { requestsPerHour: 5000 }],
@@ -103,7 +103,7 @@ describe('the shipped files', () => {
     expect([config.listen.port, config.ops.port, config.admin]).toEqual([
       0,
       9001,
-      { host: '127.0.0.1', port: 9002, token: '12345' },
+      { host: '127.0.0.1', port: 9002, allowedHosts: [], token: '12345' },
     ]);
   });
 
@@ -153,7 +153,7 @@ describe('typing', () => {
   test('an empty token is none', async () => {
     for (const yaml of ['token: ${TOKEN:-}', 'token: "${TOKEN:-}"', 'token: ""', 'token_file: ${TOKEN:-}']) {
       const config = await load(`${MINIMAL}admin:\n  ${yaml}`);
-      expect(config.admin).toEqual({ host: '127.0.0.1', port: 8082 });
+      expect(config.admin).toEqual({ host: '127.0.0.1', port: 8082, allowedHosts: [] });
     }
   });
 
@@ -249,8 +249,9 @@ describe('the result', () => {
   });
 
   test('the default alias is there where it fits the routes', async () => {
-    const aliasesWith = async (path: string) =>
-      Object.keys((await load(`${MINIMAL}routes: [{ path: ${path}, methods: [GET] }]`)).aliases);
+    const aliasesWith = async (path: string) => [
+      ...(await load(`${MINIMAL}routes: [{ path: ${path}, methods: [GET] }]`)).aliases.keys(),
+    ];
     expect(await aliasesWith('/api/v1')).toEqual(['/v1']);
     expect(await aliasesWith('/api/v10')).toEqual([]);
     expect(await aliasesWith('/v1/things')).toEqual([]);
@@ -293,9 +294,14 @@ describe('the result', () => {
     expect(config.plans.size).toBe(4);
   });
 
-  test('aliases have no inherited names', async () => {
-    const { aliases } = await load(MINIMAL);
-    expect(Object.getPrototypeOf(aliases)).toBeNull();
+  test('a former name of a setting counts as its present one, with a warning', async () => {
+    const { limits, warnings } = await load(`${MINIMAL}limits:\n  answer_stall_timeout_ms: 5000`);
+    expect(limits.responseStallTimeoutMs).toBe(5000);
+    expect(warnings).toEqual([
+      'gateway.yaml:4: warning: limits.response_stall_timeout_ms: is called answer_stall_timeout_ms here, its former name: rename it',
+    ]);
+    const both = `${MINIMAL}limits:\n  answer_stall_timeout_ms: 5000\n  response_stall_timeout_ms: 5000`;
+    await expect(load(both)).rejects.toThrow('is given twice');
   });
 
   test('the hash follows the values, not how they are written, and knows no secrets', async () => {

@@ -24,7 +24,7 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
     ['limits: { header_count: 2 }', '3: limits.header_count: is below 10 headers'],
     ['limits: { target_bytes: 8 }', '3: limits.target_bytes: is below 256 bytes'],
     ['limits: { headers_timeout_ms: 10 }', '3: limits.headers_timeout_ms: is below 1000 ms'],
-    ['limits: { answer_stall_timeout_ms: 10 }', '3: limits.answer_stall_timeout_ms: is below 1000 ms'],
+    ['limits: { response_stall_timeout_ms: 10 }', '3: limits.response_stall_timeout_ms: is below 1000 ms'],
     ['listen: { keep_alive_timeout_ms: 5 }', '3: listen.keep_alive_timeout_ms: is below 1000 ms'],
     ['listen: { trusted_proxies: [10.0.0.1, 0.0.0.0/0] }', '3: listen.trusted_proxies[1]: includes public addresses'],
     ['listen: { trusted_proxies: ["::/0"] }', '3: listen.trusted_proxies[0]: includes public addresses'],

@@ -6,7 +6,7 @@ const routes = createRouteTable(
     { path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' },
     { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'], purpose: 'forward' },
   ],
-  { '/v1': '/api/v1' },
+  new Map([['/v1', '/api/v1']]),
 );
 
 function missDetail(path: string): string {
@@ -76,7 +76,7 @@ describe('a near miss gets the correct form', () => {
 });
 
 it('a dot in a configured path matches a dot only', () => {
-  const table = createRouteTable([{ path: '/a.b/{id}', methods: ['GET'], purpose: 'forward' }], {});
+  const table = createRouteTable([{ path: '/a.b/{id}', methods: ['GET'], purpose: 'forward' }], new Map());
   expect(table.match('/a.b/c').found).toBe(true);
   expect(table.match('/axb/c').found).toBe(false);
 });

@@ -109,7 +109,10 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
   const app = createPublicApp({
     settings: {
       current: {
-        routes: createRouteTable([{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }], {}),
+        routes: createRouteTable(
+          [{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }],
+          new Map(),
+        ),
         guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
         maxInFlight: 100,
         challenges: createChallenges('conversations'),

@@ -61,7 +61,7 @@ const MEGABYTES = Buffer.alloc(32 * 1024 * 1024, 'x');
 it('a client that reads nothing of a long response is reset, and the response of the backend is aborted', async () => {
   const ended = Promise.withResolvers<void>();
   const { gateway, key } = await startSystem({
-    config: { limits: { answer_stall_timeout_ms: 500 } },
+    config: { limits: { response_stall_timeout_ms: 500 } },
     answer(_req, res) {
       res.once('close', () => ended.resolve());
       res.end(MEGABYTES);
@@ -80,7 +80,7 @@ it('a client that reads nothing of a long response is reset, and the response of
 
 it('a client that reads a response slowly gets all of it', async () => {
   const { gateway, key } = await startSystem({
-    config: { limits: { answer_stall_timeout_ms: 1000 } },
+    config: { limits: { response_stall_timeout_ms: 1000 } },
     answer: (_req, res) => void res.end(MEGABYTES),
   });
   const session = await openSession(gateway.public);
@@ -98,7 +98,7 @@ it('a client that reads a response slowly gets all of it', async () => {
 });
 
 it('a client that sends requests and never reads is cut: what it is owed is bounded', async () => {
-  const { gateway } = await startSystem({ config: { limits: { answer_stall_timeout_ms: 500 } } });
+  const { gateway } = await startSystem({ config: { limits: { response_stall_timeout_ms: 500 } } });
   const session = await openSession(gateway.public);
   session.socket.pause();
   const refused = 'GET /v1/conversations HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000);

@@ -150,7 +150,7 @@ it('an expired certificate is used, and the log says that clients refuse it', as
 
 it('every limit on requests and clients holds over TLS too', async () => {
   const { gateway, key } = await startTlsSystem(createCertificate({ issuer: ca }), {
-    config: { limits: { headers_timeout_ms: 500, request_timeout_ms: 500, answer_stall_timeout_ms: 500 } },
+    config: { limits: { headers_timeout_ms: 500, request_timeout_ms: 500, response_stall_timeout_ms: 500 } },
     answer: (_req, res) => void res.end(Buffer.alloc(32 * 1024 * 1024)),
   });
   const open = async () => {
