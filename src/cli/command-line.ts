@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
-import { LOG_FORMATS } from '../config/config.ts';
 import { processEnvironment, removeUnverifiedTls } from '../config/environment.ts';
+import { LOG_FORMATS } from '../config/formats.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../process/version.ts';
 import { addAuditCommand } from './audit.ts';

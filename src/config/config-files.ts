@@ -2,27 +2,13 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import type { NamedFile } from './config-source.ts';
 import { ConfigError, systemReason, UnreadableFileError } from './problems.ts';
 
 /** Exceeds the bundle of all well-known CA certificates (about 0.3 MiB), the largest file worth naming. */
 const MAX_NAMED_FILE_BYTES = 1024 * 1024;
 /** Far above a file with an override for each of 10,000 customers (about 0.5 MiB). */
 const MAX_CONFIG_FILE_BYTES = 4 * 1024 * 1024;
-
-/** The files that a configuration was read from; the environment is not included. */
-export interface ConfigSource {
-  readonly namedFiles: readonly NamedFile[];
-  /** Changes with the content of the config file and of each named file. Never expose it: it hashes secrets. */
-  readonly digest: string;
-}
-
-/** A file that the configuration names with a `…_file` setting. */
-export interface NamedFile {
-  /** As in the config reference: `admin.token_file`. */
-  readonly setting: string;
-  /** Absolute path. */
-  readonly file: string;
-}
 
 /** Reads the bytes of a config file, which may be a pipe: `check-config /dev/stdin`. Rejects with {@link ConfigError}. */
 export async function readConfigFile(file: string): Promise<Uint8Array> {

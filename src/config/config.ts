@@ -2,10 +2,8 @@
  * The effective configuration as the rest of the gateway sees it: checked, complete and deeply frozen. Most of it is named
  * and described once, in schema.ts; here is what is derived from that, read from named files, or left out.
  */
-import type { ConfigSource } from './config-files.ts';
+import type { ConfigSource } from './config-source.ts';
 import type { FileValues } from './schema.ts';
-
-export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 
 type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
 

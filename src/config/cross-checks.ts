@@ -9,7 +9,7 @@ import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } from './formats.ts';
 import { settingAt } from './json-schema.ts';
-import type { Path, Problem } from './problems.ts';
+import type { ConfigFault, Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import { type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { readSigningKeys } from './signing-keys.ts';
@@ -26,8 +26,8 @@ interface CheckContext {
   readonly secrets: Secrets;
 }
 
-export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): Problem[] {
-  const problems: Problem[] = [];
+export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): ConfigFault[] {
+  const problems: ConfigFault[] = [];
   const given = (path: Path) => document.at(path);
   const context: CheckContext = {
     given,

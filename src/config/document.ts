@@ -14,7 +14,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { describeFault, type Environment, substitute } from './environment.ts';
-import { type Path, type Problem, pathKey } from './problems.ts';
+import { type ConfigFault, type Path, pathKey } from './problems.ts';
 
 /** Replaces a value that could not be read; the problem is already reported. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
@@ -49,7 +49,7 @@ export interface DocumentOptions {
 export class ConfigDocument {
   /** {@link UNREADABLE} after a syntax error. */
   readonly root: unknown = UNREADABLE;
-  readonly problems: Problem[] = [];
+  readonly problems: ConfigFault[] = [];
   /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions = new Map<string, string>();
   /** Paths of scalars that contain `$NAME`, which is not substituted. */

@@ -7,6 +7,8 @@ import { isIP } from 'node:net';
 import { isHostName } from '../base/host-name.ts';
 import { isSocketPath } from '../base/socket-path.ts';
 
+export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
+
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
 const PARAMETER_SEGMENT = /^\{[A-Za-z_][A-Za-z0-9_]*\}$/;

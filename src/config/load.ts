@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { parseStoreUrl } from '../store/store-address.ts';
 import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
-import { type ConfigSource, digestOfSource, readConfigFile } from './config-files.ts';
+import { digestOfSource, readConfigFile } from './config-files.ts';
+import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
@@ -11,7 +12,7 @@ import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import { settingAt } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
-import { ConfigError, formatPath, formatProblems, type Path, type Problem } from './problems.ts';
+import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
 import { type FileValues, RENAMED_SETTINGS } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
@@ -46,7 +47,7 @@ export async function parseConfig(
     guard: scope?.substitution,
     renamed: RENAMED_SETTINGS,
   });
-  const located = (problems: readonly Problem[]) =>
+  const located = (problems: readonly ConfigFault[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;
   if (root === UNREADABLE) throw ConfigError.of(file, located(document.problems));

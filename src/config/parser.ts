@@ -8,7 +8,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Config } from './config.ts';
 import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
-import type { ConfigSource } from './config-files.ts';
+import type { ConfigSource } from './config-source.ts';
 import type { Environment } from './environment.ts';
 import { restoreClone } from './freeze.ts';
 import { parseConfig } from './load.ts';

@@ -1,9 +1,9 @@
-import type { ConfigSource } from './config-files.ts';
+import type { ConfigSource } from './config-source.ts';
 
 /** A location in the configuration: mapping keys and list indexes, from the root. */
 export type Path = readonly (string | number)[];
 
-export interface Problem {
+export interface ConfigFault {
   /** From 1; by default that of `path`. */
   readonly line?: number;
   readonly path: Path;
@@ -27,7 +27,7 @@ export class ConfigError extends Error {
     this.source = source;
   }
 
-  static of(file: string, problems: readonly Problem[], source?: ConfigSource): ConfigError {
+  static of(file: string, problems: readonly ConfigFault[], source?: ConfigSource): ConfigError {
     return new ConfigError(formatProblems(file, problems, 'problems'), source);
   }
 }
@@ -38,7 +38,11 @@ export class UnreadableFileError extends Error {
 }
 
 /** Returns the first 100, each as `file:line: path: what is wrong`, or `file:line: warning: path: what may go wrong`. */
-export function formatProblems(file: string, problems: readonly Problem[], kind: 'problems' | 'warnings'): string[] {
+export function formatProblems(
+  file: string,
+  problems: readonly ConfigFault[],
+  kind: 'problems' | 'warnings',
+): string[] {
   const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
   const mark = kind === 'warnings' ? ': warning' : '';
   const texts = [...new Set(sorted.map((problem) => formatProblem(file, problem, mark)))];
@@ -47,7 +51,7 @@ export function formatProblems(file: string, problems: readonly Problem[], kind:
   return listed;
 }
 
-function formatProblem(file: string, { line, path, what }: Problem, mark: string): string {
+function formatProblem(file: string, { line, path, what }: ConfigFault, mark: string): string {
   const place = (line === undefined ? file : `${file}:${line}`) + mark;
   return path.length === 0 ? `${place}: ${what}` : `${place}: ${formatPath(path)}: ${what}`;
 }

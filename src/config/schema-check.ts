@@ -2,13 +2,13 @@ import type { z } from 'zod';
 import { type ConfigDocument, UNREADABLE } from './document.ts';
 import { variablesIn } from './environment.ts';
 import { type SettingSchema, settingAt } from './json-schema.ts';
-import { type Path, type Problem, pathKey } from './problems.ts';
+import { type ConfigFault, type Path, pathKey } from './problems.ts';
 import { configSchema, type FileValues } from './schema.ts';
 
 export interface SchemaCheck {
   /** Undefined if there is any problem. */
   readonly values: FileValues | undefined;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly ConfigFault[];
   /** Returns whether the value at a path, or its default, breaks no rule. */
   readonly isValid: (path: Path) => boolean;
 }
@@ -24,9 +24,9 @@ function pathOf(issue: z.core.$ZodIssue): Path {
   return issue.path.map((step) => (typeof step === 'number' ? step : String(step)));
 }
 
-function toProblems(document: ConfigDocument, issues: readonly z.core.$ZodIssue[]): Problem[] {
+function toProblems(document: ConfigDocument, issues: readonly z.core.$ZodIssue[]): ConfigFault[] {
   const reported = new Set<string>();
-  return issues.flatMap((issue): Problem[] => {
+  return issues.flatMap((issue): ConfigFault[] => {
     const path = pathOf(issue);
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(path, key));
     const key = pathKey(path);
@@ -46,7 +46,7 @@ function validity(issues: readonly z.core.$ZodIssue[]): SchemaCheck['isValid'] {
   return (path) => !containing.has(pathKey(path)) && !prefixesOf(path).some((prefix) => reported.has(prefix));
 }
 
-function unknownKey(parent: Path, key: string): Problem {
+function unknownKey(parent: Path, key: string): ConfigFault {
   const known = Object.keys(settingAt(parent)?.properties ?? {});
   const near = nearest(key, known);
   const meant = near === undefined ? '' : `, perhaps ${near} is meant`;

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
-import { type NamedFile, readNamedFile } from './config-files.ts';
+import { readNamedFile } from './config-files.ts';
+import type { NamedFile } from './config-source.ts';
 import type { ConfigDocument } from './document.ts';
-import { formatPath, type Path, type Problem, systemReason } from './problems.ts';
+import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';
 
 /** A value set inline or in the file that its `…_file` setting names. `path`: the setting that was used. */
 export type Secret =
@@ -48,9 +49,9 @@ export async function readSecrets(
   document: ConfigDocument,
   folder: string,
   guard: NamedFileGuard = () => undefined,
-): Promise<{ secrets: Secrets; reads: NamedFileRead[]; problems: Problem[] }> {
+): Promise<{ secrets: Secrets; reads: NamedFileRead[]; problems: ConfigFault[] }> {
   const reads: NamedFileRead[] = [];
-  const problems: Problem[] = [];
+  const problems: ConfigFault[] = [];
 
   async function readSecret(path: Path): Promise<Secret> {
     const filePath = [...path.slice(0, -1), `${path.at(-1)}_file`];

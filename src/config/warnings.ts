@@ -8,7 +8,7 @@ import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isLoopback, isWildcard } from './formats.ts';
-import type { Path, Problem } from './problems.ts';
+import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -19,8 +19,8 @@ const MAPPED_IPV4_BITS = 96;
 type Warn = (path: Path, what: string) => void;
 
 /** Returns the warnings about a config file that has no problems. */
-export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): Problem[] {
-  const warnings: Problem[] = [];
+export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): ConfigFault[] {
+  const warnings: ConfigFault[] = [];
   const warn: Warn = (path, what) => warnings.push({ path, what });
   for (const path of document.bareVariables) {
     const advice = `write \${NAME} if a variable is meant; else move the value to a variable or file`;

@@ -12,7 +12,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
-import type { ConfigSource } from '../config/config-files.ts';
+import type { ConfigSource } from '../config/config-source.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
