@@ -112,7 +112,7 @@ export function keyChange(nowMs: () => number) {
     .describe('Null unsets a member.');
 }
 
-const MAX_GRACE_SECONDS = 365 * 24 * 3600;
+export const MAX_GRACE_SECONDS = 365 * 24 * 3600;
 
 export const ROTATION = z.strictObject({
   grace_seconds: z

@@ -5,6 +5,7 @@
  * Checks that other programs' records could fail are in `.meta` only: the client must still list such records.
  */
 import { z } from 'zod';
+import { KEY_STATES } from '../keys/key-state.ts';
 
 const TEXT = z.string().nullable();
 const COUNT = z.int().min(0);
@@ -199,9 +200,11 @@ export type GeneratedKeyDocument = z.output<typeof GENERATED_KEY>;
 export const ROTATED_KEY = GENERATED_KEY.extend({ replaces: z.string().describe('The id of the old key.') });
 export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `key` if the key was imported.');
 
-export const KEY = z.object({
-  ...IMPORTED_KEY.shape,
+export const KEY = IMPORTED_KEY.extend({
   customer: z.string().describe('Possibly a customer without a record.'),
+  state: z
+    .enum(KEY_STATES)
+    .describe('`rotated`: replaced, and valid until `expires_at`. Whether the customer is suspended does not matter.'),
   revoked_at: RECORD_TIME,
   replaced_by: TEXT.describe('The id of its successor.'),
   last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),

@@ -9,6 +9,7 @@ import type {
   KeyDocument,
 } from '../admin-api/responses.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
+import { keyState } from '../keys/key-state.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
@@ -64,10 +65,13 @@ export function newKeyDocument(record: KeyRecord): ImportedKeyDocument {
   };
 }
 
-/** `lastUsedMs`: wall time in ms. */
-export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined): KeyDocument {
+/** `lastUsedMs` and `nowMs`: wall times in ms. */
+export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined, nowMs: number): KeyDocument {
+  const { id, ...members } = newKeyDocument(record);
   return {
-    ...newKeyDocument(record),
+    id,
+    state: keyState(record, nowMs),
+    ...members,
     revoked_at: inUtc(record.revokedAt),
     replaced_by: record.replacedBy ?? null,
     last_used_at: lastUsedMs === undefined ? null : new Date(lastUsedMs).toISOString(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KEY_SHA256, keyChange, keyCreation } from '../admin-api/requests.ts';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
-import { isUnusedSince, keyState } from '../keys/key-state.ts';
+import { isUnusedSince, isValidKey, keyState } from '../keys/key-state.ts';
 import { expiresWithin } from '../store/key-expiry.ts';
 import type { EnforcedKey, KeyChange, KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
@@ -55,7 +55,7 @@ export function keyRoutes(context: AdminContext): Routes {
         const customer = await requireCustomer(records, req.params.id);
         const page = await records.listCustomerKeys(customer.id, cursor, limit);
         const lastUses = await keyUses.lastUses(page.items.map(({ id }) => id));
-        const items = page.items.map((key, index) => keyDocument(key, lastUses[index]));
+        const items = page.items.map((key, index) => keyDocument(key, lastUses[index], clock.nowMs()));
         res.json(pageDocument(items, page));
       },
       async post(req, res) {
@@ -78,7 +78,7 @@ export function keyRoutes(context: AdminContext): Routes {
       async get(req, res) {
         const { cursor, limit, ...filter } = parseQuery(KEYS_QUERY, req);
         const page = await filteredBy(filter)(cursor, limit);
-        const items = page.items.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs));
+        const items = page.items.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs, clock.nowMs()));
         res.json(pageDocument(items, page));
       },
     },
@@ -117,8 +117,7 @@ export function keyRoutes(context: AdminContext): Routes {
     const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
     const hasBegun = prefix === undefined ? () => true : mayBeginWith(prefix);
     const isUnused = unusedDays === undefined ? () => true : unusedFor(unusedDays);
-    const isExpiring = (key: KeyRecord) =>
-      !expiring || (keyState(key, nowMs) === 'live' && expiresWithin(key, expiring));
+    const isExpiring = (key: KeyRecord) => !expiring || (isValidKey(key, nowMs) && expiresWithin(key, expiring));
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
       return sha256 === undefined ? records.listKeys(cursor, limit) : pageOf(sha256);
     };
@@ -150,7 +149,7 @@ export function keyRoutes(context: AdminContext): Routes {
 
   async function describe(key: KeyRecord) {
     const [lastUsedMs] = await keyUses.lastUses([key.id]);
-    return keyDocument(key, lastUsedMs);
+    return keyDocument(key, lastUsedMs, clock.nowMs());
   }
 
   /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */

@@ -1,5 +1,5 @@
 import type { ExplanationDocument } from '../admin-api/responses.ts';
-import { keyState } from '../keys/key-state.ts';
+import { isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
@@ -85,7 +85,7 @@ export function usageRoutes(context: AdminContext): Routes {
     let cursor: string | undefined;
     do {
       const { items, next } = await records.listCustomerKeys(customer, cursor, KEYS_AT_ONCE);
-      if (items.some((key) => keyState(key, clock.nowMs()) === 'live')) return true;
+      if (items.some((key) => isValidKey(key, clock.nowMs()))) return true;
       cursor = next;
     } while (cursor !== undefined);
     return false;

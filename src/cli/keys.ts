@@ -1,6 +1,7 @@
 /** Commands for API keys. */
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from '@commander-js/extra-typings';
+import { MAX_GRACE_SECONDS } from '../admin-api/requests.ts';
 import {
   GENERATED_KEY,
   type GeneratedKeyDocument,
@@ -11,7 +12,6 @@ import {
 import { pathOf } from '../admin-client/admin-client.ts';
 import { printable } from '../admin-client/printable.ts';
 import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
-import { expiryMsOf } from '../keys/key-state.ts';
 import {
   customerArgument,
   destructiveCommand,
@@ -37,28 +37,17 @@ const EXPIRES_AT = [
   'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
   timeParser('future'),
 ] as const;
-const MAX_GRACE_SECONDS = 31_536_000;
 
-function keyColumns(nowMs: number): Columns<KeyDocument> {
-  return {
-    KEY: ({ id }) => id,
-    CUSTOMER: ({ customer }) => customer,
-    STATE: (key) => keyState(key, nowMs),
-    PREFIX: ({ prefix }) => prefix,
-    CREATED: ({ created_at }) => shortTime(created_at),
-    EXPIRES: ({ expires_at }) => shortTime(expires_at),
-    'LAST USED': ({ last_used_at }) => shortTime(last_used_at),
-    NAME: ({ name }) => name,
-  };
-}
-
-/** Returns the state of the record; its customer may also be suspended. A key in its grace period is `rotated`. */
-export function keyState(key: KeyDocument, nowMs: number): 'live' | 'rotated' | 'expired' | 'revoked' {
-  if (key.revoked_at !== null) return 'revoked';
-  const expiresAtMs = key.expires_at === null ? undefined : expiryMsOf({ expiresAt: key.expires_at });
-  if (expiresAtMs !== undefined && expiresAtMs <= nowMs) return 'expired';
-  return key.replaced_by === null ? 'live' : 'rotated';
-}
+const COLUMNS: Columns<KeyDocument> = {
+  KEY: ({ id }) => id,
+  CUSTOMER: ({ customer }) => customer,
+  STATE: ({ state }) => state,
+  PREFIX: ({ prefix }) => prefix,
+  CREATED: ({ created_at }) => shortTime(created_at),
+  EXPIRES: ({ expires_at }) => shortTime(expires_at),
+  'LAST USED': ({ last_used_at }) => shortTime(last_used_at),
+  NAME: ({ name }) => name,
+};
 
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('manage API keys');
@@ -71,7 +60,7 @@ export function addKeyCommands(program: Command): void {
         customer === undefined
           ? byCustomer(await client.list(KEY, KEYS))
           : await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
-      await printList('keys', keyColumns(Date.now()), found, options);
+      await printList('keys', COLUMNS, found, options);
     });
 
   documentCommand(keys, 'show', 'show one key; never its value')
@@ -99,7 +88,7 @@ export function addKeyCommands(program: Command): void {
       const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
       const client = await connect(options);
       const found = await client.list(KEY, KEYS, { query });
-      if (found.length > 0 || options.json) await printList('keys', keyColumns(Date.now()), byCustomer(found), options);
+      if (found.length > 0 || options.json) await printList('keys', COLUMNS, byCustomer(found), options);
       if (found.length === 0)
         throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
     });
@@ -188,7 +177,7 @@ export function addKeyCommands(program: Command): void {
       .action(async (options) => {
         const client = await connect(options);
         const found = await client.list(KEY, KEYS, { query: { [parameter]: String(options.days) } });
-        await printList(what, keyColumns(Date.now()), byCustomer(found), options);
+        await printList(what, COLUMNS, byCustomer(found), options);
       });
   }
 }
@@ -206,13 +195,12 @@ async function readKeyValue(): Promise<string> {
   throw new UsageError('standard input must have one API key and nothing else (or use --prefix)');
 }
 
-/** Prints a key; for people with its state, which the admin API leaves to the client's clock. */
+/** Prints a key; for people also until when a rotated one is valid. */
 async function printKey(key: KeyDocument, options: JsonOption): Promise<void> {
   if (options.json) return printJson(key);
-  const state = keyState(key, Date.now());
-  const until = state === 'rotated' && key.expires_at !== null ? ` until ${shortTime(key.expires_at)}` : '';
-  const { id, ...rest } = key;
-  await printDocument({ id, state: state + until, ...rest }, options);
+  const { state, expires_at: expiresAt } = key;
+  const until = state === 'rotated' && expiresAt !== null ? ` until ${shortTime(expiresAt)}` : '';
+  await printDocument({ ...key, state: state + until }, options);
 }
 
 /** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */

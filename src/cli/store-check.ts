@@ -3,7 +3,7 @@
  * does not depend on the size of the store.
  */
 import { printable, printableJson } from '../admin-client/printable.ts';
-import { keyState } from '../keys/key-state.ts';
+import { isValidKey } from '../keys/key-state.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
 import { effectiveLimit, type LimitPolicy, planOf } from '../quota/effective-limit.ts';
 import {
@@ -86,7 +86,7 @@ function faultsOfKey({ found, faults, customerExists }: InspectedKey): readonly 
   if (isFault(found)) return [found, ...faults];
   const record = keyRecordFrom(found);
   // A key that is no longer valid does no harm without its customer.
-  const lacksCustomer = record && customerExists === false && keyState(record, Date.now()) === 'live';
+  const lacksCustomer = record && customerExists === false && isValidKey(record, Date.now());
   return [...keyFaults(found), ...faults, ...(lacksCustomer ? [missingCustomer(record.customer)] : [])];
 }
 

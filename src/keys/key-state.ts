@@ -1,7 +1,9 @@
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { EnforcedKey, KeyRecord } from '../store/record-fields.ts';
 
-type KeyState = 'live' | 'revoked' | 'expired';
+/** The states of a key's record; its customer may also be suspended. `rotated`: replaced, and valid until it expires. */
+export const KEY_STATES = ['live', 'rotated', 'expired', 'revoked'] as const;
+type KeyState = (typeof KEY_STATES)[number];
 
 /**
  * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already
@@ -14,11 +16,17 @@ export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): numbe
 export function keyState(record: EnforcedKey, nowMs: number): KeyState {
   if (record.revokedAt !== undefined) return 'revoked';
   const expiresAtMs = expiryMsOf(record);
-  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live';
+  if (expiresAtMs !== undefined && expiresAtMs <= nowMs) return 'expired';
+  return record.replacedBy === undefined ? 'live' : 'rotated';
+}
+
+/** Returns whether a key is neither revoked nor expired. */
+export function isValidKey(record: EnforcedKey, nowMs: number): boolean {
+  return ['live', 'rotated'].includes(keyState(record, nowMs));
 }
 
 /**
- * Returns whether a live key has not been used since `sinceMs`. A key that was never used counts from its creation.
+ * Returns whether a valid key has not been used since `sinceMs`. A key that was never used counts from its creation.
  * Without a creation time, it counts as unused.
  */
 export function isUnusedSince(
@@ -26,7 +34,7 @@ export function isUnusedSince(
   lastUsedMs: number | undefined,
   { sinceMs, nowMs }: { readonly sinceMs: number; readonly nowMs: number },
 ): boolean {
-  if (keyState(record, nowMs) !== 'live') return false;
+  if (!isValidKey(record, nowMs)) return false;
   const createdAtMs = record.createdAt === undefined ? undefined : parseTimestamp(record.createdAt);
   return (lastUsedMs ?? createdAtMs ?? 0) <= sinceMs;
 }

@@ -41,6 +41,7 @@ overBothStores((start) => {
       const { body } = await admin.call('POST', '/admin/v1/customers/acme/keys', { name: 'new' });
       const listed = await admin.list('/admin/v1/customers/acme/keys');
       expect(listed.map(({ id }) => id)).toEqual(['revoked', 'expired', body.id]);
+      expect(listed.map(({ state }) => state)).toEqual(['revoked', 'expired', 'live']);
       for (const key of listed) expect((await admin.call('GET', `/admin/v1/keys/${key.id}`)).body).toEqual(key);
       expect(listed[1].last_used_at).toBe(daysAgo(1).toISOString());
       expect(JSON.stringify(listed)).not.toContain(body.key);

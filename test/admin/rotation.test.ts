@@ -55,6 +55,7 @@ overBothStores((start) => {
       const rotated = await rotate(old.id, body);
       expect(rotated.status).toBe(201);
       expect(await read(old.id)).toMatchObject({
+        state: graceMs === 0 ? 'expired' : 'rotated',
         expires_at: later(graceMs),
         replaced_by: rotated.body.id,
         revoked_at: null,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expiryMsOf, isUnusedSince, keyState } from '../../src/keys/key-state.ts';
+import { expiryMsOf, isUnusedSince, isValidKey, keyState } from '../../src/keys/key-state.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
@@ -11,7 +11,9 @@ describe('a key', () => {
     ['live', key()],
     ['live', key({ expiresAt: '2026-03-01T12:00:00.001Z' })],
     ['live', key({ expiresAt: '2026-03-01T13:00:01+01:00' })],
-    ['live', key({ replacedBy: 'other', expiresAt: '2026-03-02T00:00:00Z' })],
+    ['rotated', key({ replacedBy: 'other', expiresAt: '2026-03-02T00:00:00Z' })],
+    ['expired', key({ replacedBy: 'other', expiresAt: '2026-03-01T12:00:00Z' })],
+    ['revoked', key({ replacedBy: 'other', revokedAt: '2026-01-01T00:00:00Z' })],
     ['expired', key({ expiresAt: '2026-03-01T12:00:00Z' })],
     ['expired', key({ expiresAt: '2026-03-01T13:00:00+01:00' })],
     ['expired', key({ expiresAt: 'some day' })],
@@ -19,7 +21,10 @@ describe('a key', () => {
     ['expired', key({ expiresAt: '2027-01-01T00:00:00' })],
     ['revoked', key({ revokedAt: 'some day' })],
     ['revoked', key({ revokedAt: '2026-01-01T00:00:00Z', expiresAt: '2026-01-02T00:00:00Z' })],
-  ])('is %s with %j', (state, record) => expect(keyState(record, NOW_MS)).toBe(state));
+  ])('is %s with %j', (state, record) => {
+    expect(keyState(record, NOW_MS)).toBe(state);
+    expect(isValidKey(record, NOW_MS)).toBe(state === 'live' || state === 'rotated');
+  });
 
   it('without an expiry never ends', () => expect(expiryMsOf(key())).toBeUndefined());
 });
@@ -31,6 +36,7 @@ describe('a key is unused', () => {
   it.each([
     [true, 'last used as long ago', key(), NOW_MS - 1000],
     [false, 'last used later', key(), NOW_MS - 999],
+    [true, 'rotated', key({ replacedBy: 'other', expiresAt: '2026-03-02T00:00:00Z' }), undefined],
     [false, 'last used later, created before', key(created(5000)), NOW_MS - 999],
     [true, 'last used before it was created again elsewhere', key(created(0)), NOW_MS - 1000],
     [true, 'never used, created as long ago', key(created(1000)), undefined],
