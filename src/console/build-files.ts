@@ -42,8 +42,9 @@ interface Library {
   readonly suffix?: string;
 }
 
-/** What the client may import besides its own modules, by specifier. */
+/** What the client may import besides its own modules, by specifier. Of the gateway, only a table without imports. */
 const LIBRARIES: Readonly<Record<string, Library>> = {
+  '../../problems/table.ts': { name: 'problem-table.js', file: `../problems/table${extname(import.meta.filename)}` },
   preact: { name: 'preact.js' },
   'preact/hooks': { name: 'preact-hooks.js' },
   htm: { name: 'htm.js' },
@@ -70,13 +71,13 @@ export function buildConsoleFiles(folder = CLIENT_FOLDER): ConsoleFiles {
   const texts = new Map<string, string>();
   for (const file of readdirSync(folder).toSorted()) {
     const text = readFileSync(join(folder, file), 'utf8');
-    if (extname(file) === '.ts') texts.set(servedName(`./${file}`), rewriteImports(stripTypeScriptTypes(text)));
+    if (extname(file) === '.ts') texts.set(servedName(`./${file}`), scriptOf(text, file));
     else if (file !== 'index.html') texts.set(file, text);
   }
   for (const [specifier, { name, file = specifier, suffix = '' }] of Object.entries(LIBRARIES)) {
     const text = readFileSync(fileURLToPath(import.meta.resolve(file)), 'utf8');
     // The source maps are not served.
-    texts.set(name, rewriteImports(text.replace(/^\/\/# sourceMappingURL=.*$/m, '')) + suffix);
+    texts.set(name, scriptOf(text.replace(/^\/\/# sourceMappingURL=.*$/m, ''), file) + suffix);
   }
   const digest = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
   return {
@@ -92,6 +93,10 @@ function servedName(reference: string): string {
   const library = LIBRARIES[reference];
   if (library === undefined) throw new Error(`the console serves no ${reference}: add it to LIBRARIES`);
   return library.name;
+}
+
+function scriptOf(text: string, file: string): string {
+  return rewriteImports(extname(file) === '.ts' ? stripTypeScriptTypes(text) : text);
 }
 
 function rewriteImports(code: string): string {

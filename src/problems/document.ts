@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { isSecurityHeader } from './security-headers.ts';
-import { PROBLEMS, type ProblemCode, problemType } from './table.ts';
+import { PROBLEMS, type ProblemCode, type ProblemEntry } from './table.ts';
 
 /** A refusal: the variable parts of its RFC 9457 document, and the response headers that belong to its code. */
 export interface Problem {
@@ -57,6 +57,13 @@ export function problemResponse(
     ],
     body,
   };
+}
+
+/** Returns the `type` member: the registered type if there is one, else a URN built from the code. */
+export function problemType(code: ProblemCode): string {
+  const { registeredType }: ProblemEntry = PROBLEMS[code];
+  if (registeredType !== undefined) return `https://iana.org/assignments/http-problem-types#${registeredType}`;
+  return `urn:tollgate:problem:${code.replaceAll('_', '-')}`;
 }
 
 /**

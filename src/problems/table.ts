@@ -1,19 +1,20 @@
 /**
- * All problem types of the gateway, keyed by code. docs/errors.md is generated from this table. Codes are stable:
- * clients may switch on them. A code's title is constant; what happened this time goes into `detail`.
+ * All problem types of the gateway, keyed by code. docs/errors.md is generated from this table, and the console shows its
+ * titles and advice. Codes are stable: clients may switch on them. A code's title is constant; what happened this time
+ * goes into `detail`.
  */
 
-/** Type that draft-ietf-httpapi-ratelimit-headers adds to the registry of problem types (RFC 9457 §4.2). */
-const QUOTA_EXCEEDED_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
-
-interface ProblemEntry {
+export interface ProblemEntry {
   readonly status: number;
   readonly title: string;
   /** When the gateway responds with it: one sentence for docs/errors.md. */
   readonly when: string;
   /** What the recipient can do about it, for docs/errors.md. */
   readonly remedy: string;
-  readonly type?: string;
+  /** What the operator can do for a customer whose requests are refused with it, for the console. */
+  readonly advice?: string;
+  /** Type that draft-ietf-httpapi-ratelimit-headers adds to the registry of problem types (RFC 9457 §4.2). */
+  readonly registeredType?: 'quota-exceeded';
 }
 
 export const PROBLEMS = {
@@ -34,50 +35,58 @@ export const PROBLEMS = {
     title: 'Invalid API key',
     when: 'The key is unknown, revoked or expired; the response does not say which.',
     remedy: 'Check that the whole key was copied; otherwise create a new key in your dashboard.',
+    advice: 'The key is revoked or expired. Create a new one, and replace the old one in the client.',
   },
   key_in_query: {
     status: 401,
     title: 'API key in the query',
     when: 'The request has no Authorization header, but an API key in its query, where servers and proxies log it.',
     remedy: 'Rotate the key: it must be considered exposed. Send the new one as `Authorization: Bearer <API_KEY>`.',
+    advice: 'Rotate the key: servers and proxies log queries.',
   },
   too_many_failures: {
     status: 429,
     title: 'Too many failed attempts',
     when: 'The API key, token or JWT is invalid, and so were too many others from the same address within the last minute (`auth.failures_per_minute`). Valid credentials are never refused for this reason.',
     remedy: 'Correct or stop the client, and wait for the seconds in `Retry-After`.',
+    advice: 'Find the client that sends invalid keys; see its address in the log.',
   },
   browser_use: {
     status: 403,
     title: 'API key used from a browser',
     when: 'A browser sent the request (`Origin` or `Sec-Fetch-Site`), and `auth.browser_keys` is `reject`.',
     remedy: 'Rotate the key: every user of the page can read it. Call the API from your own server.',
+    advice: 'Rotate the key: users of the page can read it.',
   },
   customer_suspended: {
     status: 403,
     title: 'Account suspended',
     when: 'The customer that owns the key is suspended.',
     remedy: 'Contact support to have the account reactivated. The key itself is fine.',
+    advice: 'Reactivate the customer. The audit shows who suspended it.',
   },
   quota_not_configured: {
     status: 403,
     title: 'No quota configured',
     when: 'No limit can be found: the plan is unknown, the customer record is missing, or a custom plan has no number.',
     remedy: 'Contact support: the account needs a plan with a limit. The key itself is fine.',
+    advice: 'Give the customer a configured plan, or a limit of its own.',
   },
   quota_exceeded: {
     status: 429,
     title: 'Hourly quota exceeded',
-    type: QUOTA_EXCEEDED_TYPE,
+    registeredType: 'quota-exceeded',
     when: 'The customer has used its quota of the last 3600 seconds; all keys of a customer share it.',
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
+    advice: 'Wait, raise the limit, or reset the usage.',
   },
   burst_exceeded: {
     status: 429,
     title: 'Too many requests at once',
-    type: QUOTA_EXCEEDED_TYPE,
+    registeredType: 'quota-exceeded',
     when: "The customer sent more requests within a second than its plan's `burst_per_second`.",
     remedy: 'Wait for the seconds in `Retry-After` and send more slowly; refused requests are not counted.',
+    advice: 'The client should spread its requests and obey Retry-After. Or raise burst_per_second of the plan.',
   },
   too_many_concurrent: {
     status: 429,
@@ -85,12 +94,14 @@ export const PROBLEMS = {
     when: "The customer has as many requests in progress as its plan's `max_concurrent` allows.",
     remedy:
       'Wait for the seconds in `Retry-After`, and send fewer requests at the same time; refused requests are not counted.',
+    advice: 'The client should send fewer requests at the same time. Or raise max_concurrent of the plan.',
   },
   store_unavailable: {
     status: 503,
     title: 'Temporarily unable to check the request',
     when: 'The gateway cannot use its store, so it can decide neither on the key nor on the quota.',
     remedy: 'Try again after `Retry-After`; the key itself may be valid.',
+    advice: 'Restore the store: the overview shows its last error.',
   },
   not_found: {
     status: 404,
@@ -145,24 +156,28 @@ export const PROBLEMS = {
     title: 'The gateway is overloaded',
     when: '`limits.in_flight` requests are in progress, all of `limits.connections` connections are busy, or the customer has used up its share of the connections to the backend (`upstream.max_connections_per_customer`). Admin API: another preview is in progress.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
+    advice: 'Check the response times of the backend, or add instances.',
   },
   bad_gateway: {
     status: 502,
     title: 'Bad answer from the backend',
     when: 'The backend closed the connection, or its response is not valid HTTP.',
     remedy: 'Try again; the request was counted. If it persists, report `request_id`.',
+    advice: 'Check the backend: it closed the connection or sent no valid HTTP.',
   },
   gateway_timeout: {
     status: 504,
     title: 'The backend did not answer in time',
     when: 'The response did not begin within `upstream.response_timeout_ms`, or was not complete within `upstream.total_timeout_ms`.',
     remedy: 'Try again later, or ask for less; the request was counted. If it persists, report `request_id`.',
+    advice: 'Check the backend, or raise upstream.response_timeout_ms.',
   },
   upstream_unavailable: {
     status: 503,
     title: 'The backend is unavailable',
     when: 'No backend could be reached, none is in service, or none had a free connection in time, so the request was never sent.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
+    advice: 'Check the backend: see the overview.',
   },
   internal_error: {
     status: 500,
@@ -229,9 +244,3 @@ export const PROBLEMS = {
 } as const satisfies Record<string, ProblemEntry>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
-
-/** Returns the `type` member: the registered type if there is one, else a URN built from the code. */
-export function problemType(code: ProblemCode): string {
-  const entry: ProblemEntry = PROBLEMS[code];
-  return entry.type ?? `urn:tollgate:problem:${code.replaceAll('_', '-')}`;
-}

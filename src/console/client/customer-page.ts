@@ -117,7 +117,7 @@ const REFUSAL_COLUMNS = [
   {
     title: 'Refused because',
     cell: ({ code }: Refusal) =>
-      html`<span class="reason">${refusalReason(code).means} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
+      html`<span class="reason">${refusalReason(code).title} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
   },
   { title: 'Times', isNumber: true, cell: (row: Refusal) => count(row.count) },
   { title: 'Last', cell: ({ last_at }: Refusal) => html`<${Time} at=${last_at} relative />` },
@@ -159,6 +159,6 @@ function RefusedByCode({ points }: { points: UsageHistoryDocument['points'] }) {
   const sorted = [...counts].toSorted(([, a], [, b]) => b - a);
   return html`<p class="reasons">Refused: ${sorted.map(
     ([code, number]) =>
-      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).means} <code>${code}</code></span>`,
+      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).title} <code>${code}</code></span>`,
   )}</p>`;
 }

@@ -102,7 +102,7 @@ const REFUSED_COLUMNS = [
   {
     title: 'Why',
     cell: ({ code }: RefusedCustomerDocument) =>
-      html`<span class="reason" title=${refusalReason(code).advice}>${refusalReason(code).means} <small><code>${code}</code></small></span>`,
+      html`<span class="reason" title=${refusalReason(code).advice}>${refusalReason(code).title} <small><code>${code}</code></small></span>`,
   },
   { title: 'Times', isNumber: true, cell: (row: RefusedCustomerDocument) => count(row.count) },
   { title: 'Last', cell: ({ last_at }: RefusedCustomerDocument) => html`<${Time} at=${last_at} relative />` },
