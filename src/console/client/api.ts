@@ -91,6 +91,8 @@ export function pathWith(path: string, query: Readonly<Record<string, string | n
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }
 
+export const customerPath = (id: string) => `/admin/v1/customers/${encodeURIComponent(id)}`;
+
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next_cursor: string | null;

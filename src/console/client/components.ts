@@ -39,6 +39,10 @@ export function CustomerLink({ id }: { id: string }) {
   return html`<a class="name" href=${at('customers', id)}>${id}</a>`;
 }
 
+export function CustomerState({ suspended }: { suspended: boolean }) {
+  return html`<${Badge} tone=${suspended ? 'bad' : 'good'}>${suspended ? 'suspended' : 'active'}<//>`;
+}
+
 /** Used share of a limit, as a bar with its number. */
 export function Usage({ used, limit }: { used: number; limit: number | null }) {
   if (limit === null) return html`<span class="quiet">no limit</span>`;
@@ -63,8 +67,6 @@ export function Empty({ children }: { children: ComponentChildren }) {
 const ADVICE: Readonly<Record<string, string>> = {
   store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
   forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
-  overloaded: 'Another preview is in progress. Try again in a few seconds.',
-  too_many_failures: 'Wait a minute, then try again.',
 };
 
 /** A failed call: what happened, and what to do. */
@@ -113,6 +115,29 @@ export function Field(props: { label: string; hint?: ComponentChildren; children
   return html`<label class="field">
     <span>${props.label}</span>${props.children}${props.hint && html`<small>${props.hint}</small>`}
   </label>`;
+}
+
+/** The label defaults to the value. */
+export type SelectOption = readonly [value: string, label?: string];
+
+/** All other properties are attributes of the element. */
+export function Select(props: { options: readonly SelectOption[]; value: string | undefined }) {
+  const { options, value, ...attributes } = props;
+  return html`<select ...${attributes}>${options.map(
+    ([option, label = option]) => html`<option value=${option} selected=${option === value}>${label}</option>`,
+  )}</select>`;
+}
+
+/** A field whose text is searched for with Enter. All other properties are attributes of the input. */
+export function SearchForm(props: { text: string; onText: (text: string) => void; onSearch: (text: string) => void }) {
+  const { text, onText, onSearch, ...attributes } = props;
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    onSearch(text.trim());
+  };
+  return html`<form role="search" onSubmit=${onSubmit}>
+    <input type="search" value=${text} onInput=${(event: Event) => onText(inputValue(event))} ...${attributes} />
+  </form>`;
 }
 
 /** Exclusive choices, as toggle buttons. An undefined value is a choice too. */

@@ -1,6 +1,6 @@
 /** What runs, what the last reload said, and who changed what. */
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type {
   AuditAction,
   AuditDocument,
@@ -9,11 +9,12 @@ import type {
   StatusDocument,
 } from '../../admin-api/responses.ts';
 import { call, pathWith } from './api.ts';
-import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Time } from './components.ts';
-import { ActionDialog, Dialog } from './dialog.ts';
+import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Select, Time } from './components.ts';
+import { Dialog } from './dialog.ts';
 import { entryOf } from './entry-of.ts';
-import { counted, tollgate } from './format.ts';
-import { POLL_MS, ROWS_AT_ONCE, useList, useResource } from './resources.ts';
+import { FormButton, type FormDescription } from './form-dialog.ts';
+import { counted, DAY_MS, tollgate } from './format.ts';
+import { POLL_MS, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { ListTable } from './table.ts';
@@ -23,8 +24,7 @@ export function ConfigurationPage({ query }: Place) {
   const status = useResource<StatusDocument>('/status', POLL_MS);
   const config = useResource<ConfigDocument>('/admin/v1/config');
   const mayWrite = useMayWrite();
-  const [isReloading, setIsReloading] = useState(false);
-  const reload = mayWrite && html`<button type="button" onClick=${() => setIsReloading(true)}>Reload</button>`;
+  const reload = mayWrite && html`<${FormButton} label="Reload" form=${() => RELOAD} />`;
   return html`<div class="grid">
     <${Panel} title="Config file" actions=${reload} wide>
       <${Loaded} resource=${status}>${(data: StatusDocument) => html`<${LastReload} config=${data.config} />`}<//>
@@ -35,8 +35,7 @@ export function ConfigurationPage({ query }: Place) {
       <${Command} line=${tollgate('config', 'show')} />
     <//>
     <${Panel} title="Audit" wide><${Audit} query=${query} /><//>
-  </div>
-  ${isReloading && html`<${ReloadDialog} onClose=${() => setIsReloading(false)} />`}`;
+  </div>`;
 }
 
 function LastReload({ config }: { config: StatusDocument['config'] }) {
@@ -77,19 +76,18 @@ function Sections({ config }: { config: ConfigDocument }) {
     )}</div>`;
 }
 
-function ReloadDialog({ onClose }: { onClose: () => void }) {
-  const [result, setResult] = useState<ReloadDocument>();
-  const submit = async () => {
-    setResult(await call<ReloadDocument>('POST', '/admin/v1/config/reload'));
-    return undefined;
-  };
-  if (result === undefined) {
-    return html`<${ActionDialog} title="Reload the config file?" label="Reload" command=${tollgate('reload')} submit=${submit} onClose=${onClose}>
-      <p>The gateway reads its file and checks it. It applies all of it, or nothing. Changed files are noticed without this.</p>
-    <//>`;
-  }
-  const { changes, changes_total, warnings } = result;
-  return html`<${Dialog} title=${result.result === 'applied' ? 'The file was applied' : 'The file has not changed'} onClose=${onClose}>
+const RELOAD: FormDescription<ReloadDocument> = {
+  title: 'Reload the config file?',
+  label: 'Reload',
+  text: 'The gateway reads its file and checks it. It applies all of it, or nothing. Changed files are noticed without this.',
+  command: () => ['reload'],
+  submit: () => call('POST', '/admin/v1/config/reload'),
+  show: (outcome, onClose) => html`<${ReloadResult} outcome=${outcome} onClose=${onClose} />`,
+};
+
+function ReloadResult({ outcome, onClose }: { outcome: ReloadDocument; onClose: () => void }) {
+  const { result, changes, changes_total, warnings } = outcome;
+  return html`<${Dialog} title=${result === 'applied' ? 'The file was applied' : 'The file has not changed'} onClose=${onClose}>
     ${changes_total > 0 && html`<p>${counted(changes_total, 'change')}</p><ul class="changes">${changes.map(({ text }) => html`<li><code>${text}</code></li>`)}</ul>`}
     ${warnings.map((warning) => html`<p><${Badge} tone="warn">warning<//> ${warning}</p>`)}
     <div class="buttons"><button type="button" class="primary" autofocus onClick=${onClose}>Close</button></div>
@@ -114,41 +112,28 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'endpoint.disable': 'Endpoint of notices disabled',
   'access.refused': 'Access refused',
 };
-const DAY_MS = 86_400_000;
 const PERIODS = [
   ['', 'Any time'],
   ['1', 'Last 24 hours'],
   ['7', 'Last 7 days'],
   ['35', 'Last 35 days'],
 ];
-const FILTERED_PAGE_SIZE = 200;
 
 function Audit({ query }: Pick<Place, 'query'>) {
   const { customer, action, days } = query;
   // Only when the choice changes: another address would read the list again.
   const from = useMemo(() => days && new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
   const isFiltered = Boolean(customer || action);
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
-  const list = useList<AuditDocument>(pathWith('/admin/v1/audit', { customer, action, from }), { pageSize });
+  const list = useList<AuditDocument>(pathWith('/admin/v1/audit', { customer, action, from }), { isFiltered });
   const change = (name: string) => (event: Event) => setQuery({ [name]: inputValue(event) });
-  const command = tollgate(
-    'audit',
-    ...(customer ? ['--customer', customer] : []),
-    ...(action ? ['--action', action] : []),
-    ...(days ? ['--from', `${days}d`] : []),
-  );
+  const command = tollgate('audit', { customer, action, from: days && `${days}d` });
   return html`
     <div class="toolbar">
       <input type="search" aria-label="Customer id" placeholder="Customer id" value=${customer ?? ''} onChange=${change('customer')} />
-      <select aria-label="Action" onChange=${change('action')}>
-        <option value="">All actions</option>
-        ${Object.entries(ACTIONS).map(([name, label]) => html`<option value=${name} selected=${name === action}>${label}</option>`)}
-      </select>
-      <select aria-label="Period" onChange=${change('days')}>
-        ${PERIODS.map(([value, label]) => html`<option value=${value} selected=${value === (days ?? '')}>${label}</option>`)}
-      </select>
+      <${Select} aria-label="Action" options=${[['', 'All actions'], ...Object.entries(ACTIONS)]} value=${action} onChange=${change('action')} />
+      <${Select} aria-label="Period" options=${PERIODS} value=${days} onChange=${change('days')} />
     </div>
-    <${ListTable} label="Audit" list=${list} isFiltered=${isFiltered} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
+    <${ListTable} label="Audit" list=${list} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
     <${Command} line=${command} />`;
 }
 

@@ -8,23 +8,22 @@ import type {
   KeyDocument,
   UsageHistoryDocument,
 } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
+import { customerPath, pathWith } from './api.ts';
 import { Chart } from './chart.ts';
-import { Badge, Choices, Command, Empty, Loaded, Panel, Time, Usage } from './components.ts';
-import { ChangeLimitDialog, DeleteCustomerDialog, ResetUsageDialog, SuspendDialog } from './customer-dialogs.ts';
-import { count, duration, tollgate } from './format.ts';
-import { NewKeyDialog } from './key-dialogs.ts';
+import { Choices, Command, CustomerState, Empty, Loaded, Panel, Time, Usage } from './components.ts';
+import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
+import { FormButton } from './form-dialog.ts';
+import { count, duration, HOUR_MS, tollgate } from './format.ts';
+import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
 import { refusalReason } from './refusal-reasons.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
+import { HISTORY_POLL_MS, POLL_MS, useList, useResource } from './resources.ts';
 import { at } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { Table } from './table.ts';
 
-type Action = 'change' | 'suspend' | 'reset' | 'delete' | 'key';
-
 export function CustomerPage({ id }: { id: string }) {
-  const path = `/admin/v1/customers/${encodeURIComponent(id)}`;
+  const path = customerPath(id);
   const customer = useResource<CustomerDocument>(path);
   const heading = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p><h1 tabindex="-1">${id}</h1>`;
   if (customer.failure?.code === 'not_found') {
@@ -40,22 +39,18 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
   const config = useResource<ConfigDocument>('/admin/v1/config');
   const keys = useList<KeyDocument>(`${path}/keys`);
   const mayWrite = useMayWrite();
-  const [action, setAction] = useState<Action>();
-  const onClose = () => setAction(undefined);
-  const button = (name: Action, label: string) =>
-    html`<button type="button" onClick=${() => setAction(name)}>${label}</button>`;
   const used = explanation.data?.usage?.used;
   return html`
     <div class="toolbar">
       <span>${record.name}</span>
-      ${record.suspended ? html`<${Badge} tone="bad">suspended<//>` : html`<${Badge} tone="good">active<//>`}
+      <${CustomerState} suspended=${record.suspended} />
       ${
         mayWrite &&
         html`<span class="actions">
-        ${button('change', 'Change')}
-        ${button('reset', 'Reset usage')}
-        ${button('suspend', record.suspended ? 'Reactivate' : 'Suspend')}
-        ${button('delete', 'Delete')}
+        <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
+        <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
+        <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
+        <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
       </span>`
       }
     </div>
@@ -68,16 +63,11 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
         <${Loaded} resource=${explanation}>${(data: ExplanationDocument) => html`<${WhyRefused} explanation=${data} />`}<//>
       <//>
       <${History} path=${path} id=${id} />
-      <${Panel} title="Keys" wide actions=${mayWrite && html`<button type="button" class="primary" onClick=${() => setAction('key')}>New key</button>`}>
+      <${Panel} title="Keys" wide actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
         <${KeyTable} list=${keys} empty="No keys. Without one, the customer cannot send requests." />
         <${Command} line=${tollgate('keys', 'list', id)} />
       <//>
-    </div>
-    ${action === 'key' && html`<${NewKeyDialog} customer=${id} onClose=${onClose} />`}
-    ${action === 'change' && html`<${ChangeLimitDialog} customer=${record} plans=${config.data?.plans ?? {}} used=${used} onClose=${onClose} />`}
-    ${action === 'suspend' && html`<${SuspendDialog} customer=${record} onClose=${onClose} />`}
-    ${action === 'reset' && html`<${ResetUsageDialog} customer=${record} onClose=${onClose} />`}
-    ${action === 'delete' && html`<${DeleteCustomerDialog} customer=${record} onClose=${onClose} />`}`;
+    </div>`;
 }
 
 function Limit({ explanation }: { explanation: ExplanationDocument }) {
@@ -129,8 +119,6 @@ const RANGES = [
   ['7d', '7 days', 'hour', 7],
   ['35d', '35 days', 'day', undefined],
 ] as const;
-const HOUR_MS = 3_600_000;
-const HISTORY_POLL_MS = 60_000;
 
 function History({ path, id }: { path: string; id: string }) {
   const [range, setRange] = useState<string>('24h');
@@ -145,7 +133,7 @@ function History({ path, id }: { path: string; id: string }) {
       <${Chart} label=${`Requests of the last ${label}`} points=${points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }))} />
       <${RefusedByCode} points=${points} />`}
     <//>
-    <${Command} line=${tollgate('usage', 'history', id, '--step', step, ...(days ? ['--from', `${days}d`] : []))} />
+    <${Command} line=${tollgate('usage', 'history', id, { step, from: days && `${days}d` })} />
   <//>`;
 }
 

@@ -3,12 +3,23 @@ import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerDocument, KeyDocument, NearCustomerDocument } from '../../admin-api/responses.ts';
 import { pathWith } from './api.ts';
-import { Badge, Choices, Command, CustomerLink, inputValue, Loaded } from './components.ts';
-import { NewCustomerDialog } from './customer-dialogs.ts';
+import {
+  Badge,
+  Choices,
+  Command,
+  CustomerLink,
+  CustomerState,
+  inputValue,
+  Loaded,
+  SearchForm,
+  Select,
+} from './components.ts';
+import { newCustomer } from './customer-forms.ts';
+import { FormButton } from './form-dialog.ts';
 import { count, tollgate } from './format.ts';
 import { KeyTable } from './key-table.ts';
 import { NearTable } from './overview-page.ts';
-import { POLL_MS, ROWS_AT_ONCE, useList, useResource } from './resources.ts';
+import { POLL_MS, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { ListTable } from './table.ts';
@@ -23,51 +34,39 @@ const VIEWS = [
 ] as const;
 
 const EXPIRING_DAYS = 30;
-/** A filtered page has few rows, so many records are read at once. */
-const FILTERED_PAGE_SIZE = 200;
 const TYPING_PAUSE_MS = 300;
 
 export function CustomersPage({ query }: Place) {
   const mayWrite = useMayWrite();
-  const [isCreating, setIsCreating] = useState(false);
   const config = useResource<ConfigDocument>('/admin/v1/config');
   const view = VIEWS.map(([name]) => name).find((name) => name === query.view);
   const plans = Object.keys(config.data?.plans ?? {});
   return html`
     <div class="toolbar">
       <${SearchField} value=${query.search ?? ''} />
-      <select aria-label="Plan" onChange=${(event: Event) => setQuery({ plan: inputValue(event), view: undefined })}>
-        <option value="">All plans</option>
-        ${plans.map((plan) => html`<option value=${plan} selected=${plan === query.plan}>${plan}</option>`)}
-      </select>
+      <${Select} aria-label="Plan" options=${[['', 'All plans'], ...plans.map((plan) => [plan])]} value=${query.plan}
+        onChange=${(event: Event) => setQuery({ plan: inputValue(event), view: undefined })} />
       <${Choices} label="Show" options=${VIEWS} value=${view}
         onChange=${(name: View) => setQuery({ view: name, search: undefined, plan: undefined })} />
-      ${mayWrite && html`<button type="button" class="primary" onClick=${() => setIsCreating(true)}>New customer</button>`}
+      ${mayWrite && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary disabled=${config.data === undefined} />`}
     </div>
     ${view === 'near' && html`<${Near} />`}
     ${view === 'expiring' && html`<${Expiring} />`}
-    ${view !== 'near' && view !== 'expiring' && html`<${Customers} search=${query.search} plan=${query.plan} suspended=${view === 'suspended'} />`}
-    ${isCreating && html`<${NewCustomerDialog} plans=${plans} onClose=${() => setIsCreating(false)} />`}`;
+    ${view !== 'near' && view !== 'expiring' && html`<${Customers} search=${query.search} plan=${query.plan} suspended=${view === 'suspended'} />`}`;
 }
 
 /** Searches when typing pauses, and at once with Enter. */
 function SearchField({ value }: { value: string }) {
   const [text, setText] = useState(value);
-  const search = (to: string) => setQuery({ search: to.trim() || undefined, view: undefined });
+  const search = (to: string) => setQuery({ search: to || undefined, view: undefined });
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text.trim() === value) return;
-    const timer = setTimeout(() => search(text), TYPING_PAUSE_MS);
+    const timer = setTimeout(() => search(text.trim()), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  const onSubmit = (event: Event) => {
-    event.preventDefault();
-    search(text);
-  };
-  return html`<form role="search" onSubmit=${onSubmit}>
-    <input type="search" aria-label="Search by the beginning of id or name" placeholder="Beginning of id or name"
-      value=${text} onInput=${(event: Event) => setText(inputValue(event))} />
-  </form>`;
+  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search}
+    aria-label="Search by the beginning of id or name" placeholder="Beginning of id or name" />`;
 }
 
 interface Filters {
@@ -79,18 +78,11 @@ interface Filters {
 function Customers({ search, plan, suspended }: Filters) {
   const isFiltered = Boolean(search || plan || suspended);
   const path = pathWith('/admin/v1/customers', { search, plan, suspended: suspended ? 'true' : undefined });
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
-  const list = useList<CustomerDocument>(path, { pageSize });
-  const command = tollgate(
-    'customers',
-    'list',
-    ...(search ? ['--search', search] : []),
-    ...(plan ? ['--plan', plan] : []),
-    suspended ? '--suspended' : undefined,
-  );
+  const list = useList<CustomerDocument>(path, { isFiltered });
+  const command = tollgate('customers', 'list', { search, plan, suspended });
   return html`
     ${search && CUSTOMER_ID.test(search) && html`<${ExactMatch} id=${search} />`}
-    <${ListTable} label="Customers" list=${list} isFiltered=${isFiltered} keyOf=${(row: CustomerDocument) => row.id}
+    <${ListTable} label="Customers" list=${list} keyOf=${(row: CustomerDocument) => row.id}
       empty=${isFiltered ? 'No customer matches.' : 'There are no customers yet.'} columns=${COLUMNS} />
     <${Command} line=${command} />`;
 }
@@ -121,8 +113,7 @@ const COLUMNS = [
   { title: 'Set by', cell: ({ limit_source }: CustomerDocument) => limit_source ?? '–' },
   {
     title: 'State',
-    cell: ({ suspended }: CustomerDocument) =>
-      suspended ? html`<${Badge} tone="bad">suspended<//>` : html`<${Badge} tone="good">active<//>`,
+    cell: ({ suspended }: CustomerDocument) => html`<${CustomerState} suspended=${suspended} />`,
   },
 ];
 
@@ -134,7 +125,7 @@ function Near() {
 
 function Expiring() {
   const path = `/admin/v1/keys?expiring_days=${EXPIRING_DAYS}`;
-  const list = useList<KeyDocument>(path, { pageSize: FILTERED_PAGE_SIZE });
-  return html`<${KeyTable} list=${list} withCustomer isFiltered empty=${`No key expires within ${EXPIRING_DAYS} days.`} />
-    <${Command} line=${tollgate('keys', 'expiring', '--days', EXPIRING_DAYS)} />`;
+  const list = useList<KeyDocument>(path, { isFiltered: true });
+  return html`<${KeyTable} list=${list} withCustomer empty=${`No key expires within ${EXPIRING_DAYS} days.`} />
+    <${Command} line=${tollgate('keys', 'expiring', { days: EXPIRING_DAYS })} />`;
 }

@@ -11,6 +11,9 @@ const DATE_TIME = new Intl.DateTimeFormat('en-GB', {
 const WITH_YEAR = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' });
 
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
 export const count = (value: number) => NUMBER.format(value);
 export const compact = (value: number) => COMPACT.format(value);
 
@@ -19,6 +22,9 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
+/** A limit per hour; anything but a number is none. */
+export const limitText = (limit: number | 'custom' | null) => (typeof limit === 'number' ? count(limit) : 'none');
+
 export function localTime(ms: number): string {
   const isThisYear = new Date(ms).getFullYear() === new Date().getFullYear();
   return (isThisYear ? DATE_TIME : WITH_YEAR).format(ms);
@@ -26,6 +32,13 @@ export function localTime(ms: number): string {
 
 export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/** Returns the value of an input of type datetime-local; empty without a time. `time`: ISO 8601. */
+export function localInputTime(time: string): string {
+  const ms = Date.parse(time);
+  if (Number.isNaN(ms)) return '';
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
@@ -50,10 +63,20 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** Returns the command line that does the same as a part of the console. Undefined words are left out. */
-export function tollgate(...words: readonly (string | number | undefined)[]): string {
-  const given = words.filter((word) => word !== undefined && word !== '');
-  return ['tollgate', ...given.map((word) => quoted(String(word)))].join(' ');
+/** By name, with underscores; true: without a value; null: `--no-…`. The others are left out if they are empty. */
+type CommandOptions = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+/** Returns the command line that does the same as a part of the console. Objects are options. */
+export function tollgate(...words: readonly (string | number | CommandOptions)[]): string {
+  const all = words.flatMap((word) => (typeof word === 'object' ? Object.entries(word).flatMap(optionWords) : [word]));
+  return ['tollgate', ...all.map((word) => quoted(String(word)))].join(' ');
+}
+
+function optionWords([name, value]: [string, CommandOptions[string]]): (string | number)[] {
+  if (value === undefined || value === '' || value === false) return [];
+  const option = name.replaceAll('_', '-');
+  if (value === null) return [`--no-${option}`];
+  return value === true ? [`--${option}`] : [`--${option}`, value];
 }
 
 function quoted(word: string): string {

@@ -3,24 +3,36 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { KeyDocument } from '../../admin-api/responses.ts';
 import { Badge, CustomerLink, Time } from './components.ts';
-import { EditKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './key-dialogs.ts';
+import { type FormDescription, FormDialog } from './form-dialog.ts';
+import { DAY_MS } from './format.ts';
+import { changeKey, revokeKey, rotateKey } from './key-forms.ts';
 import type { List } from './resources.ts';
 import { useMayWrite } from './session.ts';
 import { type Column, ListTable } from './table.ts';
 
-const LABELS = { rotate: 'Rotate', change: 'Change', revoke: 'Revoke' } as const;
-const DIALOGS = { rotate: RotateKeyDialog, change: EditKeyDialog, revoke: RevokeKeyDialog } as const;
+const FORMS = { Rotate: rotateKey, Change: changeKey, Revoke: revokeKey };
+const ACTIONS = {
+  live: ['Rotate', 'Change', 'Revoke'],
+  rotated: ['Change', 'Revoke'],
+  expired: [],
+  revoked: [],
+} as const satisfies Record<KeyDocument['state'], readonly (keyof typeof FORMS)[]>;
 
 interface KeyTableProps {
   readonly list: List<KeyDocument>;
   readonly withCustomer?: boolean;
   readonly empty: string;
-  readonly isFiltered?: boolean;
 }
 
-export function KeyTable({ list, withCustomer = false, empty, isFiltered = false }: KeyTableProps) {
+export function KeyTable({ list, withCustomer = false, empty }: KeyTableProps) {
   const mayWrite = useMayWrite();
-  const [open, setOpen] = useState<{ action: keyof typeof DIALOGS; record: KeyDocument }>();
+  // Here and not in the row, which may lose the button while the new key is shown.
+  const [form, setForm] = useState<FormDescription>();
+  const actionsOf = (key: KeyDocument) =>
+    html`<span class="row-actions">${ACTIONS[key.state].map(
+      (action) =>
+        html`<button type="button" aria-label=${`${action} ${key.name ?? key.id}`} onClick=${() => setForm(FORMS[action](key))}>${action}</button>`,
+    )}</span>`;
   const columns: Column<KeyDocument>[] = [
     ...(withCustomer
       ? [{ title: 'Customer', cell: (key: KeyDocument) => html`<${CustomerLink} id=${key.customer} />` }]
@@ -41,35 +53,18 @@ export function KeyTable({ list, withCustomer = false, empty, isFiltered = false
       title: 'Expires',
       cell: (key) => (key.expires_at ? html`<${Time} at=${key.expires_at} />` : html`<span class="quiet">never</span>`),
     },
-    ...(mayWrite ? [{ title: 'Actions', cell: (key: KeyDocument) => actionsOf(key) }] : []),
+    ...(mayWrite
+      ? [{ title: 'Actions', cell: (key: KeyDocument) => ACTIONS[key.state].length > 0 && actionsOf(key) }]
+      : []),
   ];
-
-  function actionsOf(record: KeyDocument) {
-    if (!isLive(record)) return '';
-    const actions =
-      record.replaced_by === null ? (['rotate', 'change', 'revoke'] as const) : (['change', 'revoke'] as const);
-    return html`<span class="row-actions">${actions.map(
-      (action) =>
-        html`<button type="button" aria-label=${`${LABELS[action]} ${record.name ?? record.id}`} onClick=${() => setOpen({ action, record })}>${LABELS[action]}</button>`,
-    )}</span>`;
-  }
-
-  const OpenDialog = open && DIALOGS[open.action];
-  return html`<${ListTable} label="Keys" columns=${columns} list=${list} isFiltered=${isFiltered} keyOf=${(key: KeyDocument) => key.id} empty=${empty} />
-    ${OpenDialog && html`<${OpenDialog} record=${open.record} onClose=${() => setOpen(undefined)} />`}`;
+  return html`<${ListTable} label="Keys" columns=${columns} list=${list} keyOf=${(key: KeyDocument) => key.id} empty=${empty} />
+    ${form && html`<${FormDialog} form=${form} onClose=${() => setForm(undefined)} />`}`;
 }
 
-const DAY_MS = 86_400_000;
+const TONES = { live: 'good', rotated: 'warn', expired: 'bad', revoked: 'quiet' } as const;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
 
-function isLive({ revoked_at, expires_at }: KeyDocument): boolean {
-  return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
-}
-
-function KeyState({ record }: { record: KeyDocument }) {
-  if (record.revoked_at !== null) return html`<${Badge} tone="quiet">revoked<//>`;
-  if (!isLive(record)) return html`<${Badge} tone="bad">expired<//>`;
-  if (record.replaced_by !== null) return html`<${Badge} tone="warn">replaced<//>`;
-  const expiresSoon = record.expires_at !== null && Date.parse(record.expires_at) < Date.now() + EXPIRES_SOON_MS;
-  return expiresSoon ? html`<${Badge} tone="warn">expires soon<//>` : html`<${Badge} tone="good">live<//>`;
+function KeyState({ record: { state, expires_at } }: { record: KeyDocument }) {
+  const expiresSoon = state === 'live' && expires_at !== null && Date.parse(expires_at) < Date.now() + EXPIRES_SOON_MS;
+  return expiresSoon ? html`<${Badge} tone="warn">expires soon<//>` : html`<${Badge} tone=${TONES[state]}>${state}<//>`;
 }

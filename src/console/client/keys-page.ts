@@ -3,11 +3,12 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { KeyDocument } from '../../admin-api/responses.ts';
 import { pathWith } from './api.ts';
-import { Choices, Command, inputValue } from './components.ts';
+import { Choices, Command, inputValue, SearchForm, Select } from './components.ts';
+import { FormButton } from './form-dialog.ts';
 import { tollgate } from './format.ts';
-import { NewKeyDialog } from './key-dialogs.ts';
+import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
-import { ROWS_AT_ONCE, useList } from './resources.ts';
+import { useList } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 
@@ -18,10 +19,8 @@ const VIEWS = [
   ['expiring', 'Expiring'],
   ['unused', 'Unused'],
 ] as const;
-const DAYS = ['7', '30', '90', '365'];
+const DAYS = ['7', '30', '90', '365'].map((days) => [days, `${days} days`] as const);
 const DEFAULT_DAYS = '30';
-/** A filtered page has few rows, so many records are read at once. */
-const FILTERED_PAGE_SIZE = 200;
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
 const MAX_PREFIX_LENGTH = 12;
 
@@ -32,7 +31,6 @@ interface Wanted {
 
 export function KeysPage({ query }: Place) {
   const mayWrite = useMayWrite();
-  const [isCreating, setIsCreating] = useState(false);
   const [wanted, setWanted] = useState<Wanted>({});
   const view =
     wanted.prefix || wanted.sha256 ? undefined : VIEWS.map(([name]) => name).find((name) => name === query.view);
@@ -43,15 +41,14 @@ export function KeysPage({ query }: Place) {
     unused_days: view === 'unused' ? days : undefined,
   };
   const isFiltered = Object.values(filter).some(Boolean);
-  const pageSize = isFiltered ? FILTERED_PAGE_SIZE : ROWS_AT_ONCE;
-  const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { pageSize });
+  const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { isFiltered });
   const command = wanted.sha256
     ? `${tollgate('keys', 'find')} < FILE`
     : wanted.prefix
-      ? tollgate('keys', 'find', '--prefix', wanted.prefix)
+      ? tollgate('keys', 'find', { prefix: wanted.prefix })
       : view === undefined
         ? tollgate('keys', 'list')
-        : tollgate('keys', view, '--days', days);
+        : tollgate('keys', view, { days });
   const show = (name: View) => {
     setWanted({});
     setQuery({ view: name });
@@ -62,30 +59,23 @@ export function KeysPage({ query }: Place) {
       <${Choices} label="Show" options=${VIEWS} value=${view} onChange=${show} />
       ${
         view &&
-        html`<label class="inline">${view === 'expiring' ? 'within' : 'for'} <select onChange=${(event: Event) => setQuery({ days: inputValue(event) })}>
-        ${DAYS.map((value) => html`<option value=${value} selected=${value === days}>${value} days</option>`)}
-      </select></label>`
+        html`<label>${view === 'expiring' ? 'within' : 'for'} <${Select} options=${DAYS} value=${days} onChange=${(event: Event) => setQuery({ days: inputValue(event) })} /></label>`
       }
-      ${mayWrite && html`<button type="button" class="primary" onClick=${() => setIsCreating(true)}>New key</button>`}
+      ${mayWrite && html`<${FormButton} label="New key" form=${() => newKey()} isPrimary />`}
     </div>
-    <${KeyTable} list=${list} withCustomer isFiltered=${isFiltered} empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
-    <${Command} line=${command} />
-    ${isCreating && html`<${NewKeyDialog} onClose=${() => setIsCreating(false)} />`}`;
+    <${KeyTable} list=${list} withCustomer empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
+    <${Command} line=${command} />`;
 }
 
 /** Finds a key by its first characters. Of a whole key, only the SHA-256 leaves the browser. */
 function WhoseKey({ onSearch }: { onSearch: (wanted: Wanted) => void }) {
   const [text, setText] = useState('');
-  const onSubmit = async (event: Event) => {
-    event.preventDefault();
-    const key = text.trim();
+  const search = async (key: string) => {
     if (key.length > MAX_PREFIX_LENGTH) setText('');
     onSearch(await searchFor(key));
   };
-  return html`<form role="search" onSubmit=${onSubmit}>
-    <input type="search" aria-label="Whose key is this? A key, or its first characters" placeholder="Whose key is this?"
-      autocomplete="off" spellcheck=${false} value=${text} onInput=${(event: Event) => setText(inputValue(event))} />
-  </form>`;
+  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
+    aria-label="Whose key is this? A key, or its first characters" placeholder="Whose key is this?" />`;
 }
 
 async function searchFor(key: string): Promise<Wanted> {

@@ -2,11 +2,12 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerUsageDocument, PreviewDocument } from '../../admin-api/responses.ts';
-import { call, type Failure, failureFrom } from './api.ts';
+import { call } from './api.ts';
 import { Badge, Command, CustomerLink, Empty, inputValue, Loaded, Loading, Panel, Problem } from './components.ts';
-import { count, counted, tollgate } from './format.ts';
+import { count, counted, limitText, tollgate } from './format.ts';
 import { useList, useResource } from './resources.ts';
-import { Table } from './table.ts';
+import { Progress, Table } from './table.ts';
+import { useSubmit } from './use-submit.ts';
 
 export function LimitsPage() {
   const config = useResource<ConfigDocument>('/admin/v1/config');
@@ -19,17 +20,13 @@ export function LimitsPage() {
   </div>`;
 }
 
-/** More than any installation has: the whole list is read. */
-const ALL = Number.MAX_SAFE_INTEGER;
-
 function PlanTrials({ config }: { config: ConfigDocument }) {
-  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { pageSize: 200, rowsAtOnce: ALL });
+  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { rowsAtOnce: Number.POSITIVE_INFINITY });
   return html`
     <p>How many customers would be refused now, by what they used in the last hour. Customers with a limit of their own are left out.</p>
     ${
       usage.isLoading &&
-      html`<div class="progress"><${Loading} what=${`Read the usage of ${counted(usage.rows.length, 'customer')}`} />
-      <button type="button" onClick=${usage.stop}>Stop</button></div>`
+      html`<${Progress} what=${`Read the usage of ${counted(usage.rows.length, 'customer')}`} stop=${usage.stop} />`
     }
     ${!usage.isLoading && !usage.isComplete && !usage.failure && html`<p class="more"><${Badge} tone="warn">incomplete<//> <button type="button" onClick=${usage.more}>Read the rest</button></p>`}
     ${usage.failure && html`<${Problem} failure=${usage.failure} retry=${usage.more} />`}
@@ -99,10 +96,12 @@ const TRIAL_COLUMNS = [
 
 function FilePreview() {
   const [text, setText] = useState('');
-  const [isBusy, setIsBusy] = useState(false);
   const [isOver, setIsOver] = useState(false);
   const [result, setResult] = useState<PreviewDocument>();
-  const [failure, setFailure] = useState<Failure>();
+  const { isBusy, failure, onSubmit } = useSubmit(async () => {
+    setResult(undefined);
+    setResult(await call<PreviewDocument>('POST', '/admin/v1/config/preview', { yaml: text }));
+  });
   const take = async (file: File | undefined) => file && setText(await file.text());
   const onDrop = (event: DragEvent) => {
     event.preventDefault();
@@ -112,18 +111,6 @@ function FilePreview() {
   const onDragOver = (event: Event) => {
     event.preventDefault();
     setIsOver(true);
-  };
-  const onSubmit = async (event: Event) => {
-    event.preventDefault();
-    setIsBusy(true);
-    setFailure(undefined);
-    setResult(undefined);
-    try {
-      setResult(await call<PreviewDocument>('POST', '/admin/v1/config/preview', { yaml: text }));
-    } catch (error) {
-      setFailure(failureFrom(error));
-    }
-    setIsBusy(false);
   };
   return html`<form onSubmit=${onSubmit} aria-busy=${isBusy}>
       <p>Shows what the file would change and whom it would refuse. Nothing is applied.</p>
@@ -183,7 +170,6 @@ function PreviewResult({ preview }: { preview: PreviewDocument }) {
 }
 
 type Closest = PreviewDocument['closest'][number];
-const limitText = (limit: number | null) => (limit === null ? 'none' : count(limit));
 
 const CLOSEST_COLUMNS = [
   { title: 'Customer', cell: ({ customer }: Closest) => html`<${CustomerLink} id=${customer} />` },

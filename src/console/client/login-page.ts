@@ -1,26 +1,15 @@
 /** Exchanges a token for a session. The token is neither stored nor kept in memory. */
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
-import { type Failure, failureFrom, logIn } from './api.ts';
+import { logIn } from './api.ts';
 import { Field, Problem } from './components.ts';
 import type { Session } from './session.ts';
+import { useSubmit } from './use-submit.ts';
 
 export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (session: Session) => void }) {
-  const [failure, setFailure] = useState<Failure>();
-  const [isBusy, setIsBusy] = useState(false);
-  const onSubmit = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
+  const { isBusy, failure, onSubmit } = useSubmit(async (form) => {
     const token = String(new FormData(form).get('token')).trim();
-    setIsBusy(true);
-    try {
-      onLogin(await logIn(token));
-    } catch (error) {
-      setFailure(failureFrom(error));
-      setIsBusy(false);
-    }
-    form.reset();
-  };
+    onLogin(await logIn(token).finally(() => form.reset()));
+  });
   return html`<main class="login">
     <h1>Tollgate</h1>
     <form onSubmit=${onSubmit} aria-busy=${isBusy}>

@@ -3,7 +3,7 @@ import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { CallError, call, type Failure, failureFrom, logOut, SESSION_ENDED, SESSION_PATH } from './api.ts';
-import { Badge, Empty, inputValue, Loading, Problem } from './components.ts';
+import { Badge, Empty, Loading, Problem, SearchForm } from './components.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
@@ -101,14 +101,11 @@ function NotFound() {
 /** Opens a customer by its id, or searches for the text. */
 function GoToCustomer() {
   const [text, setText] = useState('');
-  const onSubmit = (event: Event) => {
-    event.preventDefault();
-    if (text.trim()) navigate(`${at('customers')}?search=${encodeURIComponent(text.trim())}`);
+  const search = (id: string) => {
+    if (id) navigate(`${at('customers')}?search=${encodeURIComponent(id)}`);
     setText('');
   };
-  return html`<form class="find" role="search" onSubmit=${onSubmit}>
-    <input type="search" aria-label="Find a customer" placeholder="Find a customer" value=${text} onInput=${(event: Event) => setText(inputValue(event))} />
-  </form>`;
+  return html`<div class="find"><${SearchForm} text=${text} onText=${setText} onSearch=${search} aria-label="Find a customer" placeholder="Find a customer" /></div>`;
 }
 
 followLinks();

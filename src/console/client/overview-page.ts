@@ -12,11 +12,9 @@ import { Badge, Command, CustomerLink, Empty, Loaded, Panel, Time, Usage } from 
 import { entryOf } from './entry-of.ts';
 import { compact, count, counted, duration, tollgate } from './format.ts';
 import { refusalReason } from './refusal-reasons.ts';
-import { POLL_MS, useResource } from './resources.ts';
+import { HISTORY_POLL_MS, POLL_MS, useResource } from './resources.ts';
 import { at } from './router.ts';
 import { Table } from './table.ts';
-
-const HISTORY_POLL_MS = 60_000;
 
 export function OverviewPage() {
   const status = useResource<StatusDocument>('/status', POLL_MS);
@@ -130,12 +128,11 @@ function Totals({ totals }: { totals: UsageTotalsDocument }) {
     };
   });
   if (rows.length === 0) return html`<${Empty}>No requests in the last 24 hours.<//>`;
-  const total = (of: 'requests' | 'refused' | 'errors') => rows.reduce((all, row) => all + row[of], 0);
   return html`
     <dl class="stats">
-      <div><dt>Requests</dt><dd>${compact(total('requests'))}</dd></div>
-      <div><dt>Refused</dt><dd>${compact(total('refused'))}</dd></div>
-      <div><dt>Backend errors</dt><dd>${compact(total('errors'))}</dd></div>
+      <div><dt>Requests</dt><dd>${compact(sum(rows, 'requests'))}</dd></div>
+      <div><dt>Refused</dt><dd>${compact(sum(rows, 'refused'))}</dd></div>
+      <div><dt>Backend errors</dt><dd>${compact(sum(rows, 'errors'))}</dd></div>
     </dl>
     <${Chart} label="Requests of the last 24 hours" points=${points} />
     <${Table} label="Requests by plan" rows=${rows} keyOf=${(row: PlanRow) => row.plan} empty="" columns=${PLAN_COLUMNS} />`;

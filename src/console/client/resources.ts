@@ -6,6 +6,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { call, type Failure, failureFrom, type Page, pathWith } from './api.ts';
 
 export const POLL_MS = 10_000;
+export const HISTORY_POLL_MS = 60_000;
 const TICK_MS = 1000;
 
 interface Refresher {
@@ -84,30 +85,32 @@ export interface List<T> {
   /** Number of calls so far. A filtered list may need many of them. */
   readonly calls: number;
   readonly failure: Failure | undefined;
+  readonly isFiltered: boolean;
   more(): void;
   stop(): void;
 }
 
 /** On narrow screens, a row is as high as a paragraph. */
-export const ROWS_AT_ONCE = matchMedia('(max-width: 600px)').matches ? 20 : 50;
+const ROWS_AT_ONCE = matchMedia('(max-width: 600px)').matches ? 20 : 50;
 
 export interface ListOptions {
   /** Reads pages until there are this many more rows. */
   readonly rowsAtOnce?: number;
-  /** Items that the gateway reads for one page. Filters are applied to them, so pages of filtered lists are short. */
-  readonly pageSize?: number;
+  /** Filters are applied to the items of a page, so pages have few rows or none. */
+  readonly isFiltered?: boolean;
 }
+
+/** Items that the gateway reads for one page, if it returns few of them, or all are wanted. */
+const LARGE_PAGE_SIZE = 200;
 
 type ListState<T> = Pick<List<T>, 'rows' | 'isLoading' | 'calls' | 'failure'> & { cursor: string | null | undefined };
 
-/** Reads a list page by page, never all at once: `more` reads on. An undefined path: an empty list. */
-export function useList<T>(
-  path: string | undefined,
-  { rowsAtOnce = ROWS_AT_ONCE, pageSize = ROWS_AT_ONCE }: ListOptions = {},
-): List<T> {
+/** Reads a list page by page, never all at once: `more` reads on. */
+export function useList<T>(path: string, { rowsAtOnce = ROWS_AT_ONCE, isFiltered = false }: ListOptions = {}): List<T> {
+  const pageSize = isFiltered || rowsAtOnce > LARGE_PAGE_SIZE ? LARGE_PAGE_SIZE : ROWS_AT_ONCE;
   const initial: ListState<T> = {
     rows: [],
-    isLoading: path !== undefined,
+    isLoading: true,
     calls: 0,
     failure: undefined,
     cursor: undefined,
@@ -118,7 +121,6 @@ export function useList<T>(
   const read = useCallback(
     async (from: ListState<T>) => {
       running.current?.abort();
-      if (path === undefined) return setState({ ...initial, cursor: null });
       const controller = new AbortController();
       const { signal } = controller;
       running.current = controller;
@@ -147,7 +149,7 @@ export function useList<T>(
     },
     [path, rowsAtOnce, pageSize],
   );
-  const restart = useCallback(() => read({ ...initial, isLoading: true }), [read]);
+  const restart = useCallback(() => read(initial), [read]);
   useEffect(() => {
     setState(initial);
     void restart();
@@ -157,6 +159,7 @@ export function useList<T>(
 
   return {
     ...state,
+    isFiltered,
     isComplete: state.cursor === null,
     more: () => {
       setState({ ...state, isLoading: true });

@@ -41,20 +41,23 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
   </table>`;
 }
 
-/** `isFiltered`: the list may take many calls. */
-export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T>; isFiltered?: boolean }) {
-  const { list, isFiltered, ...table } = props;
+export function Progress({ what, stop }: { what: string; stop: List<unknown>['stop'] | false }) {
+  return html`<div class="progress"><${Loading} what=${what} />
+    ${stop && html`<button type="button" onClick=${stop}>Stop</button>`}</div>`;
+}
+
+export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T> }) {
+  const { list, ...table } = props;
   const { isLoading, isComplete, failure } = list;
   // A record may be on two pages.
   const rows = [...new Map(list.rows.map((row) => [table.keyOf(row), row])).values()];
-  const progress = isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
+  const progress = list.isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
   return html`<div aria-busy=${isLoading}>
     ${(rows.length > 0 || isComplete) && html`<${Table} ...${table} rows=${rows} />`}
     ${failure && html`<${Problem} failure=${failure} retry=${list.more} />`}
     ${
       isLoading
-        ? html`<div class="progress"><${Loading} what=${progress} />
-            ${list.calls > 0 && html`<button type="button" onClick=${list.stop}>Stop</button>`}</div>`
+        ? html`<${Progress} what=${progress} stop=${list.calls > 0 && list.stop} />`
         : !failure &&
           html`<p class="more">
             ${rows.length > 0 && html`<span class="quiet">${count(rows.length)} ${isComplete ? 'in all' : 'shown'}</span>`}

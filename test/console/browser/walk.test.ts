@@ -119,11 +119,11 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, /--grace-seconds 3600/);
       await click(page, 'Rotate and copy');
       await click(page, 'Done');
-      await see(page, 'replaced');
+      await see(page, 'rotated');
 
       await click(page, 'Change Expires soon');
       await page.getByRole('dialog').getByLabel('Name').fill('Lasts');
-      await page.locator('[name=expires]').fill('');
+      await page.locator('[name=expires_at]').fill('');
       await see(page, /--name Lasts --no-expires-at/);
       await click(page, 'Save');
       await click(page, 'Revoke Lasts');
@@ -142,9 +142,10 @@ describe.each(STORES)('over $name', (store) => {
       await page.locator('[name=id]').fill('walk');
       await page.locator('dialog [name=name]').fill("Walk's");
       await page.locator('dialog [name=plan]').selectOption('starter');
-      await see(page, "tollgate customers create walk --plan starter --name 'Walk'\\''s'");
+      await see(page, "tollgate customers create walk --name 'Walk'\\''s' --plan starter");
       await click(page, 'Create');
       await page.getByRole('heading', { level: 1, name: 'walk' }).waitFor();
+      const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
 
       await click(page, 'Change');
       await page.getByLabel('Requests per hour').fill('7');
@@ -161,7 +162,6 @@ describe.each(STORES)('over $name', (store) => {
       await page.getByRole('dialog').getByRole('button', { name: 'Reactivate' }).click();
       await see(page, 'Its requests are admitted now.');
 
-      const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
       await sendRequests(sample.gateway, key, 7);
       await click(page, 'Reset usage');
       await page.getByRole('dialog').getByRole('button', { name: 'Reset usage' }).click();
@@ -272,7 +272,7 @@ describe.each(STORES)('over $name', (store) => {
         await click(page, 'Cancel');
         await see(page, /gateway\.yaml:\d+/);
         await page.goto('/console');
-        await see(page, 'The last config file was refused.');
+        await see(page, 'The configuration file was refused');
         await writeFile(file, stringify(sections));
         await callAdmin(sample.gateway, '/admin/v1/config/reload', { method: 'POST' });
 

@@ -1,0 +1,112 @@
+/** Actions on customers. */
+import { html } from 'htm/preact';
+import type { CustomerDocument } from '../../admin-api/responses.ts';
+import { call, customerPath } from './api.ts';
+import { Badge } from './components.ts';
+import { entryOf } from './entry-of.ts';
+import type { FormDescription, FormInput } from './form-dialog.ts';
+import { count, limitText } from './format.ts';
+import { at, navigate } from './router.ts';
+
+export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };
+const LIMIT = {
+  name: 'requests_per_hour',
+  label: 'Requests per hour',
+  hint: "Empty: the plan's limit.",
+  kind: 'number',
+} as const;
+
+export function newCustomer(plans: readonly string[]): FormDescription {
+  const hint = 'Letters, digits and . _ : @ -. It cannot be changed.';
+  return {
+    title: 'New customer',
+    label: 'Create',
+    fields: [
+      { name: 'id', isMember: false, label: 'Id', hint, input: { required: true, autofocus: true, maxlength: 128 } },
+      { ...NAME, hint: 'For people. Optional.' },
+      { name: 'plan', label: 'Plan', options: plans.map((plan) => [plan]), preset: plans[0] },
+      { ...LIMIT, hint: "Empty: the plan's limit. A custom plan needs a number." },
+    ],
+    command: (texts) => ['customers', 'create', texts.id || 'CUSTOMER'],
+    submit: async ({ texts: { id = '' }, change }) => {
+      await call('POST', '/admin/v1/customers', { json: { id, ...change } });
+      navigate(at('customers', id));
+    },
+    said: 'Created. It needs a key.',
+  };
+}
+
+type Plans = Readonly<Record<string, { readonly requests_per_hour: number | 'custom' }>>;
+
+/** `used`: in the last hour; undefined if unknown. */
+export function changeCustomer(customer: CustomerDocument, plans: Plans, used: number | undefined): FormDescription {
+  const { id, name, current_plan, requests_per_hour, limit, limit_source } = customer;
+  const isOverridden = limit_source === 'override';
+  const note = ({ texts: { plan = '', requests_per_hour: own } }: FormInput) => {
+    const newLimit = own ? Number(own) : (entryOf(plans, plan)?.requests_per_hour ?? null);
+    const after = isOverridden ? limit : newLimit;
+    const isRefused = used !== undefined && typeof after === 'number' && used >= after;
+    return html`<p aria-live="polite">
+        Limit: <strong>${limitText(limit)}</strong> → <strong>${limitText(after)}</strong> per hour${used !== undefined && `, ${count(used)} used`}
+        ${after === 'custom' && html` <${Badge} tone="bad">this plan needs a number<//>`}
+        ${isRefused && html` <${Badge} tone="warn">the next request is refused<//>`}
+      </p>
+      ${isOverridden && html`<p>An entry in <code>overrides</code> of the config file sets the limit. Plan and number take effect once it is removed.</p>`}`;
+  };
+  const unknown = current_plan === null ? [[customer.plan, `${customer.plan} (not configured)`] as const] : [];
+  const options = [...unknown, ...Object.keys(plans).map((plan) => [plan] as const)];
+  return {
+    title: `Change ${id}`,
+    label: 'Save',
+    fields: [
+      { name: 'plan', label: 'Plan', options, current: current_plan ?? customer.plan },
+      { ...LIMIT, current: requests_per_hour, input: { autofocus: true } },
+      { ...NAME, current: name },
+    ],
+    note,
+    command: () => ['customers', 'update', id],
+    submit: ({ change }) => call('PATCH', customerPath(id), { json: change }),
+    said: `Changed ${id}. It takes effect within a second.`,
+  };
+}
+
+export function suspendCustomer({ id, suspended }: CustomerDocument): FormDescription {
+  const label = suspended ? 'Reactivate' : 'Suspend';
+  return {
+    title: `${label} ${id}?`,
+    label,
+    isDangerous: !suspended,
+    text: suspended
+      ? 'Its keys work again within a second.'
+      : 'All its requests get 403 within a second, with any of its keys. Keys and usage are kept.',
+    command: () => ['customers', 'update', id, suspended ? '--no-suspended' : '--suspended'],
+    submit: () => call('PATCH', customerPath(id), { json: { suspended: !suspended } }),
+    said: suspended ? `Reactivated ${id}.` : `Suspended ${id}.`,
+  };
+}
+
+export function resetUsage({ id }: CustomerDocument): FormDescription {
+  return {
+    title: `Reset the usage of ${id}?`,
+    label: 'Reset usage',
+    text: 'Sets the usage of the last hour to 0, so that the whole limit is available again. The history stays.',
+    command: () => ['usage', 'reset', id],
+    submit: () => call('DELETE', `${customerPath(id)}/usage`),
+    said: `Reset the usage of ${id}.`,
+  };
+}
+
+export function deleteCustomer({ id }: CustomerDocument): FormDescription {
+  const input = { required: true, autocomplete: 'off', pattern: id.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') };
+  return {
+    title: `Delete ${id}?`,
+    label: 'Delete',
+    isDangerous: true,
+    text: 'Deletes the customer with its keys, its usage and its history. This cannot be undone.',
+    fields: [{ name: 'typed', isMember: false, label: `Type ${id} to confirm`, input }],
+    note: ({ texts }) => texts.typed === id && html`<p class="quiet">The button deletes it now.</p>`,
+    command: () => ['customers', 'delete', id],
+    submit: () => call('DELETE', customerPath(id)).then(() => navigate(at('customers'))),
+    said: `Deleted ${id}.`,
+  };
+}

@@ -1,0 +1,131 @@
+/** Dialogs for actions, from descriptions. Each shows the command line that does the same, and what went wrong if it fails. */
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
+import { announce, Dialog } from './dialog.ts';
+import { localInputTime, tollgate } from './format.ts';
+import { refreshAll } from './resources.ts';
+import { useSubmit } from './use-submit.ts';
+
+export interface FieldDescription {
+  /** The member of the request's body. The option of the command line has the same name. */
+  readonly name: string;
+  /** False: neither a member nor an option, such as an id in the path. */
+  readonly isMember?: boolean;
+  readonly label: string;
+  readonly hint?: string;
+  /** Default: text. `time`: ISO 8601 in the body, entered in the reader's zone. */
+  readonly kind?: 'number' | 'time';
+  /** The choices, if any other text is wrong. */
+  readonly options?: readonly SelectOption[];
+  /** The present value. The field is sent only if it is changed; an empty field unsets the member. */
+  readonly current?: string | number | null;
+  /** What the form begins with, if not the present value. */
+  readonly preset?: string | undefined;
+  /** Attributes of the input, such as `required`. */
+  readonly input?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export interface FormInput {
+  /** The text of each field. */
+  readonly texts: Readonly<Record<string, string>>;
+  /** The members that the user sets; null unsets one. */
+  readonly change: Readonly<Record<string, string | number | null>>;
+}
+
+export interface FormDescription<Result = unknown> {
+  readonly title: string;
+  /** Of the button that submits. */
+  readonly label: string;
+  readonly isDangerous?: boolean;
+  /** Above the fields. */
+  readonly text?: ComponentChildren;
+  readonly fields?: readonly FieldDescription[];
+  /** Below the fields. */
+  readonly note?: (input: FormInput) => ComponentChildren;
+  /** The words of the command line, without the options of the fields. */
+  readonly command: (texts: FormInput['texts']) => readonly string[];
+  readonly submit: (input: FormInput) => Promise<Result>;
+  /** Announced after success. */
+  readonly said?: string;
+  /** Returns a dialog with the result, which replaces the form. */
+  show?(result: Result, onClose: () => void): ComponentChildren;
+}
+
+/** Performs one action, closes itself after it, and makes the page load its data again. */
+export function FormDialog({ form, onClose }: { form: FormDescription; onClose: () => void }) {
+  const { title, label, isDangerous, text, fields = [], note, command } = form;
+  const [texts, setTexts] = useState<FormInput['texts']>(() =>
+    Object.fromEntries(fields.map((field) => [field.name, field.preset ?? currentText(field)])),
+  );
+  const [result, setResult] = useState<unknown>();
+  const change = changeOf(fields, texts);
+  const { isBusy, failure, onSubmit } = useSubmit(async () => {
+    try {
+      const outcome = await form.submit({ texts, change });
+      if (form.show) return setResult(outcome);
+      announce(form.said ?? '');
+      onClose();
+    } finally {
+      // Also after a failure: a refused reload is shown with its reasons.
+      refreshAll();
+    }
+  });
+  if (result !== undefined) return form.show?.(result, onClose);
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <form class="dialog-form" onSubmit=${onSubmit} aria-busy=${isBusy}>
+      ${text && html`<p>${text}</p>`}
+      ${fields.map((field) => {
+        const onInput = (event: Event) => setTexts({ ...texts, [field.name]: inputValue(event) });
+        return html`<${Field} label=${field.label} hint=${field.hint}><${Input} field=${field} text=${texts[field.name]} onInput=${onInput} /><//>`;
+      })}
+      ${note?.({ texts, change })}
+      ${failure && html`<${Problem} failure=${failure} />`}
+      <${Command} line=${tollgate(...command(texts), change)} />
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class=${isDangerous ? 'primary danger' : 'primary'} disabled=${isBusy}>
+          ${isBusy ? 'Working…' : label}
+        </button>
+      </div>
+    </form>
+  <//>`;
+}
+
+/** A button that opens a form. `form` is called with each rendering, so the open form shows what was loaded since. */
+export function FormButton(props: {
+  label: string;
+  form: () => FormDescription;
+  isPrimary?: boolean;
+  disabled?: boolean;
+}) {
+  const { label, form, isPrimary, disabled } = props;
+  const [isOpen, setIsOpen] = useState(false);
+  return html`<button type="button" class=${isPrimary ? 'primary' : ''} disabled=${disabled} onClick=${() => setIsOpen(true)}>${label}</button>
+    ${isOpen && html`<${FormDialog} form=${form()} onClose=${() => setIsOpen(false)} />`}`;
+}
+
+function Input(props: { field: FieldDescription; text: string; onInput: (event: Event) => void }) {
+  const { field, text: value, onInput } = props;
+  const { name, kind, options, input } = field;
+  if (options) return html`<${Select} name=${name} options=${options} value=${value} onInput=${onInput} ...${input} />`;
+  const ofKind = kind === 'number' ? { type: 'number', min: 1, step: 1 } : kind && { type: 'datetime-local' };
+  return html`<input name=${name} value=${value} onInput=${onInput} ...${ofKind} ...${input} />`;
+}
+
+function currentText({ current, kind }: FieldDescription): string {
+  const text = String(current ?? '');
+  return kind === 'time' ? localInputTime(text) : text;
+}
+
+function changeOf(fields: readonly FieldDescription[], texts: FormInput['texts']): FormInput['change'] {
+  const changed = fields.filter((field) => field.isMember !== false && texts[field.name] !== currentText(field));
+  return Object.fromEntries(changed.map((field) => [field.name, memberOf(field, texts[field.name] ?? '')]));
+}
+
+function memberOf({ kind }: FieldDescription, text: string): string | number | null {
+  if (text === '') return null;
+  if (kind === 'number') return Number(text);
+  return kind === 'time' ? new Date(text).toISOString() : text;
+}
