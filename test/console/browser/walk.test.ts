@@ -178,6 +178,23 @@ describe.each(STORES)('over $name', (store) => {
     await open('/console/customers', use, { expectedStatuses: [404] });
   });
 
+  it('the form of a customer whose plan is not configured shows that plan, and changes it only if another is chosen', async () => {
+    await visit(browser, sample.origin, {}, async (page) => {
+      await page.route('**/admin/v1/customers/acme', async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), plan: 'legacy', current_plan: null } });
+      });
+      await page.goto('/console/customers/acme', { waitUntil: 'networkidle' });
+      await click(page, 'Change');
+      const plan = page.locator('dialog [name=plan]');
+      expect(await plan.inputValue()).toBe('legacy');
+      await page.locator('dialog [name=name]').fill('Acme');
+      await page.getByText(/tollgate customers update acme --name Acme$/).waitFor();
+      await plan.selectOption('starter');
+      await page.getByText(/tollgate customers update acme --plan starter --name Acme$/).waitFor();
+    });
+  });
+
   it('customers are listed page by page, searched and filtered', async () => {
     const rows = (page: Page) => page.getByRole('table').getByRole('link');
     await open(
