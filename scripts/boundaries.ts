@@ -23,7 +23,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
   'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
   'store/redis/notices': 'store store/redis/connection store/redis/protocol',
-  'store/redis/usage': 'base store store/redis/connection store/redis/protocol',
+  'store/redis/usage': 'store store/redis/connection store/redis/protocol',
   'store/redis':
     'type:base store store/redis/cluster store/redis/connection store/redis/installation store/redis/notices store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
   'store/open': 'base store store/embedded store/redis',

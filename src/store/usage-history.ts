@@ -4,6 +4,7 @@
  * Requests per customer are exact: whatever grants or refunds units counts them in the same step (redis/window/window.lua,
  * embedded/windows.ts). Everything else is approximate: each instance collects it in memory and writes it every few seconds.
  */
+import { dictionary } from '../base/dictionary.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -62,20 +63,52 @@ export function noTotals(): Record<Total, number> {
   return { requests: 0, refused: 0, upstream_errors: 0 };
 }
 
+/** One count of a customer's hour: of refusals with a problem code, or of requests. */
+export interface CustomerCount {
+  /** Start of the hour, wall time in ms. */
+  readonly hourMs: number;
+  /** Empty for requests. */
+  readonly code: string;
+  readonly count: number;
+}
+
+/** One count of a plan's hour. */
+export interface PlanCount {
+  readonly plan: string;
+  /** Start of the hour, wall time in ms. */
+  readonly hourMs: number;
+  readonly what: Total;
+  readonly count: number;
+}
+
+/** Returns the hours of one customer, oldest first. Counts of 0 are left out. */
+export function customerHours(counts: readonly CustomerCount[]): CustomerHour[] {
+  const hours = new Map<number, { requests: number; refused: Record<string, number> }>();
+  for (const { hourMs, code, count } of counts) {
+    if (count <= 0) continue;
+    const hour = hours.get(hourMs) ?? { requests: 0, refused: dictionary<number>() };
+    if (code === '') hour.requests = count;
+    else hour.refused[code] = count;
+    hours.set(hourMs, hour);
+  }
+  return [...hours].map(([startMs, hour]) => ({ startMs, ...hour })).toSorted((a, b) => a.startMs - b.startMs);
+}
+
+/** Returns the hours of plans, oldest first and then by plan. */
+export function planHours(totals: readonly PlanCount[]): PlanHour[] {
+  const hours = new Map<string, PlanHour & { counts: Record<Total, number> }>();
+  for (const { plan, hourMs, what, count } of totals) {
+    const hour = hours.get(`${hourMs} ${plan}`) ?? { startMs: hourMs, plan, counts: noTotals() };
+    hour.counts[what] = count;
+    hours.set(`${hourMs} ${plan}`, hour);
+  }
+  return [...hours.values()].toSorted((a, b) => a.startMs - b.startMs || (a.plan < b.plan ? -1 : 1));
+}
+
 /** Counts that an instance collected. Each is added to what is stored. */
 export interface CollectedUsage {
-  readonly refusals: readonly {
-    readonly customer: string;
-    readonly hourMs: number;
-    readonly code: string;
-    readonly count: number;
-  }[];
-  readonly totals: readonly {
-    readonly plan: string;
-    readonly hourMs: number;
-    readonly what: Total;
-    readonly count: number;
-  }[];
+  readonly refusals: readonly (CustomerCount & { readonly customer: string })[];
+  readonly totals: readonly PlanCount[];
   /** When these were collected: wall time of the store in ms. */
   readonly atMs?: number;
   /** The last seen usage of customers near their limits, in percent of the limit. */

@@ -1,17 +1,16 @@
 /** The usage history in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
-import { dictionary } from '../../base/dictionary.ts';
 import {
+  type CustomerCount,
   type CustomerDay,
-  type CustomerHour,
+  customerHours,
   DAY_MS,
   HOUR_MS,
   NEAR_CUSTOMERS,
   type NearCustomer,
-  noTotals,
-  type PlanHour,
-  type Total,
+  type PlanCount,
+  planHours,
   type UsageHistory,
   type UsageRetention,
 } from '../usage-history.ts';
@@ -60,13 +59,13 @@ export interface EmbeddedUsageHistoryOptions {
 export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): UsageHistory {
   const { database, run, clock, retention } = options;
   const selectHours = database.prepare(
-    'SELECT hour, code, count FROM usage_hour WHERE customer = ? AND hour >= ? AND hour < ? ORDER BY hour',
+    `SELECT hour * ${HOUR_MS} AS hourMs, code, count FROM usage_hour WHERE customer = ? AND hour >= ? AND hour < ?`,
   );
   const selectDays = database.prepare(
-    'SELECT day, requests FROM usage_day WHERE customer = ? AND day >= ? AND day < ? AND requests > 0 ORDER BY day',
+    `SELECT day * ${DAY_MS} AS startMs, requests FROM usage_day WHERE customer = ? AND day >= ? AND day < ? AND requests > 0 ORDER BY day`,
   );
   const selectTotals = database.prepare(
-    'SELECT hour, plan, what, count FROM usage_total WHERE hour >= ? AND hour < ? ORDER BY hour, plan',
+    `SELECT hour * ${HOUR_MS} AS hourMs, plan, what, count FROM usage_total WHERE hour >= ? AND hour < ?`,
   );
   const addHour = database.prepare(
     `INSERT INTO usage_hour (customer, hour, code, count) SELECT id, ?, ?, ? FROM customer WHERE id = ?
@@ -105,44 +104,21 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
     hours: (customers, { fromMs, toMs }) =>
       run('read_history', () =>
         customers.map((customer) => {
-          const hours = new Map<number, CustomerHour & { requests: number; refused: Record<string, number> }>();
-          const rows = selectHours.all(customer, Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
-          for (const { hour, code, count } of rows as { hour: number; code: string; count: number }[]) {
-            const point = hours.get(hour) ?? { startMs: hour * HOUR_MS, requests: 0, refused: dictionary<number>() };
-            if (code === REQUESTS) point.requests = count;
-            else point.refused[code] = count;
-            if (count > 0) hours.set(hour, point);
-          }
-          return [...hours.values()];
+          const counts = selectHours.all(customer, Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
+          return customerHours(counts as unknown as CustomerCount[]);
         }),
       ),
 
     days: (customer, { fromMs, toMs }) =>
-      run('read_history', () =>
-        selectDays
-          .all(customer, Math.floor(fromMs / DAY_MS), Math.ceil(toMs / DAY_MS))
-          .map(({ day, requests }): CustomerDay => ({ startMs: Number(day) * DAY_MS, requests: Number(requests) })),
-      ),
+      run('read_history', () => {
+        const days = selectDays.all(customer, Math.floor(fromMs / DAY_MS), Math.ceil(toMs / DAY_MS));
+        return days as unknown as CustomerDay[];
+      }),
 
     totals: ({ fromMs, toMs }) =>
       run('read_history', () => {
-        const hours = new Map<string, PlanHour & { counts: Record<Total, number> }>();
-        const rows = selectTotals.all(Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
-        for (const { hour, plan, what, count } of rows as {
-          hour: number;
-          plan: string;
-          what: Total;
-          count: number;
-        }[]) {
-          const point = hours.get(`${hour} ${plan}`) ?? {
-            startMs: hour * HOUR_MS,
-            plan,
-            counts: noTotals(),
-          };
-          point.counts[what] = count;
-          hours.set(`${hour} ${plan}`, point);
-        }
-        return [...hours.values()];
+        const counts = selectTotals.all(Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
+        return planHours(counts as unknown as PlanCount[]);
       }),
 
     add: ({ refusals, totals, near }) =>

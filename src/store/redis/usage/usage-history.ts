@@ -2,10 +2,10 @@
  * The usage history in Redis, in a format that other programs may read. Exact requests are counted by the scripts of
  * the quota; this file reads the history and adds what instances collected.
  */
-import { dictionary } from '../../../base/dictionary.ts';
 import type { StoreOp } from '../../store.ts';
 import {
-  type CustomerHour,
+  type CustomerCount,
+  customerHours,
   DAY_MS,
   dayName,
   daysIn,
@@ -14,11 +14,10 @@ import {
   isTimeMs,
   isWithin,
   NEAR_CUSTOMERS,
-  noTotals,
-  type PlanHour,
+  type PlanCount,
+  planHours,
   REFUSED_CUSTOMERS,
   TOTALS,
-  type Total,
   type UsageHistory,
   type UsageRetention,
 } from '../../usage-history.ts';
@@ -79,13 +78,12 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         days.map((dayMs) => usageDayName(prefix, customer, dayName(dayMs))),
       );
       const hashes = await readHashes(names);
-      return customers.map((_, at) =>
-        days.flatMap((dayMs, day) =>
-          hoursFrom(hashes[at * days.length + day] ?? new Map(), dayMs).filter(({ startMs }) =>
-            isWithin(startMs, range),
-          ),
-        ),
-      );
+      return customers.map((_, at) => {
+        const counts = days.flatMap((dayMs, day) =>
+          customerCountsFrom(hashes[at * days.length + day] ?? new Map(), dayMs),
+        );
+        return customerHours(counts.filter(({ hourMs }) => isWithin(hourMs, range)));
+      });
     },
 
     async days(customer, range) {
@@ -101,9 +99,8 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
     async totals(range) {
       const days = daysIn(range, hoursDays);
       const hashes = await readHashes(days.map((dayMs) => usageTotalName(prefix, dayName(dayMs))));
-      return days
-        .flatMap((dayMs, at) => planHoursFrom(hashes[at] ?? new Map(), dayMs))
-        .filter(({ startMs }) => isWithin(startMs, range));
+      const counts = days.flatMap((dayMs, at) => planCountsFrom(hashes[at] ?? new Map(), dayMs));
+      return planHours(counts.filter(({ hourMs }) => isWithin(hourMs, range)));
     },
 
     async add({ refusals, totals, near, atMs }) {
@@ -211,38 +208,21 @@ function fieldsOf(reply: unknown): ReadonlyMap<string, string> {
 }
 
 /** Fields that do not fit the format are ignored: other programs may have written them. */
-function hoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): CustomerHour[] {
-  const hours = new Map<number, { requests: number; refused: Record<string, number> }>();
-  for (const [field, value] of fields) {
-    const [, hour, code] = HOUR_FIELD.exec(field) ?? [];
-    const count = countFrom(value);
-    if (hour === undefined || count === 0) continue;
-    const startMs = dayMs + Number(hour) * HOUR_MS;
-    const counts = hours.get(startMs) ?? { requests: 0, refused: dictionary<number>() };
-    if (code === undefined) counts.requests = count;
-    else counts.refused[code] = count;
-    hours.set(startMs, counts);
-  }
-  return [...hours].map(([startMs, counts]) => ({ startMs, ...counts })).toSorted((a, b) => a.startMs - b.startMs);
+function customerCountsFrom(fields: ReadonlyMap<string, string>, dayMs: number): CustomerCount[] {
+  return Array.from(fields).flatMap(([field, value]) => {
+    const [, hour, code = ''] = HOUR_FIELD.exec(field) ?? [];
+    return hour === undefined ? [] : [{ hourMs: dayMs + Number(hour) * HOUR_MS, code, count: countFrom(value) }];
+  });
 }
 
-function planHoursFrom(fields: ReadonlyMap<string, string>, dayMs: number): PlanHour[] {
-  const hours = new Map<string, { startMs: number; plan: string; counts: Record<Total, number> }>();
-  for (const [field, value] of fields) {
+function planCountsFrom(fields: ReadonlyMap<string, string>, dayMs: number): PlanCount[] {
+  return Array.from(fields).flatMap(([field, value]) => {
     const [, hour, rest = ''] = HOUR_FIELD.exec(field) ?? [];
     const end = rest.lastIndexOf(':');
     const [plan, what] = [rest.slice(0, end), TOTALS.find((total) => total === rest.slice(end + 1))];
-    if (hour === undefined || end < 1 || what === undefined) continue;
-    const key = `${hour}:${plan}`;
-    const planHour = hours.get(key) ?? {
-      startMs: dayMs + Number(hour) * HOUR_MS,
-      plan,
-      counts: noTotals(),
-    };
-    planHour.counts[what] = countFrom(value);
-    hours.set(key, planHour);
-  }
-  return [...hours.values()].toSorted((a, b) => a.startMs - b.startMs || (a.plan < b.plan ? -1 : 1));
+    if (hour === undefined || end < 1 || what === undefined) return [];
+    return [{ plan, hourMs: dayMs + Number(hour) * HOUR_MS, what, count: countFrom(value) }];
+  });
 }
 
 function countFrom(value: string | undefined): number {
