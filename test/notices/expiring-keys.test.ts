@@ -6,12 +6,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import { ExpiringKeys } from '../../src/notices/expiring-keys.ts';
 import type { NoticeContent } from '../../src/notices/notice.ts';
-import { openDatabase } from '../../src/store/embedded/database.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { VirtualTime } from '../quota/support/virtual-time.ts';
 import { openWithPrefix } from '../store/open-with-prefix.ts';
+import { openEmbeddedContext } from '../support/embedded-context.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { keyName } from '../support/redis-system.ts';
 
@@ -24,10 +24,10 @@ const keyOf = (members: Partial<KeyRecord>): KeyRecord => ({ id: 'key_1', custom
 /** Gateways that search these keys, in virtual time. */
 function openGateways(keys: readonly KeyRecord[], { gateways = 3 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-expiring-'));
-  const database = openDatabase(join(folder, 'notices.db'));
   const time = new VirtualTime();
   const clock = { nowMs: () => START_MS + time.nowMs };
-  const notices = embeddedNotices({ database, run: async (_op, work) => work(), clock });
+  const context = openEmbeddedContext(join(folder, 'notices.db'), clock.nowMs);
+  const notices = embeddedNotices(context);
   const world = {
     keys,
     days: [1, 7] as readonly number[] | undefined,
@@ -64,7 +64,7 @@ function openGateways(keys: readonly KeyRecord[], { gateways = 3 } = {}) {
   });
   onTestFinished(async () => {
     for (const search of searches) await search.close();
-    database.close();
+    context.database.close();
     rmSync(folder, { recursive: true });
   });
   return {

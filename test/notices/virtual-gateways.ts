@@ -7,11 +7,11 @@ import type { Deliver, DeliveryOutcome, Endpoint } from '../../src/notices/deliv
 import { LevelObserver } from '../../src/notices/level-observer.ts';
 import type { NoticeContent } from '../../src/notices/notice.ts';
 import { type DeliveryResult, NoticeSender } from '../../src/notices/notice-sender.ts';
-import { openDatabase } from '../../src/store/embedded/database.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { NoticeStore } from '../../src/store/notices.ts';
 import { unharmed } from '../quota/support/simulated-store.ts';
 import { VirtualWorld } from '../quota/support/virtual-world.ts';
+import { openEmbeddedContext } from '../support/embedded-context.ts';
 
 export const MINUTE_MS = 60_000;
 export const ENDPOINT: Endpoint = { url: 'https://ops.example/hook', secrets: [], allowPrivate: false };
@@ -54,16 +54,12 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
   const { seed, limit, endpoints = [ENDPOINT] } = options;
   let { notifyUrl } = options;
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-notices-'));
-  const database = openDatabase(join(folder, 'notices.db'));
+  const context = openEmbeddedContext(join(folder, 'notices.db'), () => world.store.nowMs());
   onTestFinished(() => {
-    database.close();
+    context.database.close();
     rmSync(folder, { recursive: true });
   });
-  const notices = embeddedNotices({
-    database,
-    run: async (_op, work) => work(),
-    clock: { nowMs: () => world.store.nowMs() },
-  });
+  const notices = embeddedNotices(context);
   const world: VirtualWorld = new VirtualWorld({
     seed,
     gateways: 3,

@@ -14,8 +14,8 @@ import { CustomerPlaces } from '../../src/notices/customer-places.ts';
 import { createDeliver } from '../../src/notices/delivery.ts';
 import { newNotice } from '../../src/notices/notice.ts';
 import { NoticeSender } from '../../src/notices/notice-sender.ts';
-import { openDatabase } from '../../src/store/embedded/database.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
+import { openEmbeddedContext } from '../support/embedded-context.ts';
 
 const SILENT = 130;
 /** No delivery may end by it while a test runs. */
@@ -46,8 +46,8 @@ async function startSender(hostOfCustomer: (customer: string) => string) {
     }),
   );
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-places-'));
-  const database = openDatabase(join(folder, 'notices.db'));
-  const notices = embeddedNotices({ database, run: async (_op, work) => work(), clock: systemClock });
+  const context = openEmbeddedContext(join(folder, 'notices.db'), systemClock.nowMs);
+  const notices = embeddedNotices(context);
   const closing = new AbortController();
   const endpoint = (url: string) => ({ url, secrets: [new Uint8Array(32)], allowPrivate: true });
   const failures: unknown[] = [];
@@ -78,7 +78,7 @@ async function startSender(hostOfCustomer: (customer: string) => string) {
     const closed = sender.close();
     closing.abort();
     await closed;
-    database.close();
+    context.database.close();
     rmSync(folder, { recursive: true });
     expect(failures).toEqual([]);
   });

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openDatabase } from '../../src/store/embedded/database.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { Marks } from '../../src/store/notices.ts';
+import { openEmbeddedContext } from '../support/embedded-context.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const START_MS = Date.UTC(2200, 0, 1);
@@ -58,8 +58,8 @@ test('Lua and the embedded store store the same notices for the same history', a
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 50 }), async (history) => {
       keyNumber += 1;
       let nowMs = START_MS;
-      const database = openDatabase(join(folder, `${keyNumber}.db`));
-      const embedded = embeddedNotices({ database, run: async (_op, work) => work(), clock: { nowMs: () => nowMs } });
+      const context = openEmbeddedContext(join(folder, `${keyNumber}.db`), () => nowMs);
+      const embedded = embeddedNotices(context);
       for (const [index, { kind, advanceMs, marks, lastsMs }] of history.entries()) {
         nowMs += advanceMs;
         const given = { customer: 'acme', marks, untilMs: nowMs + lastsMs };
@@ -78,7 +78,7 @@ test('Lua and the embedded store store the same notices for the same history', a
       expect(stored.filter((field) => field.startsWith('notice:')).sort()).toEqual(
         items.map(({ id }) => `notice:${id}`).sort(),
       );
-      database.close();
+      context.database.close();
     }),
     { numRuns: 60 },
   );

@@ -1,13 +1,12 @@
 /** The audit log in SQLite. Columns have the names and meanings of the Redis fields. */
-import type { DatabaseSync } from 'node:sqlite';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditEntry, type AuditStore, InvalidCursorError } from '../store.ts';
 import { keyBefore, pageOf } from './cursor.ts';
-import { inTransaction, type RunOperation } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
 type AuditRow = AuditFields & { readonly id: number };
 
-export function embeddedAudit(database: DatabaseSync, run: RunOperation): AuditStore {
+export function embeddedAudit({ database, run, transact }: EmbeddedContext): AuditStore {
   const insert = database.prepare(
     `INSERT INTO audit (at, actor, "from", action, customer, key_id, details)
      VALUES (:at, :actor, :from, :action, :customer, :key_id, :details)`,
@@ -22,13 +21,11 @@ export function embeddedAudit(database: DatabaseSync, run: RunOperation): AuditS
   );
   return {
     append: (entry) =>
-      run('append_audit', () =>
-        inTransaction(database, () => {
-          const { lastInsertRowid } = insert.run({ ...auditFields(entry) });
-          deleteUpTo.run(Number(lastInsertRowid) - AUDIT_ENTRIES);
-          deleteOld.run(new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString());
-        }),
-      ),
+      transact('append_audit', () => {
+        const { lastInsertRowid } = insert.run({ ...auditFields(entry) });
+        deleteUpTo.run(Number(lastInsertRowid) - AUDIT_ENTRIES);
+        deleteOld.run(new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString());
+      }),
 
     list: async (cursor, limit, { fromMs, toMs } = {}) => {
       const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(keyBefore(cursor));

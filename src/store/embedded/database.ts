@@ -2,6 +2,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../base/clock.ts';
 import { type StoreOp, StoreUnavailableError } from '../store.ts';
 
 /** SQL that migrates the schema from each version to the next; version 0 is an empty file. */
@@ -152,6 +153,16 @@ const OWNER_ONLY = 0o600;
  * `operation` throws.
  */
 export type RunOperation = <T>(op: StoreOp, operation: () => T) => Promise<T>;
+
+/** What the parts of the embedded store share. */
+export interface EmbeddedContext {
+  readonly database: DatabaseSync;
+  readonly run: RunOperation;
+  /** Like `run`, as one transaction. */
+  readonly transact: RunOperation;
+  /** Its wall time is the store's time. */
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
 
 /**
  * Opens the file, creating it and its folder if missing. Locks it until it is closed or the process ends.

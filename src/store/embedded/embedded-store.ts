@@ -14,7 +14,15 @@ import { type Store, type StoreObserver, StoreUnavailableError } from '../store.
 import type { UsageRetention } from '../usage-history.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';
-import { isWriteRefusal, openDatabase, type RunOperation, rewriteHeader, totalChanges } from './database.ts';
+import {
+  type EmbeddedContext,
+  inTransaction,
+  isWriteRefusal,
+  openDatabase,
+  type RunOperation,
+  rewriteHeader,
+  totalChanges,
+} from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
 import { embeddedNotices } from './notices.ts';
 import { embeddedNotifySecrets } from './notify-secrets.ts';
@@ -70,20 +78,20 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     }
   };
 
+  const transact: RunOperation = (op, operation) => run(op, () => inTransaction(database, operation));
+  const context: EmbeddedContext = { database, run, transact, clock };
+
   return {
-    records: embeddedRecords(database, run, (change) => listeners.emit(change)),
-    keyUses: embeddedKeyUses(database, run),
-    notifySecrets: embeddedNotifySecrets(database, run, clock),
-    audit: embeddedAudit(database, run),
-    ...embeddedWindows({
-      database,
-      run,
-      clock,
+    records: embeddedRecords(context, (change) => listeners.emit(change)),
+    keyUses: embeddedKeyUses(context),
+    notifySecrets: embeddedNotifySecrets(context),
+    audit: embeddedAudit(context),
+    ...embeddedWindows(context, {
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
       addToHistory: usage && historyWriter(database),
     }),
-    notices: embeddedNotices({ database, run, clock }),
-    usageHistory: usage && embeddedUsageHistory({ database, run, clock, retention: usage }),
+    notices: embeddedNotices(context),
+    usageHistory: usage && embeddedUsageHistory(context, usage),
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.

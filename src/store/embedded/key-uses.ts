@@ -1,9 +1,8 @@
 /** Last uses of keys, in SQLite. */
-import type { DatabaseSync } from 'node:sqlite';
 import type { KeyUseStore } from '../store.ts';
-import { inTransaction, type RunOperation } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
-export function embeddedKeyUses(database: DatabaseSync, run: RunOperation): KeyUseStore {
+export function embeddedKeyUses({ database, run, transact }: EmbeddedContext): KeyUseStore {
   // Inserts nothing if the key was deleted before its use was recorded.
   const note = database.prepare(
     `INSERT INTO key_use (key_id, used_at_ms) SELECT id, :usedAtMs FROM api_key WHERE id = :keyId
@@ -12,11 +11,9 @@ export function embeddedKeyUses(database: DatabaseSync, run: RunOperation): KeyU
   const select = database.prepare('SELECT used_at_ms FROM key_use WHERE key_id = ?');
   return {
     noteUses: (uses) =>
-      run('note_uses', () =>
-        inTransaction(database, () => {
-          for (const { keyId, usedAtMs } of uses) note.run({ keyId, usedAtMs });
-        }),
-      ),
+      transact('note_uses', () => {
+        for (const { keyId, usedAtMs } of uses) note.run({ keyId, usedAtMs });
+      }),
 
     lastUses: (keyIds) =>
       run('read_uses', () => keyIds.map((keyId) => select.get(keyId)?.used_at_ms as number | undefined)),

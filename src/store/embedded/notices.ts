@@ -1,19 +1,11 @@
 /** Notices in SQLite. */
-import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../base/clock.ts';
 import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../notices.ts';
-import { inTransaction, type RunOperation } from './database.ts';
-
-interface EmbeddedNoticesOptions {
-  readonly database: DatabaseSync;
-  readonly run: RunOperation;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}
+import { type EmbeddedContext, inTransaction } from './database.ts';
 
 /** The column that is set while a notice is in this state: when it is due, and when it was given up. */
 const COLUMNS: Readonly<Record<NoticeState, string>> = { pending: 'due_ms', dead: 'dead_ms' };
 
-export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions): NoticeStore {
+export function embeddedNotices({ database, run, transact, clock }: EmbeddedContext): NoticeStore {
   const insert = database.prepare(
     'INSERT INTO notice (id, customer, content, due_ms) VALUES (:id, :customer, :content, :nowMs)',
   );
@@ -52,25 +44,21 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
 
   return {
     addOnce: ({ customer, marks, untilMs, notice }) =>
-      run('claim_notice', () =>
-        inTransaction(database, () => {
-          const nowMs = clock.nowMs();
-          if (counts(customer, marks[0], nowMs)) return false;
-          dropMarks.run(customer, nowMs);
-          for (const mark of marks) setMark.run(customer, mark, untilMs);
-          insert.run({ customer, ...notice, nowMs });
-          return true;
-        }),
-      ),
+      transact('claim_notice', () => {
+        const nowMs = clock.nowMs();
+        if (counts(customer, marks[0], nowMs)) return false;
+        dropMarks.run(customer, nowMs);
+        for (const mark of marks) setMark.run(customer, mark, untilMs);
+        insert.run({ customer, ...notice, nowMs });
+        return true;
+      }),
 
     extend: ({ customer, marks, untilMs }) =>
-      run('claim_notice', () =>
-        inTransaction(database, () => {
-          const counting = marks.filter((mark) => counts(customer, mark, clock.nowMs()));
-          for (const mark of counting) setMark.run(customer, mark, untilMs);
-          return counting[0] === marks[0];
-        }),
-      ),
+      transact('claim_notice', () => {
+        const counting = marks.filter((mark) => counts(customer, mark, clock.nowMs()));
+        for (const mark of counting) setMark.run(customer, mark, untilMs);
+        return counting[0] === marks[0];
+      }),
 
     takeDue: (limit, hiddenMs) =>
       run('take_notices', () => {
@@ -84,17 +72,15 @@ export function embeddedNotices({ database, run, clock }: EmbeddedNoticesOptions
       }),
 
     replace: ({ id, content }, next) =>
-      run('settle_notice', () =>
-        inTransaction(database, () => {
-          if (next === undefined) return remove.run({ id, content }).changes > 0;
-          const nowMs = clock.nowMs();
-          const dueMs = next.dueInMs === undefined ? null : nowMs + next.dueInMs;
-          const isDead = Number(next.isDead);
-          const { changes } = update.run({ id, content, next: next.content, dueMs, isDead, nowMs });
-          if (next.isDead) dropOldestDead.run(MAX_DEAD_NOTICES);
-          return changes > 0;
-        }),
-      ),
+      transact('settle_notice', () => {
+        if (next === undefined) return remove.run({ id, content }).changes > 0;
+        const nowMs = clock.nowMs();
+        const dueMs = next.dueInMs === undefined ? null : nowMs + next.dueInMs;
+        const isDead = Number(next.isDead);
+        const { changes } = update.run({ id, content, next: next.content, dueMs, isDead, nowMs });
+        if (next.isDead) dropOldestDead.run(MAX_DEAD_NOTICES);
+        return changes > 0;
+      }),
 
     list: (state, offset, limit) =>
       run('read_notices', () => {

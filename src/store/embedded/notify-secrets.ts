@@ -1,22 +1,19 @@
-import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../base/clock.ts';
 import type { NotifySecretStore } from '../notify-secrets.ts';
-import type { RunOperation } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
-export function embeddedNotifySecrets(database: DatabaseSync, run: RunOperation, clock: Clock): NotifySecretStore {
-  const selectCustomer = database.prepare('SELECT 1 FROM customer WHERE id = ?');
+export function embeddedNotifySecrets({ database, run, clock }: EmbeddedContext): NotifySecretStore {
   const select = database.prepare('SELECT secret, former, former_until_ms FROM notify_secret WHERE customer = ?');
+  // Inserts nothing if there is no such customer.
   const upsert = database.prepare(
-    `INSERT INTO notify_secret (customer, secret) VALUES (:customer, :secret)
-     ON CONFLICT DO UPDATE SET former = secret, former_until_ms = :untilMs, secret = :secret`,
+    `INSERT INTO notify_secret (customer, secret) SELECT id, :secret FROM customer WHERE id = :customer
+     ON CONFLICT DO UPDATE SET former = secret, former_until_ms = :untilMs, secret = :secret
+     RETURNING former IS NOT NULL AS hadOne`,
   );
   return {
     rotate: (customer, secret, graceMs) =>
       run('rotate_notify_secret', () => {
-        if (selectCustomer.get(customer) === undefined) return undefined;
-        const hadOne = select.get(customer) !== undefined;
-        upsert.run({ customer, secret, untilMs: clock.nowMs() + graceMs });
-        return hadOne;
+        const row = upsert.get({ customer, secret, untilMs: clock.nowMs() + graceMs });
+        return row && row.hadOne === 1;
       }),
 
     inForce: (customer) =>

@@ -1,5 +1,4 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
-import type { DatabaseSync } from 'node:sqlite';
 import { type CustomerKeys, customerKeyPage } from '../customer-key-pages.ts';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
@@ -27,7 +26,7 @@ import {
 import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, keyBefore, pageOf } from './cursor.ts';
-import { inTransaction, type RunOperation } from './database.ts';
+import { type EmbeddedContext, inTransaction } from './database.ts';
 import { sqliteHashes } from './windows.ts';
 
 type EnforcedKeyRow = Required<EnforcedKeyFields>;
@@ -44,8 +43,7 @@ const LAST_ID = '\u{10ffff}';
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
-  database: DatabaseSync,
-  run: RunOperation,
+  { database, run }: EmbeddedContext,
   changed: (change: Invalidation) => void,
 ): RecordStore {
   const selectKey = database.prepare(`SELECT ${ENFORCED_KEY_FIELDS.join(', ')} FROM api_key WHERE sha256 = ?`);

@@ -1,6 +1,5 @@
 /** The usage history in SQLite. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../base/clock.ts';
 import {
   type CustomerCount,
   type CustomerDay,
@@ -14,7 +13,7 @@ import {
   type UsageHistory,
   type UsageRetention,
 } from '../usage-history.ts';
-import { inTransaction, type RunOperation } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
 /** The value of `code` in rows that count requests; others count refusals. */
 const REQUESTS = '';
@@ -49,15 +48,8 @@ export function historyWriter(database: DatabaseSync): (customer: string, hour: 
   };
 }
 
-export interface EmbeddedUsageHistoryOptions {
-  readonly database: DatabaseSync;
-  readonly run: RunOperation;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly retention: UsageRetention;
-}
-
-export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): UsageHistory {
-  const { database, run, clock, retention } = options;
+export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageRetention): UsageHistory {
+  const { database, run, transact, clock } = context;
   const selectHours = database.prepare(
     `SELECT hour * ${HOUR_MS} AS hourMs, code, count FROM usage_hour WHERE customer = ? AND hour >= ? AND hour < ?`,
   );
@@ -122,27 +114,22 @@ export function embeddedUsageHistory(options: EmbeddedUsageHistoryOptions): Usag
       }),
 
     add: ({ refusals, totals, near }) =>
-      run('add_usage', () =>
-        inTransaction(database, () => {
-          sweep();
-          for (const { customer, hourMs, code, count } of refusals)
-            addHour.run(hourMs / HOUR_MS, code, count, customer);
-          for (const { plan, hourMs, what, count } of totals) addTotal.run(hourMs / HOUR_MS, plan, what, count);
-          for (const { customer, percent } of near) setNear.run(percent, customer);
-          if (near.length > 0) trimNear.run(NEAR_CUSTOMERS);
-        }),
-      ),
+      transact('add_usage', () => {
+        sweep();
+        for (const { customer, hourMs, code, count } of refusals) addHour.run(hourMs / HOUR_MS, code, count, customer);
+        for (const { plan, hourMs, what, count } of totals) addTotal.run(hourMs / HOUR_MS, plan, what, count);
+        for (const { customer, percent } of near) setNear.run(percent, customer);
+        if (near.length > 0) trimNear.run(NEAR_CUSTOMERS);
+      }),
 
     near: (limit) => run('read_history', () => selectNear.all(limit) as unknown as NearCustomer[]),
 
     refused: async () => [],
 
     noLongerNear: (customers) =>
-      run('add_usage', () =>
-        inTransaction(database, () => {
-          for (const customer of customers) deleteNear.run(customer);
-        }),
-      ),
+      transact('add_usage', () => {
+        for (const customer of customers) deleteNear.run(customer);
+      }),
 
     nowMs: async () => clock.nowMs(),
   };

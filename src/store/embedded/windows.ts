@@ -1,6 +1,5 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../base/clock.ts';
 import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
 import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
@@ -16,7 +15,7 @@ import {
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
-import { inTransaction, type RunOperation } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
 /** No reply can be lost here, so one session lasts as long as the store is open. */
 const SESSION = 1;
@@ -28,18 +27,16 @@ const REMOVALS_PER_NEW_WINDOW = 2;
 const IDLE_MARGIN_MS = 120_000;
 
 interface EmbeddedWindowsOptions {
-  readonly database: DatabaseSync;
-  readonly run: RunOperation;
-  /** Its wall time is the store's time. */
-  readonly clock: Clock;
   /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
   /** Adds units to the usage history, or subtracts as many as there are. `hour`: as in {@link Refund}. */
   readonly addToHistory?: ((customer: string, hour: number, units: number) => void) | undefined;
 }
 
-export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'windows' | 'usages'> {
-  const { database, run, clock, newEpoch, addToHistory = () => undefined } = options;
+export function embeddedWindows(
+  { database, run, transact, clock }: EmbeddedContext,
+  { newEpoch, addToHistory = () => undefined }: EmbeddedWindowsOptions,
+): Pick<Store, 'windows' | 'usages'> {
   const hashOf = sqliteHashes(database);
   const removeIdle = idleRemoval(database);
 
@@ -56,43 +53,37 @@ export function embeddedWindows(options: EmbeddedWindowsOptions): Pick<Store, 'w
   const windows: WindowStore = {
     async reserve(request) {
       checkRequest(request);
-      return run('reserve', () =>
-        inTransaction(database, () => {
-          const hash = hashOf(request.customer);
-          const nowMs = clock.nowMs();
-          const isNew = hash.head() === undefined;
-          const refunds = ofThisSession(request.refunds);
-          refundHistory(request.customer, hash, refunds, nowMs);
-          const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
-          if (isNew && grant.granted > 0) removeIdle(nowMs);
-          addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
-          return { ...grant, session: SESSION };
-        }),
-      );
+      return transact('reserve', () => {
+        const hash = hashOf(request.customer);
+        const nowMs = clock.nowMs();
+        const isNew = hash.head() === undefined;
+        const refunds = ofThisSession(request.refunds);
+        refundHistory(request.customer, hash, refunds, nowMs);
+        const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
+        if (isNew && grant.granted > 0) removeIdle(nowMs);
+        addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
+        return { ...grant, session: SESSION };
+      });
     },
 
     async refund(customer, refunds) {
       const ours = ofThisSession(refunds);
       if (ours.length === 0) return 0;
-      return run('refund', () =>
-        inTransaction(database, () => {
-          const hash = hashOf(customer);
-          refundHistory(customer, hash, ours, clock.nowMs());
-          return refund(hash, ours);
-        }),
-      );
+      return transact('refund', () => {
+        const hash = hashOf(customer);
+        refundHistory(customer, hash, ours, clock.nowMs());
+        return refund(hash, ours);
+      });
     },
 
     async report(customer, admitted) {
       checkAdmitted(admitted);
-      return run('report', () =>
-        inTransaction(database, () => {
-          const nowMs = clock.nowMs();
-          // Not in the hour in which they were admitted: it may be closed.
-          for (const { units } of admitted) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
-          return charge(hashOf(customer), HOURLY, nowMs, admitted, newEpoch());
-        }),
-      );
+      return transact('report', () => {
+        const nowMs = clock.nowMs();
+        // Not in the hour in which they were admitted: it may be closed.
+        for (const { units } of admitted) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
+        return charge(hashOf(customer), HOURLY, nowMs, admitted, newEpoch());
+      });
     },
   };
 
