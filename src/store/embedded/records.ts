@@ -41,6 +41,18 @@ const SEARCHED_ROWS = 2000;
 /** Sorts after every id. */
 const LAST_ID = '\u{10ffff}';
 
+/** Where the data of a customer is, besides its record and its keys. */
+const TABLES_BY_CUSTOMER = [
+  'bucket',
+  'window',
+  'notice',
+  'notice_mark',
+  'notify_secret',
+  'usage_hour',
+  'usage_day',
+  'near_limit',
+];
+
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
   { database, run }: EmbeddedContext,
@@ -62,24 +74,13 @@ export function embeddedRecords(
   const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
   const insertKey = database.prepare(insertInto('api_key', ['sha256', ...KEY_FIELDS]));
-  const updateCustomer = database.prepare(
-    `UPDATE customer SET plan = :plan, requests_per_hour = :requests_per_hour, name = :name, suspended = :suspended,
-       notify_url = :notify_url
-     WHERE id = :id`,
-  );
-  const updateKey = database.prepare(
-    `UPDATE api_key SET name = :name, expires_at = :expires_at, revoked_at = :revoked_at, replaced_by = :replaced_by
-     WHERE id = :id`,
-  );
+  const updateCustomer = database.prepare(updateOf('customer', CUSTOMER_FIELDS));
+  const updateKey = database.prepare(updateOf('api_key', ['sha256', ...KEY_FIELDS]));
   const setUsageReset = database.prepare('UPDATE customer SET usage_reset_at = :resetAt WHERE id = :id');
   const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
   const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
   const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
-  const deletionsFrom = (...tables: string[]) =>
-    tables.map((table) => database.prepare(`DELETE FROM ${table} WHERE customer = ?`));
-  const deleteWindow = deletionsFrom('bucket', 'window');
-  const deleteNotices = deletionsFrom('notice', 'notice_mark', 'notify_secret');
-  const deleteUsage = deletionsFrom('usage_hour', 'usage_day', 'near_limit');
+  const deleteDataOf = TABLES_BY_CUSTOMER.map((table) => database.prepare(`DELETE FROM ${table} WHERE customer = ?`));
 
   const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;
   const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
@@ -88,20 +89,15 @@ export function embeddedRecords(
 
   /** Writes these fields of the key and reports the change. Returns the resulting record. */
   const changeKey = (row: KeyRow, fields: KeyFields): KeyRecord | undefined => {
-    const { id } = row;
-    const { name, expires_at, revoked_at, replaced_by } = { ...row, ...fields };
-    updateKey.run({ id, name, expires_at, revoked_at, replaced_by });
+    updateKey.run({ ...row, ...fields });
     changed({ kind: 'key', sha256: row.sha256 });
-    return keyFrom(keyRow(id));
+    return keyFrom(keyRow(row.id));
   };
   const removeKey = ({ id }: KeyRow) => {
     deleteKey.run(id);
     deleteKeyUse.run(id);
   };
   const hashOf = sqliteHashes(database);
-  const removeWindow = (customer: string) => {
-    for (const each of deleteWindow) each.run(customer);
-  };
 
   return {
     findKey: (sha256) =>
@@ -195,8 +191,7 @@ export function embeddedRecords(
         const fields = customerChangeFields(change);
         const objection = check?.(current);
         if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
-        const { plan, requests_per_hour, name, suspended, notify_url } = { ...row, ...fields };
-        updateCustomer.run({ id, plan, requests_per_hour, name, suspended, notify_url });
+        updateCustomer.run({ ...row, ...fields });
         changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
       });
@@ -209,8 +204,7 @@ export function embeddedRecords(
         const keys = selectKeysOf.all(id, keyBefore(undefined), -1) as KeyRow[];
         inTransaction(database, () => {
           keys.forEach(removeKey);
-          removeWindow(id);
-          for (const each of [...deleteNotices, ...deleteUsage]) each.run(id);
+          for (const each of deleteDataOf) each.run(id);
           deleteCustomer.run(id);
         });
         for (const { sha256 } of keys) changed({ kind: 'key', sha256 });
@@ -305,6 +299,10 @@ export function embeddedRecords(
 
 function insertInto(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (${columns}) VALUES (${columns.map((column) => `:${column}`)}) ON CONFLICT DO NOTHING`;
+}
+
+function updateOf(table: string, columns: readonly string[]): string {
+  return `UPDATE ${table} SET ${columns.map((column) => `${column} = :${column}`)} WHERE id = :id`;
 }
 
 /** Yields all rows in pages. `read` receives the id after which its page begins. */
