@@ -1,9 +1,7 @@
 /** Notices in SQLite. */
+import type { StatementSync } from 'node:sqlite';
 import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../notices.ts';
 import { type EmbeddedContext, inTransaction } from './database.ts';
-
-/** The column that is set while a notice is in this state: when it is due, and when it was given up. */
-const COLUMNS: Readonly<Record<NoticeState, string>> = { pending: 'due_ms', dead: 'dead_ms' };
 
 export function embeddedNotices({ database, run, transact, clock }: EmbeddedContext): NoticeStore {
   const insert = database.prepare(
@@ -30,17 +28,19 @@ export function embeddedNotices({ database, run, transact, clock }: EmbeddedCont
   const selectGone = database.prepare('SELECT url FROM gone_endpoint');
   const addGone = database.prepare('INSERT INTO gone_endpoint (url) VALUES (?) ON CONFLICT DO NOTHING');
   const removeGone = database.prepare('DELETE FROM gone_endpoint WHERE url = ?');
-  const inState = (select: (column: string) => string) => ({
-    pending: database.prepare(select(COLUMNS.pending)),
-    dead: database.prepare(select(COLUMNS.dead)),
-  });
-  const selectPage = inState(
-    (column) =>
+  const pagesBy = (column: 'due_ms' | 'dead_ms') =>
+    database.prepare(
       `SELECT id, customer, content FROM notice WHERE ${column} IS NOT NULL ORDER BY ${column}, id LIMIT ? OFFSET ?`,
+    );
+  const selectPage: Readonly<Record<NoticeState, StatementSync>> = {
+    pending: pagesBy('due_ms'),
+    dead: pagesBy('dead_ms'),
+  };
+  const selectCounts = database.prepare(
+    `SELECT (SELECT count(*) FROM notice WHERE due_ms IS NOT NULL) AS pending,
+       (SELECT count(*) FROM notice WHERE dead_ms IS NOT NULL) AS dead`,
   );
-  const count = inState((column) => `SELECT count(*) AS count FROM notice WHERE ${column} IS NOT NULL`);
   const counts = (customer: string, mark: string, nowMs: number) => selectMark.get(customer, mark, nowMs) !== undefined;
-  const countOf = (state: NoticeState) => Number(count[state].get()?.count);
 
   return {
     addOnce: ({ customer, marks, untilMs, notice }) =>
@@ -88,7 +88,7 @@ export function embeddedNotices({ database, run, transact, clock }: EmbeddedCont
         return { items: rows.slice(0, limit), nextOffset: rows.length > limit ? offset + limit : undefined };
       }),
 
-    counts: () => run('read_notices', () => ({ pending: countOf('pending'), dead: countOf('dead') })),
+    counts: () => run('read_notices', () => selectCounts.get() as Record<NoticeState, number>),
 
     goneEndpoints: () => run('read_notices', () => new Set(selectGone.all().map(({ url }) => String(url)))),
 

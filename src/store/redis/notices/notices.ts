@@ -33,17 +33,6 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     return (await channel.run('claim_notice', () => extendMarks(name, untilMs, ...marks))) === 1;
   };
 
-  /** `store`: runs the script that stores the notice unless it is a repetition. */
-  async function storeNotice(notice: StoredNotice, store: () => Promise<unknown>): Promise<boolean> {
-    const op = 'claim_notice';
-    const member = memberOf(notice);
-    await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 0));
-    const isNew = (await channel.run(op, store)) === 1;
-    if (isNew) await channel.run(op, () => schedule(indexes.pending, member, 0, 0));
-    else await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
-    return isNew;
-  }
-
   /** Resolves to the notices of these index entries. Removes entries without a notice. */
   async function read(op: StoreOp, state: NoticeState, members: readonly string[]): Promise<StoredNotice[]> {
     const entries = members.map(entryOf);
@@ -95,9 +84,14 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     async addOnce({ customer, marks, untilMs, notice }) {
       // Most calls end here, without a change of the index.
       if (await extend({ customer, marks: [marks[0]], untilMs })) return false;
-      const name = noticesName(prefix, customer);
+      const op = 'claim_notice';
+      const member = memberOf({ customer, ...notice });
       const args = [notice.id, notice.content, untilMs, ...marks];
-      return storeNotice({ customer, ...notice }, () => addOnce(name, ...args));
+      await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 0));
+      const isNew = (await channel.run(op, () => addOnce(noticesName(prefix, customer), ...args))) === 1;
+      if (isNew) await channel.run(op, () => schedule(indexes.pending, member, 0, 0));
+      else await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
+      return isNew;
     },
 
     extend,

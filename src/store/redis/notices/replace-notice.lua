@@ -1,6 +1,6 @@
 -- Replaces a notice, if it is still the one that was read.
 --
--- KEYS[1]  the customer's notices: see claim-level.lua
+-- KEYS[1]  the customer's notices: see add-once.lua
 -- ARGV     field, content as it was read, new content (empty: delete)
 -- Returns  1, or 0 if the content is another one
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
