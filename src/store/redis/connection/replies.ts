@@ -63,6 +63,11 @@ export async function pipelined(redis: RedisClient, commands: readonly Command[]
   });
 }
 
+/** Returns the pairs of a reply that alternates fields and values, or members and scores. */
+export function pairsFrom(reply: readonly unknown[]): [string, string][] {
+  return reply.flatMap((value, at) => (at % 2 === 0 ? [[String(value), String(reply[at + 1])]] : []));
+}
+
 export function isWrongTypeError(error: unknown): boolean {
   return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
 }

@@ -1,13 +1,8 @@
 /** The audit log: one stream. The stream's ids are the entries' ids, and begin with the store's time in ms. */
-import {
-  AUDIT_ENTRIES,
-  AUDIT_RETENTION_MS,
-  type AuditFields,
-  auditEntryFrom,
-  auditFields,
-} from '../../audit-fields.ts';
+import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '../../audit-fields.ts';
 import { type AuditStore, InvalidCursorError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
+import { pairsFrom } from '../connection/replies.ts';
 import { auditName } from '../protocol/key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;
@@ -43,17 +38,13 @@ export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditSt
       const listed = entries.slice(0, limit);
       return {
         items: listed.flatMap(([id, values]) => {
-          const entry = auditEntryFrom(fieldsFrom(values));
+          const entry = auditEntryFrom(Object.fromEntries(pairsFrom(values)));
           return entry === undefined ? [] : [{ ...entry, id }];
         }),
         next: entries.length > limit ? listed.at(-1)?.[0] : undefined,
       };
     },
   };
-}
-
-function fieldsFrom(values: readonly string[]): AuditFields {
-  return Object.fromEntries(values.flatMap((name, i) => (i % 2 === 0 ? [[name, values[i + 1]]] : [])));
 }
 
 function checkedId(cursor: string): string {

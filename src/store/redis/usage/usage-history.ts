@@ -23,7 +23,7 @@ import {
 } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
-import { inPieces, sendAll, storeTimeMs } from '../connection/replies.ts';
+import { inPieces, pairsFrom, sendAll, storeTimeMs } from '../connection/replies.ts';
 import {
   customerRecordName,
   nearName,
@@ -46,19 +46,11 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
   const addRefusals = channel.client.defineScript(new URL('./add-refusals.lua', import.meta.url), 2);
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
-  const readHashes = (names: readonly string[]) =>
-    inPieces(
-      names,
-      async (piece) =>
-        (
-          await sendAll(
-            channel,
-            READ,
-            piece.map((name) => ['hgetall', name]),
-          )
-        ).map(fieldsOf),
-      HASHES,
-    );
+  const readPiece = async (names: readonly string[]) => {
+    const commands = names.map((name) => ['hgetall', name] as const);
+    return (await sendAll(channel, READ, commands)).map(fieldsOf);
+  };
+  const readHashes = (names: readonly string[]) => inPieces(names, readPiece, HASHES);
 
   /** Removes customers from the lists of those who were refused, or are near their limits. */
   const unlist = async (op: StoreOp, customers: ReadonlySet<string>) => {
@@ -150,19 +142,18 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
 
     async near(limit) {
       const reply = await channel.run(READ, (redis) => redis.zrevrange(nearName(prefix), 0, limit - 1, 'WITHSCORES'));
-      return reply.flatMap((customer, at) => (at % 2 === 0 ? [{ customer, percent: Number(reply[at + 1]) }] : []));
+      return pairsFrom(reply).map(([customer, percent]) => ({ customer, percent: Number(percent) }));
     },
 
     async refused(sinceMs, limit) {
       const reply = await channel.run(READ, (redis) =>
         redis.zrevrange(refusedName(prefix), 0, limit - 1, 'WITHSCORES'),
       );
-      return reply.flatMap((member, at) => {
+      return pairsFrom(reply).flatMap(([member, score]) => {
         const [customer = '', code] = member.split(' ');
-        const lastAtMs = Number(reply[at + 1]);
-        return at % 2 === 0 && code !== undefined && isTimeMs(lastAtMs) && lastAtMs >= sinceMs
-          ? [{ customer, code, lastAtMs }]
-          : [];
+        const lastAtMs = Number(score);
+        const isValid = code !== undefined && isTimeMs(lastAtMs);
+        return isValid && lastAtMs >= sinceMs ? [{ customer, code, lastAtMs }] : [];
       });
     },
 
@@ -204,7 +195,7 @@ function yearName(ms: number): string {
 /** Returns the fields of a hash from the reply to HGETALL in a pipeline. A key of another type has none. */
 function fieldsOf(reply: unknown): ReadonlyMap<string, string> {
   if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, string>));
-  return new Map(reply.flatMap((field, at) => (at % 2 === 0 ? [[String(field), String(reply[at + 1])]] : [])));
+  return new Map(pairsFrom(reply));
 }
 
 /** Fields that do not fit the format are ignored: other programs may have written them. */

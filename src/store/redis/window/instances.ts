@@ -3,7 +3,7 @@ import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../
 import type { Store, StoreOp } from '../../store.ts';
 import { isTimeMs } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { sendAll } from '../connection/replies.ts';
+import { pairsFrom, sendAll } from '../connection/replies.ts';
 import { instanceName, instancesName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
@@ -37,10 +37,9 @@ export function redisInstances(
       }),
     async announced() {
       const found = await background.run(OP, (redis) => redis.zrevrange(name, 0, MAX_READ - 1, 'WITHSCORES'));
-      const instances = found.flatMap((instance, at) => {
-        const announcedAtMs = Number(found[at + 1]);
-        return at % 2 === 0 && isTimeMs(announcedAtMs) ? [{ instance, announcedAtMs }] : [];
-      });
+      const instances = pairsFrom(found)
+        .map(([instance, score]) => ({ instance, announcedAtMs: Number(score) }))
+        .filter(({ announcedAtMs }) => isTimeMs(announcedAtMs));
       const commands = instances.map(({ instance }) => ['get', instanceName(keyPrefix, instance)] as const);
       const states = await sendAll(background, OP, commands);
       return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
