@@ -1,7 +1,6 @@
 /** The customers of the quick start, one for each plan, with keys that everyone knows. */
 
-import { CUSTOMER, NEW_KEY } from '../src/admin-api/responses.ts';
-import { type AdminClient, pathOf } from '../src/admin-client/admin-client.ts';
+import type { AdminClient } from '../src/admin-client/admin-client.ts';
 import { AdminRefusal } from '../src/admin-client/failures.ts';
 
 export const DEMO_CUSTOMERS = [
@@ -20,8 +19,8 @@ export const DEMO_CUSTOMERS = [
 /** Creates the customers and keys that do not exist yet. Changes no existing ones. */
 export async function createDemoCustomers(admin: AdminClient): Promise<void> {
   for (const { key, ...customer } of DEMO_CUSTOMERS) {
-    await unlessItExists(admin.post(CUSTOMER, '/admin/v1/customers', customer));
-    await unlessItExists(admin.post(NEW_KEY, pathOf`/admin/v1/customers/${customer.id}/keys`, { value: key }));
+    await unlessItExists(admin.call('POST /admin/v1/customers', { body: customer }));
+    await unlessItExists(admin.call('POST /admin/v1/customers/:id/keys', { id: customer.id, body: { value: key } }));
   }
 }
 

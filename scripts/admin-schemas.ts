@@ -6,7 +6,7 @@ import * as responses from '../src/admin-api/responses.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-const PLANS: ReadonlySet<string> = new Set();
+const CONTEXT = { plans: new Set<string>(), nowMs: Date.now };
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   Problem: responses.PROBLEM,
   CustomerId: responses.CUSTOMER_ID,
@@ -15,10 +15,10 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   PlanName: requests.PLAN_NAME,
   RequestsPerHour: requests.REQUESTS_PER_HOUR,
   FutureTime: requests.FUTURE_TIME,
-  NewCustomer: requests.newCustomer(PLANS),
-  CustomerChange: requests.customerChange(PLANS),
-  KeyCreation: requests.keyCreation(Date.now),
-  KeyChange: requests.keyChange(Date.now),
+  NewCustomer: requests.newCustomer(CONTEXT),
+  CustomerChange: requests.customerChange(CONTEXT),
+  KeyCreation: requests.keyCreation(CONTEXT),
+  KeyChange: requests.keyChange(CONTEXT),
   Rotation: requests.ROTATION,
   Time: responses.TIME,
   RecordTime: responses.RECORD_TIME,
@@ -29,10 +29,10 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   LimitProblem: responses.LIMIT_PROBLEM,
   Customer: responses.CUSTOMER,
   NotifySecret: responses.NOTIFY_SECRET,
-  CustomerPage: responses.pageOf(responses.CUSTOMER),
+  CustomerPage: responses.CUSTOMER_PAGE,
   Explanation: responses.EXPLANATION,
   Usage: responses.USAGE,
-  UsagePage: responses.pageOf(responses.CUSTOMER_USAGE),
+  UsagePage: responses.USAGE_PAGE,
   UsageHistory: responses.USAGE_HISTORY,
   UsageTotals: responses.USAGE_TOTALS,
   NearCustomers: responses.NEAR_CUSTOMERS,
@@ -40,11 +40,11 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   NewKey: responses.NEW_KEY,
   RotatedKey: responses.ROTATED_KEY,
   Key: responses.KEY,
-  KeyPage: responses.pageOf(responses.KEY),
+  KeyPage: responses.KEY_PAGE,
   Notice: responses.NOTICE,
-  NoticePage: responses.pageOf(responses.NOTICE),
+  NoticePage: responses.NOTICE_PAGE,
   AuditEntry: responses.AUDIT_ENTRY,
-  AuditPage: responses.pageOf(responses.AUDIT_ENTRY),
+  AuditPage: responses.AUDIT_PAGE,
   Configuration: responses.CONFIGURATION,
   ConfigurationChange: responses.CONFIGURATION_CHANGE,
   Reload: responses.RELOAD,

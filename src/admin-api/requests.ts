@@ -72,7 +72,15 @@ export function expiry(nowMs: () => number) {
   );
 }
 
-export function newCustomer(plans: ReadonlySet<string>) {
+/** What the rules of some bodies depend on. */
+export interface BodyContext {
+  /** Names of the configured plans. */
+  readonly plans: ReadonlySet<string>;
+  /** Returns wall time in ms. */
+  nowMs(): number;
+}
+
+export function newCustomer({ plans }: Pick<BodyContext, 'plans'>) {
   return z.strictObject({
     id: NEW_CUSTOMER_ID,
     name: DISPLAY_NAME.optional(),
@@ -82,7 +90,7 @@ export function newCustomer(plans: ReadonlySet<string>) {
   });
 }
 
-export function customerChange(plans: ReadonlySet<string>) {
+export function customerChange({ plans }: Pick<BodyContext, 'plans'>) {
   return z
     .strictObject({
       plan: configuredPlan(plans).optional(),
@@ -94,7 +102,7 @@ export function customerChange(plans: ReadonlySet<string>) {
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }
 
-export function keyCreation(nowMs: () => number) {
+export function keyCreation({ nowMs }: Pick<BodyContext, 'nowMs'>) {
   return z
     .strictObject({
       name: DISPLAY_NAME.optional(),
@@ -106,7 +114,7 @@ export function keyCreation(nowMs: () => number) {
     .meta({ not: { required: ['value', 'sha256'] } });
 }
 
-export function keyChange(nowMs: () => number) {
+export function keyChange({ nowMs }: Pick<BodyContext, 'nowMs'>) {
   return z
     .strictObject({ name: DISPLAY_NAME.nullable().optional(), expires_at: expiry(nowMs).nullable().optional() })
     .describe('Null unsets a member.');

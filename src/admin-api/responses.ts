@@ -14,7 +14,7 @@ const USED = COUNT.describe('Includes the units of open leases.');
 const HASH = z.string();
 
 export const CUSTOMER_ID = z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$', examples: ['acme'] });
-export const TIME = z.iso.datetime();
+export const TIME = z.iso.datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' });
 export const RECORD_TIME = TEXT.meta({
   description: 'ISO 8601 in UTC, or null. A value written by another program that is not a time is shown unchanged.',
   examples: ['2026-03-01T12:00:00.000Z'],
@@ -65,12 +65,12 @@ export const CUSTOMER = z.object({
   ...LIMIT,
 });
 export type CustomerDocument = z.output<typeof CUSTOMER>;
+export const CUSTOMER_PAGE = pageOf(CUSTOMER);
 
 export const NOTIFY_SECRET = z.object({
   secret: z.string().meta({ description: 'The secret itself.', examples: ['whsec_…'] }),
   former_valid_until: TIME.nullable().describe('Until then notices are signed with the former secret, too.'),
 });
-export type NotifySecretDocument = z.output<typeof NOTIFY_SECRET>;
 
 export const USAGE = z.object({
   limit: z.int().min(1),
@@ -82,7 +82,7 @@ export const USAGE = z.object({
   window_seconds: z.int().meta({ const: 3600 }),
 });
 
-export const CUSTOMER_USAGE = z.object({
+const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
   plan: RECORD_PLAN,
   limit: EFFECTIVE_LIMIT,
@@ -91,6 +91,7 @@ export const CUSTOMER_USAGE = z.object({
   percent: COUNT.nullable().describe('Used share of the limit, rounded down.'),
 });
 export type CustomerUsageDocument = z.output<typeof CUSTOMER_USAGE>;
+export const USAGE_PAGE = pageOf(CUSTOMER_USAGE);
 
 const POINT = {
   start: TIME.describe('Start of the hour or day, in UTC.'),
@@ -195,7 +196,7 @@ const IMPORTED_KEY = z.object({
 export type ImportedKeyDocument = z.output<typeof IMPORTED_KEY>;
 
 /** `key` is the API key itself: no other response ever contains it. */
-export const GENERATED_KEY = z.object({ key: z.string().describe('The key itself.'), ...IMPORTED_KEY.shape });
+const GENERATED_KEY = z.object({ key: z.string().describe('The key itself.'), ...IMPORTED_KEY.shape });
 export type GeneratedKeyDocument = z.output<typeof GENERATED_KEY>;
 export const ROTATED_KEY = GENERATED_KEY.extend({ replaces: z.string().describe('The id of the old key.') });
 export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `key` if the key was imported.');
@@ -210,6 +211,7 @@ export const KEY = IMPORTED_KEY.extend({
   last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),
 });
 export type KeyDocument = z.output<typeof KEY>;
+export const KEY_PAGE = pageOf(KEY);
 
 export const NOTICE_STATES = ['pending', 'dead'] as const;
 
@@ -233,6 +235,7 @@ export const NOTICE = z.object({
     .describe('One for each endpoint that does not have the notice. Empty before the first attempt.'),
 });
 export type NoticeDocument = z.output<typeof NOTICE>;
+export const NOTICE_PAGE = pageOf(NOTICE);
 
 export const AUDIT_ACTIONS = [
   'customer.create',
@@ -272,6 +275,7 @@ export const AUDIT_ENTRY = z.object({
     .describe('The changed members and their new values, named as in this API. Never a key.'),
 });
 export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
+export const AUDIT_PAGE = pageOf(AUDIT_ENTRY);
 
 export const CONFIGURATION = z
   .looseObject({

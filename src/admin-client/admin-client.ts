@@ -1,6 +1,7 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
 import type { z } from 'zod';
-import { PROBLEM, pageOf } from '../admin-api/responses.ts';
+import { PROBLEM } from '../admin-api/responses.ts';
+import { adminRoute, type Endpoint, type ListEndpoint, type ReplyOf, type RequestOf } from '../admin-api/routes.ts';
 import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
 
 interface AdminClientSettings {
@@ -14,13 +15,20 @@ interface AdminClientSettings {
   readonly timeoutMs?: number;
 }
 
-interface Content {
-  readonly type: string;
-  readonly text: string;
-}
+/** A request may be omitted if all its members may. */
+type Arguments<Request> = Record<never, never> extends Request ? [request?: Request] : [request: Request];
 
-interface Listed {
-  readonly id: string;
+type ItemOf<Each extends ListEndpoint> = ReplyOf<Each> extends { items: (infer Item)[] } ? Item : never;
+
+/** `maxItems`: without it, all items are read. */
+type ListRequestOf<Each extends ListEndpoint> = RequestOf<Each> & { readonly maxItems?: number | undefined };
+
+interface AnyRequest {
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: object | string;
+  readonly maxItems?: number;
+  /** Parameters of the path. */
+  readonly [name: string]: unknown;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -29,7 +37,7 @@ const MAX_PAGE_ITEMS = 1000;
 
 /**
  * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} if the
- * admin API did not respond at all. Build paths with {@link pathOf}.
+ * admin API did not respond at all.
  */
 export class AdminClient {
   readonly #settings: AdminClientSettings;
@@ -40,91 +48,78 @@ export class AdminClient {
     this.#timeoutMs = settings.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
 
-  get<Schema extends z.ZodType>(schema: Schema, path: string): Promise<z.output<Schema>> {
-    return this.#call(schema, 'GET', path);
+  /** Resolves to the document of the reply. */
+  async call<Each extends Endpoint>(endpoint: Each, ...[request]: Arguments<RequestOf<Each>>): Promise<ReplyOf<Each>> {
+    return (await this.#call(endpoint, request ?? {})) as ReplyOf<Each>;
   }
 
-  /** Resolves to a response that is not JSON, and to the path of the page that its Link header names. */
-  async getText(path: string): Promise<{ text: string; next: string | undefined }> {
-    const { text, link } = await this.#send('GET', path);
-    return { text, next: /^<(\/[^>]*)>; rel="next"$/.exec(link ?? '')?.[1] };
-  }
-
-  post<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
-    return this.#call(schema, 'POST', path, jsonContent(body));
-  }
-
-  /** Posts a text body with media type `type`. */
-  postText<Schema extends z.ZodType>(
-    schema: Schema,
-    path: string,
-    type: string,
-    text: string,
-  ): Promise<z.output<Schema>> {
-    return this.#call(schema, 'POST', path, { type, text });
-  }
-
-  patch<Schema extends z.ZodType>(schema: Schema, path: string, body: object): Promise<z.output<Schema>> {
-    return this.#call(schema, 'PATCH', path, jsonContent(body));
-  }
-
-  async delete(path: string): Promise<void> {
-    await this.#send('DELETE', path);
+  /** Yields the lines of each page of an export, and the cursor of the next page. */
+  async *exportUsage(
+    query: RequestOf<'GET /admin/v1/usage/export'>['query'],
+  ): AsyncGenerator<{ text: string; next: string | undefined }> {
+    let cursor = query?.cursor;
+    do {
+      const { text, link } = await this.#send('GET', pathOf('/admin/v1/usage/export', { query: { ...query, cursor } }));
+      const path = /^<(\/[^>]*)>; rel="next"$/.exec(link ?? '')?.[1];
+      cursor =
+        path === undefined ? undefined : (new URL(path, this.#settings.url).searchParams.get('cursor') ?? undefined);
+      yield { text, next: cursor };
+    } while (cursor !== undefined);
   }
 
   /**
    * Returns all items of a list, or its first `maxItems` items. An item that moves to a later page during the calls is
    * listed once.
    */
-  async list<Schema extends z.ZodType<Listed>>(
-    schema: Schema,
-    path: string,
-    { query = {}, maxItems = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; maxItems?: number } = {},
-  ): Promise<z.output<Schema>[]> {
-    const found = new Map<string, z.output<Schema>>();
-    for await (const items of this.pages(schema, path, { query, maxItems })) {
-      for (const item of items) if (!found.has(item.id)) found.set(item.id, item);
+  async list<Each extends ListEndpoint>(
+    endpoint: Each,
+    ...request: Arguments<ListRequestOf<Each>>
+  ): Promise<ItemOf<Each>[]> {
+    const found = new Map<string, ItemOf<Each>>();
+    for await (const items of this.pages(endpoint, ...request)) {
+      for (const item of items) {
+        const { id, customer } = item as { readonly id?: string; readonly customer: string };
+        if (!found.has(id ?? customer)) found.set(id ?? customer, item);
+      }
     }
     return [...found.values()];
   }
 
   /** Like {@link list}, but yields each page as it arrives. Only for lists whose items do not move between pages. */
-  async *pages<Schema extends z.ZodType>(
-    schema: Schema,
-    path: string,
-    { query = {}, maxItems = Number.POSITIVE_INFINITY }: { query?: Record<string, string>; maxItems?: number } = {},
-  ): AsyncGenerator<z.output<Schema>[]> {
-    const page = pageOf(schema);
+  async *pages<Each extends ListEndpoint>(
+    endpoint: Each,
+    ...[request]: Arguments<ListRequestOf<Each>>
+  ): AsyncGenerator<ItemOf<Each>[]> {
+    const { maxItems = Number.POSITIVE_INFINITY, ...given } = (request ?? {}) as AnyRequest;
     let left = maxItems;
-    let cursor: string | null = null;
+    let cursor: string | undefined;
     do {
       const limit = String(Math.min(MAX_PAGE_ITEMS, left));
-      const parameters = new URLSearchParams({ ...query, limit, ...(cursor !== null && { cursor }) });
-      const { items, next_cursor: next } = await this.get(page, `${path}?${parameters}`);
+      const page = await this.#call(endpoint, { ...given, query: { ...given.query, limit, cursor } });
+      const { items, next_cursor: next } = page as { items: ItemOf<Each>[]; next_cursor: string | null };
       yield items;
       left -= items.length;
-      cursor = next;
-    } while (cursor !== null && left > 0);
+      cursor = next ?? undefined;
+    } while (cursor !== undefined && left > 0);
   }
 
-  async #call<Schema extends z.ZodType>(
-    schema: Schema,
-    method: string,
-    path: string,
-    content?: Content,
-  ): Promise<z.output<Schema>> {
-    const { status, text } = await this.#send(method, path, content);
+  async #call(endpoint: Endpoint, request: AnyRequest): Promise<unknown> {
+    const [method = '', template = ''] = endpoint.split(' ');
+    const { reply } = adminRoute(endpoint);
+    const { status, text } = await this.#send(method, pathOf(template, request), request.body);
+    if (reply === undefined || reply === 'text') return undefined;
     const document = parseJson(text);
-    const checked = schema.safeParse(document);
+    const checked = reply.safeParse(document);
     if (!checked.success) throw notTheAdminApi(this.#settings.url, describeIssues(status, checked.error));
     // The schemas only check, so this returns the response itself, with its members in their original order.
-    return document as z.output<Schema>;
+    return document;
   }
 
+  /** `body`: an object is sent as JSON, a text as YAML. */
   async #send(
     method: string,
     path: string,
-    content?: Content,
+    body?: object | string,
   ): Promise<{ status: number; text: string; link: string | null }> {
     const { url, token } = this.#settings;
     let response: Response;
@@ -135,9 +130,9 @@ export class AdminClient {
         headers: {
           authorization: `Bearer ${token}`,
           accept: 'application/json, application/problem+json',
-          ...(content && { 'content-type': content.type }),
+          ...(body !== undefined && { 'content-type': `application/${typeof body === 'string' ? 'yaml' : 'json'}` }),
         },
-        ...(content && { body: content.text }),
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
         // The admin API never redirects, and the token must be sent to this address only.
         redirect: 'manual',
         signal: AbortSignal.timeout(this.#timeoutMs),
@@ -162,19 +157,17 @@ export class AdminClient {
   }
 }
 
-/** Builds a path with each value encoded as one segment: ``pathOf`/admin/v1/keys/${id}` ``. */
-export function pathOf(literals: TemplateStringsArray, ...segments: readonly string[]): string {
-  return String.raw({ raw: literals }, ...segments.map(encodeSegment));
+/** Returns the path with its parameters, each encoded as one segment, and the query without undefined parameters. */
+function pathOf(template: string, { query = {}, ...parameters }: AnyRequest): string {
+  const path = template.replace(/:(\w+)/g, (_, name) => encodeSegment(String(parameters[name])));
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
 
 /** @throws RangeError for text that no encoding can make one segment: the URL would name another resource. */
 function encodeSegment(segment: string): string {
   if (segment === '' || segment === '.' || segment === '..') throw new RangeError(`"${segment}" cannot be an id`);
   return encodeURIComponent(segment);
-}
-
-function jsonContent(body: object): Content {
-  return { type: 'application/json', text: JSON.stringify(body) };
 }
 
 function parseJson(text: string): unknown {

@@ -8,43 +8,44 @@ import type { Express } from 'express';
 import { consolePages, PAGE_PATHS } from '../console/pages.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
 import { SECURITY_HEADERS } from '../problems/security-headers.ts';
-import { auditRoutes, createChangeRecorder } from './audit.ts';
+import { auditHandlers, createChangeRecorder } from './audit.ts';
 import { createGate } from './authorize.ts';
 import { consoleSessionRoutes } from './console-session.ts';
-import { customerRoutes } from './customers.ts';
+import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies } from './dependencies.ts';
 import { createErrorHandler } from './error-handler.ts';
 import { checkHost } from './host-check.ts';
-import { keyRoutes } from './keys.ts';
-import { noticeRoutes } from './notices.ts';
+import { keyHandlers } from './keys.ts';
+import { noticeHandlers } from './notices.ts';
 import { jsonBody } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
 import { noteRequest } from './request-context.ts';
 import { recordRequests } from './request-log.ts';
-import { rotationRoutes } from './rotation.ts';
-import { createRouter } from './routes.ts';
-import { previewRoutes, runningConfigRoutes } from './running-config.ts';
-import { statusRoutes } from './status.ts';
-import { usageRoutes } from './usage.ts';
-import { usageHistoryRoutes } from './usage-history.ts';
+import { rotationHandlers } from './rotation.ts';
+import { bindHandlers, createRouter, type Handlers } from './routes.ts';
+import { previewHandlers, runningConfigHandlers } from './running-config.ts';
+import { statusHandlers } from './status.ts';
+import { usageHandlers } from './usage.ts';
+import { usageHistoryHandlers } from './usage-history.ts';
 
 export function createAdminApp(dependencies: AdminDependencies): Express {
   const app = createStrictApp();
   const context: AdminContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
   const gate = createGate(context);
   const session = consoleSessionRoutes(context, gate);
-  const preview = previewRoutes(context);
-  const routes = {
-    ...statusRoutes(context),
-    ...runningConfigRoutes(context),
-    ...customerRoutes(context),
-    ...usageRoutes(context),
-    ...usageHistoryRoutes(context),
-    ...keyRoutes(context),
-    ...rotationRoutes(context),
-    ...noticeRoutes(context),
-    ...auditRoutes(context),
+  const preview = bindHandlers(previewHandlers(context), context);
+  const handlers: Omit<Handlers, 'POST /admin/v1/config/preview'> = {
+    ...statusHandlers(context),
+    ...runningConfigHandlers(context),
+    ...customerHandlers(context),
+    ...usageHandlers(context),
+    ...usageHistoryHandlers(context),
+    ...keyHandlers(context),
+    ...rotationHandlers(context),
+    ...noticeHandlers(context),
+    ...auditHandlers(context),
   };
+  const routes = bindHandlers(handlers, context);
 
   app.use((_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');

@@ -3,41 +3,31 @@
  * which is kept even if recording it fails. Lists the audit entries, newest first.
  */
 import type { Response } from 'express';
-import { z } from 'zod';
-import { AUDIT_ACTIONS, type AuditAction, type AuditDocument } from '../admin-api/responses.ts';
+import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { definedMembers, pageDocument } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
-import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { actorOf, peerAddressOf } from './request-context.ts';
-import type { Routes } from './routes.ts';
+import type { Handlers } from './routes.ts';
 
-const AUDIT_QUERY = z.strictObject({
-  ...PAGE_PARAMETERS,
-  ...TIME_RANGE,
-  customer: z.string().min(1, 'must not be empty').optional(),
-  action: z.enum(AUDIT_ACTIONS, 'must be an action of the audit').optional(),
-});
-
-export function auditRoutes({ audit }: AdminDependencies): Routes {
+export function auditHandlers({ audit }: AdminDependencies) {
   return {
-    '/admin/v1/audit': {
-      async get(req, res) {
-        const { cursor, limit, from, to, customer, action } = parseQuery(AUDIT_QUERY, req);
-        const isWanted = (entry: AuditEntry) =>
-          (customer === undefined || entry.customer === customer) && (action === undefined || entry.action === action);
-        const read = readOn(async (after, rest) => {
-          const { items, next } = await audit.list(after, rest, { fromMs: from, toMs: to });
-          return { items: items.filter(isWanted), next };
-        });
-        const page = await read(cursor, limit);
-        const items = page.items.map((entry): AuditDocument => ({ id: entry.id, ...auditDocument(entry) }));
-        res.json(pageDocument(items, page));
-      },
+    async 'GET /admin/v1/audit'({ query: { cursor, limit, from, to, customer, action } }) {
+      const isWanted = (entry: AuditEntry) =>
+        (customer === undefined || entry.customer === customer) && (action === undefined || entry.action === action);
+      const read = readOn(async (after, rest) => {
+        const { items, next } = await audit.list(after, rest, { fromMs: from, toMs: to });
+        return { items: items.filter(isWanted), next };
+      });
+      const page = await read(cursor, limit);
+      return pageDocument(
+        page.items.map((entry) => ({ id: entry.id, ...auditDocument(entry) })),
+        page,
+      );
     },
-  };
+  } satisfies Partial<Handlers>;
 }
 
 /** The log message of each action. */

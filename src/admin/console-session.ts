@@ -11,7 +11,7 @@ import type { AdminContext } from './dependencies.ts';
 import { parseBody, requireJson } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
 import type { Actor } from './request-context.ts';
-import type { Routes } from './routes.ts';
+import type { PathHandlers } from './routes.ts';
 
 /** A login is parsed before it is authenticated. */
 const MAX_LOGIN_BYTES = 16 * 1024;
@@ -25,7 +25,7 @@ const AUDITED_ACTORS = 10_000;
 
 const LOGIN = z.strictObject({ token: z.string().min(1) });
 
-export function consoleSessionRoutes({ clock, randomBytes, recordChange }: AdminContext, gate: Gate): Routes {
+export function consoleSessionRoutes({ clock, randomBytes, recordChange }: AdminContext, gate: Gate): PathHandlers {
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
 
   const logIn: RequestHandler = async (req, res) => {

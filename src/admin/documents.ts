@@ -79,7 +79,7 @@ export function keyDocument(record: KeyRecord, lastUsedMs: number | undefined, n
 }
 
 /** `items`: the documents of the page's records. */
-export function pageDocument(items: readonly object[], { next }: Pick<Page<unknown>, 'next'>) {
+export function pageDocument<Item>(items: Item[], { next }: Pick<Page<unknown>, 'next'>) {
   return { items, next_cursor: next ?? null };
 }
 

@@ -1,10 +1,13 @@
 /** Parses the body and the query of a request. Neither is parsed before the request is authenticated. */
 import express, { type Request, type RequestHandler } from 'express';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
 import { Refusal } from './refusal.ts';
 
 export const MAX_BODY_BYTES = 64 * 1024;
+/** Enough for a config file with an override for each of ten thousand customers. */
+const MAX_YAML_BYTES = 1024 * 1024;
+const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
 
 /**
  * Parses a JSON body into `req.body`, which stays undefined without a body. error-handler.ts turns the errors of
@@ -13,6 +16,16 @@ export const MAX_BODY_BYTES = 64 * 1024;
 export function jsonBody(): RequestHandler[] {
   return [requireJson, express.json({ limit: MAX_BODY_BYTES, inflate: false, strict: false, type: () => true })];
 }
+
+/** Parses a YAML body, which may be larger, into a Buffer `req.body`; undefined without a body. */
+export function yamlBody(): RequestHandler[] {
+  return [requireYaml, express.raw({ limit: MAX_YAML_BYTES, inflate: false, type: () => true })];
+}
+
+const requireYaml: RequestHandler = (req, _res, next) => {
+  if (YAML.test(req.headers['content-type'] ?? '')) return next();
+  next(new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.'));
+};
 
 /** Checks the content type before the body is read, so that a browser's form post is never parsed. */
 export const requireJson: RequestHandler = (req, _res, next) => {
@@ -28,26 +41,6 @@ export const requireJson: RequestHandler = (req, _res, next) => {
 export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   return parse(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
 }
-
-/** The query parameters of every list. */
-export const PAGE_PARAMETERS = {
-  limit: z
-    .string()
-    .regex(/^(?:[1-9]\d{0,2}|1000)$/, 'must be an integer from 1 to 1000')
-    .transform(Number)
-    .default(100),
-  cursor: z.string().min(1, 'must be the next_cursor of an earlier response').optional(),
-};
-
-const TIME = z.iso
-  .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' })
-  .transform((time) => Date.parse(time))
-  .optional();
-
-/** The query parameters of everything that has a range of time. Parsed to wall times in ms. */
-export const TIME_RANGE = { from: TIME, to: TIME };
-
-export const PAGE_QUERY = z.strictObject(PAGE_PARAMETERS);
 
 /** Parses the query with a schema of texts. @throws Refusal naming every invalid parameter. */
 export function parseQuery<Schema extends z.ZodType>(

@@ -3,39 +3,32 @@
  * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
  * belong to the customer and share its quota.
  */
-import { ROTATION } from '../admin-api/requests.ts';
 import { expiryMsOf, keyState } from '../keys/key-state.ts';
 import type { KeyRecord } from '../store/record-fields.ts';
 import type { KeyReplacement, Retirement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { newKeyDocument } from './documents.ts';
-import { parseBody } from './parse-request.ts';
 import { noSuchKey, Refusal, requireKey } from './refusal.ts';
-import type { Routes } from './routes.ts';
+import type { Handlers } from './routes.ts';
 
-export function rotationRoutes(context: AdminContext): Routes {
+export function rotationHandlers(context: AdminContext) {
   const { records, clock, logger } = context;
 
   return {
-    '/admin/v1/keys/:keyId/rotate': {
-      async post(req, res) {
-        const { grace_seconds: graceSeconds } = parseBody(ROTATION, req.body);
-        const old = await requireKey(records, req.params.keyId);
-        requireReplaceable(old, clock.nowMs());
-        const successor = await issueKey(context, { customer: old.customer, name: old.name });
-        const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
-        const expiresAt = endOfGrace(old, clock.nowMs() + graceSeconds * 1000);
-        await retire(old, { replacedBy: record.id, expiresAt });
-        const details = { replaced_by: record.id, expires_at: expiresAt };
-        await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
-        res
-          .status(201)
-          .location(`/admin/v1/keys/${record.id}`)
-          .json({ key, ...newKeyDocument(record), replaces: old.id });
-      },
+    async 'POST /admin/v1/keys/:keyId/rotate'({ keyId, body }, res) {
+      const old = await requireKey(records, keyId);
+      requireReplaceable(old, clock.nowMs());
+      const successor = await issueKey(context, { customer: old.customer, name: old.name });
+      const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
+      const expiresAt = endOfGrace(old, clock.nowMs() + body.grace_seconds * 1000);
+      await retire(old, { replacedBy: record.id, expiresAt });
+      const details = { replaced_by: record.id, expires_at: expiresAt };
+      await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
+      res.location(`/admin/v1/keys/${record.id}`);
+      return { key, ...newKeyDocument(record), replaces: old.id };
     },
-  };
+  } satisfies Partial<Handlers>;
 
   async function refuseWithoutCustomer(keyId: string): Promise<never> {
     // The key was deleted with its customer (404), or its customer never existed (409).

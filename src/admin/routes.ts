@@ -1,15 +1,55 @@
-import { type RequestHandler, Router } from 'express';
+import { type RequestHandler, type Response, Router } from 'express';
+import { adminRoute, type CheckedRequestOf, type Endpoint, type ReplyOf } from '../admin-api/routes.ts';
 import { sendProblem } from '../problems/document.ts';
-
-type Handler = RequestHandler<{ id: string; keyId: string }>;
+import type { AdminDependencies } from './dependencies.ts';
+import { parseBody, parseQuery, yamlBody } from './parse-request.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
-export type Routes = Readonly<
-  Record<string, Partial<Record<'get' | 'post' | 'patch' | 'delete', Handler | readonly Handler[]>>>
+export type PathHandlers = Readonly<
+  Record<string, Partial<Record<'get' | 'post' | 'patch' | 'delete', RequestHandler | readonly RequestHandler[]>>>
 >;
 
+/**
+ * Handlers of the routes of the admin API. They return the document of the reply, or write a reply that is text
+ * themselves.
+ */
+export type Handlers = {
+  readonly [Each in Endpoint]: (
+    request: CheckedRequestOf<Each>,
+    res: Response,
+  ) => ReplyOf<Each> | Promise<ReplyOf<Each>>;
+};
+
+/** Returns handlers that check query and body and send the reply, as the table of routes says. */
+export function bindHandlers(
+  handlers: Partial<Handlers>,
+  { planNames, clock }: Pick<AdminDependencies, 'planNames' | 'clock'>,
+): PathHandlers {
+  const bound: Record<string, Record<string, RequestHandler[]>> = {};
+  for (const [endpoint, handler] of Object.entries(handlers)) {
+    const [method = '', path = ''] = endpoint.split(' ');
+    const { query, body, status, reply } = adminRoute(endpoint as Endpoint);
+    const isYaml = body === 'yaml';
+    const schema = isYaml ? undefined : body?.({ plans: planNames, nowMs: () => clock.nowMs() });
+    const handle: RequestHandler = async (req, res) => {
+      const request = {
+        ...req.params,
+        ...(query && { query: parseQuery(query, req) }),
+        ...(schema && { body: parseBody(schema, req.body) }),
+        ...(isYaml && { body: req.body ?? Buffer.alloc(0) }),
+      };
+      // The key of a handler is the endpoint whose request it takes.
+      const document = await handler(request as never, res);
+      if (reply === undefined) res.status(204).end();
+      else if (reply !== 'text') res.status(status ?? 200).json(document);
+    };
+    bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : []), handle] };
+  }
+  return bound;
+}
+
 /** Returns a router that responds with 405 to the other methods of each path (RFC 9110 §15.5.6). */
-export function createRouter(routes: Routes): Router {
+export function createRouter(routes: PathHandlers): Router {
   const router = Router({ caseSensitive: true, strict: true });
   for (const [path, handlers] of Object.entries(routes)) {
     const route = router.route(path);

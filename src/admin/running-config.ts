@@ -1,6 +1,6 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
-import express, { type RequestHandler, type Response } from 'express';
-import type { PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
+import type { Response } from 'express';
+import type { ConfigDocument, PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import type { CustomerImpact, Impact } from '../reload/impact.ts';
@@ -9,14 +9,10 @@ import type { ReloadOutcome } from '../reload/reloader.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
 import { Refusal } from './refusal.ts';
-import type { Routes } from './routes.ts';
-
-/** Enough for a file with an override for each of ten thousand customers. */
-const MAX_FILE_BYTES = 1024 * 1024;
-const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
+import type { Handlers } from './routes.ts';
 
 /** Must be mounted before the JSON body parser of the other routes. */
-export function previewRoutes({ preview, recordChange }: AdminContext): Routes {
+export function previewHandlers({ preview, recordChange }: AdminContext) {
   /** Records the preview before the response is sent, because an attacker may be after the information in it. */
   async function audited(res: Response, content: Uint8Array): Promise<Preview> {
     const record = (outcome: string, hash?: string) =>
@@ -34,49 +30,29 @@ export function previewRoutes({ preview, recordChange }: AdminContext): Routes {
   }
 
   return {
-    '/admin/v1/config/preview': {
-      post: [
-        requireYaml,
-        express.raw({ limit: MAX_FILE_BYTES, inflate: false, type: () => true }),
-        async (req, res) => {
-          const content: unknown = req.body;
-          res.json(previewDocument(await audited(res, Buffer.isBuffer(content) ? content : Buffer.alloc(0))));
-        },
-      ],
-    },
-  };
+    'POST /admin/v1/config/preview': async ({ body }, res) => previewDocument(await audited(res, body)),
+  } satisfies Partial<Handlers>;
 }
 
-export function runningConfigRoutes({ runningConfig, reload, recordChange }: AdminContext): Routes {
+export function runningConfigHandlers({ runningConfig, reload, recordChange }: AdminContext) {
   return {
-    '/admin/v1/config': {
-      get(_req, res) {
-        res.json(runningConfig());
-      },
+    // The file's schema guarantees this shape.
+    'GET /admin/v1/config': () => runningConfig() as ConfigDocument,
+    async 'POST /admin/v1/config/reload'(_request, res) {
+      const outcome = await reload();
+      const { hash, changes } = outcome;
+      const result = acceptedResult(outcome);
+      if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
+      return {
+        result,
+        hash,
+        changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
+        changes_total: changes.length,
+        warnings: [...outcome.warnings],
+      };
     },
-    '/admin/v1/config/reload': {
-      async post(_req, res) {
-        const outcome = await reload();
-        const { hash, changes } = outcome;
-        const result = acceptedResult(outcome);
-        if (result === 'applied') await recordChange(res, { action: 'config.reload', details: { hash } });
-        const document: ReloadDocument = {
-          result,
-          hash,
-          changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
-          changes_total: changes.length,
-          warnings: [...outcome.warnings],
-        };
-        res.json(document);
-      },
-    },
-  };
+  } satisfies Partial<Handlers>;
 }
-
-const requireYaml: RequestHandler = (req, _res, next) => {
-  if (YAML.test(req.headers['content-type'] ?? '')) return next();
-  next(new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.'));
-};
 
 /** @throws Refusal, or StoreUnavailableError, if the file was not applied. */
 function acceptedResult({ result, problems }: ReloadOutcome): ReloadDocument['result'] {

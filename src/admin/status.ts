@@ -7,7 +7,7 @@ import type { NoticeState } from '../store/notices.ts';
 import { type StoreStatus, StoreUnavailableError } from '../store/store.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import type { Routes } from './routes.ts';
+import type { Handlers } from './routes.ts';
 import { statusProblems } from './status-problems.ts';
 
 type NoticeCounts = Readonly<Record<NoticeState, number>>;
@@ -50,18 +50,16 @@ export interface WorkerStatus {
   readonly restarts: number;
 }
 
-export function statusRoutes({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>): Routes {
+export function statusHandlers({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>) {
   return {
-    '/status': {
-      async get(_req, res) {
-        const fleet = await announced().catch((error: unknown) => {
-          if (error instanceof StoreUnavailableError) return undefined;
-          throw error;
-        });
-        res.json(statusDocument(status(), fleet));
-      },
+    async 'GET /status'() {
+      const fleet = await announced().catch((error: unknown) => {
+        if (error instanceof StoreUnavailableError) return undefined;
+        throw error;
+      });
+      return statusDocument(status(), fleet);
     },
-  };
+  } satisfies Partial<Handlers>;
 }
 
 function statusDocument(

@@ -1,37 +1,17 @@
-/** Routes of the usage history: by customer, by plan, the customers near their limits, and the export for billing. */
+/** The usage history: by customer, by plan, the customers near their limits, and the export for billing. */
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { Request, Response } from 'express';
-import { z } from 'zod';
 import type { CustomerUsageDocument, NearCustomerDocument } from '../admin-api/responses.ts';
+import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { InvalidCursorError } from '../store/store.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
-import { ENCODINGS, EXPORT_FORMATS, lastClosedMs } from '../usage/usage-export.ts';
+import { ENCODINGS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsageDocument, definedMembers } from './documents.ts';
-import { PAGE_PARAMETERS, parseQuery, TIME_RANGE } from './parse-request.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
-import type { Routes } from './routes.ts';
-
-const HISTORY_QUERY = z.strictObject({
-  ...TIME_RANGE,
-  step: z.enum(['hour', 'day'], 'must be hour or day').default('hour'),
-});
-const NEAR_QUERY = z.strictObject({
-  limit: PAGE_PARAMETERS.limit,
-  above: z
-    .string()
-    .regex(/^(?:[5-9]\d|\d{3})$/, 'must be a percentage from 50 to 999')
-    .transform(Number)
-    .default(80),
-});
-const EXPORT_QUERY = z.strictObject({
-  ...TIME_RANGE,
-  cursor: PAGE_PARAMETERS.cursor,
-  limit: PAGE_PARAMETERS.limit.default(1000),
-  format: z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`).default('jsonl'),
-});
+import type { Handlers } from './routes.ts';
 
 /** Customers whose last seen usage is checked against the store. Others are left out. */
 const MAX_CANDIDATES = 2000;
@@ -43,32 +23,25 @@ const USAGES_AT_ONCE = 32;
 /** Stored days that are read at once for an export. */
 const EXPORT_DAYS_AT_ONCE = 400;
 
-export function usageHistoryRoutes(context: AdminContext): Routes {
+export function usageHistoryHandlers(context: AdminContext) {
   const { records, history } = context;
   const inTurn = createTurns();
   return {
-    '/admin/v1/customers/:id/usage/history': {
-      async get(req, res) {
-        const { step, range, nowMs, stored } = await readHistoryQuery(req, history);
-        const { id } = await requireCustomer(records, req.params.id);
-        res.json({ customer: id, step, points: await usageSeries(stored, id, step, range, nowMs) });
-      },
+    async 'GET /admin/v1/customers/:id/usage/history'({ id, query }) {
+      const { step, range, nowMs, stored } = await readRange(query, history);
+      const customer = await requireCustomer(records, id);
+      return { customer: customer.id, step, points: await usageSeries(stored, customer.id, step, range, nowMs) };
     },
-    '/admin/v1/usage/history': {
-      async get(req, res) {
-        const { step, range, nowMs, stored } = await readHistoryQuery(req, history);
-        res.json({ step, points: await totalsSeries(stored, step, range, nowMs) });
-      },
+    async 'GET /admin/v1/usage/history'({ query }) {
+      const { step, range, nowMs, stored } = await readRange(query, history);
+      return { step, points: await totalsSeries(stored, step, range, nowMs) };
     },
-    '/admin/v1/usage/near': {
-      async get(req, res) {
-        const { above, limit } = parseQuery(NEAR_QUERY, req);
-        const stored = required(history);
-        res.json(await inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, above, limit))));
-      },
+    async 'GET /admin/v1/usage/near'({ query: { above, limit } }, res) {
+      const stored = required(history);
+      return inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, above, limit)));
     },
-    '/admin/v1/usage/export': { get: (req, res) => exportUsage(context, inTurn, req, res) },
-  };
+    'GET /admin/v1/usage/export': ({ query }, res) => exportUsage(context, inTurn, query, res),
+  } satisfies Partial<Handlers>;
 }
 
 type Turns = <T>(read: () => Promise<T>) => Promise<T>;
@@ -92,8 +65,10 @@ function required(history: UsageHistory | undefined): UsageHistory {
   return history;
 }
 
-async function readHistoryQuery(req: Pick<Request, 'originalUrl'>, history: UsageHistory | undefined) {
-  const { step, from, to } = parseQuery(HISTORY_QUERY, req);
+async function readRange(
+  { step, from, to }: CheckedRequestOf<'GET /admin/v1/usage/history'>['query'],
+  history: UsageHistory | undefined,
+) {
   const stored = required(history);
   const nowMs = await stored.nowMs();
   try {
@@ -165,17 +140,17 @@ async function usagesOf({ records: stored, effectiveLimit, usages }: AdminContex
 async function exportUsage(
   { records, history }: AdminContext,
   inTurn: Turns,
-  req: Pick<Request, 'method' | 'originalUrl'>,
+  { from, to, cursor, limit, format }: CheckedRequestOf<'GET /admin/v1/usage/export'>['query'],
   res: Response,
-): Promise<void> {
-  const { from, to, cursor, limit, format } = parseQuery(EXPORT_QUERY, req);
+): Promise<undefined> {
+  const { req } = res;
   const [endMs, customersCursor] = cursor === undefined ? [to] : exportCursor(cursor);
   const stored = required(history);
   const closedMs = lastClosedMs(await stored.nowMs());
   const toMs = Math.min(endMs ?? closedMs, closedMs);
   const range = { fromMs: from ?? toMs - DAY_MS, toMs };
   const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(customersCursor, limit)));
-  if (page === undefined) return;
+  if (page === undefined) return undefined;
   const { contentType, header, line } = ENCODINGS[format];
   res.setHeader('Content-Type', contentType);
   if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, `${toMs}.${page.next}`)}>; rel="next"`);

@@ -1,4 +1,3 @@
-import type { ExplanationDocument } from '../admin-api/responses.ts';
 import { isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
@@ -7,79 +6,65 @@ import type { CustomerRecord } from '../store/record-fields.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsageDocument, limitDocument, pageDocument } from './documents.ts';
-import { PAGE_QUERY, parseQuery } from './parse-request.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
-import type { Routes } from './routes.ts';
+import type { Handlers } from './routes.ts';
 
 /** Keys of a customer that are read at once. */
 const KEYS_AT_ONCE = 1000;
-const REFUSED_QUERY = PAGE_QUERY.pick({ limit: true });
 
-/** Routes that show and reset usage, and that explain a customer's limit, or why there is none. */
-export function usageRoutes(context: AdminContext): Routes {
+/** Shows and resets usage, and explains a customer's limit, or why there is none. */
+export function usageHandlers(context: AdminContext) {
   const { records, currentPlan, effectiveLimit, limitOrigin, usage, usages, leaseState, refusals, clock } = context;
 
   return {
-    '/admin/v1/usage': {
-      async get(req, res) {
-        const { cursor, limit } = parseQuery(PAGE_QUERY, req);
-        const page = await records.listCustomers(cursor, limit);
-        const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
-        const items = page.items.map((customer, index) =>
-          customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
-        );
-        res.json(pageDocument(items, page));
-      },
+    async 'GET /admin/v1/usage'({ query: { cursor, limit } }) {
+      const page = await records.listCustomers(cursor, limit);
+      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
+      const items = page.items.map((customer, index) =>
+        customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
+      );
+      return pageDocument(items, page);
     },
-    '/admin/v1/usage/refused': {
-      async get(req, res) {
-        const { limit } = parseQuery(REFUSED_QUERY, req);
-        const latest = await latestRefusals(context, limit);
-        res.json(latest.map((each) => ({ customer: each.customer, ...refusalDocument(each) })));
-      },
+    async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
+      const latest = await latestRefusals(context, limit);
+      return latest.map((each) => ({ customer: each.customer, ...refusalDocument(each) }));
     },
-    '/admin/v1/customers/:id/usage': {
-      async get(req, res) {
-        const customer = await requireCustomer(records, req.params.id);
-        const limit = effectiveLimit(customer);
-        if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-        res.json(usageDocument(await usage(customer.id, limit.requestsPerHour)));
-      },
-      async delete(req, res) {
-        const id = possibleCustomerId(req.params.id);
-        const resetAt = new Date(clock.nowMs()).toISOString();
-        if ((await records.resetUsage(id, resetAt)) === undefined) noSuchCustomer();
-        await context.recordChange(res, { action: 'usage.reset', customer: id });
-        res.status(204).end();
-      },
+    async 'GET /admin/v1/customers/:id/usage'({ id }) {
+      const customer = await requireCustomer(records, id);
+      const limit = effectiveLimit(customer);
+      if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+      return usageDocument(await usage(customer.id, limit.requestsPerHour));
     },
-    '/admin/v1/customers/:id/explain': {
-      async get(req, res) {
-        const customer = await requireCustomer(records, req.params.id);
-        const limit = effectiveLimit(customer);
-        const used = limit.found ? await unlessUnavailable(usage(customer.id, limit.requestsPerHour)) : undefined;
-        const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
-        const explanation: ExplanationDocument = {
-          customer: customer.id,
-          ...verdictOf(customer, limit, used, await hasValidKey(customer.id)),
-          plan: customer.plan,
-          current_plan: currentPlan(customer.plan) ?? null,
-          suspended: customer.suspended,
-          ...limitDocument(limit),
-          origin: limitOrigin(customer, limit),
-          usage: used === undefined ? null : usageDocument(used),
-          instance: {
-            leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
-            refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
-            refusals: refused.map(refusalDocument),
-          },
-          refusals: (await refusalsOf(context, customer.id)).map(refusalDocument),
-        };
-        res.json(explanation);
-      },
+    async 'DELETE /admin/v1/customers/:id/usage'({ id }, res) {
+      const customer = possibleCustomerId(id);
+      const resetAt = new Date(clock.nowMs()).toISOString();
+      if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer();
+      await context.recordChange(res, { action: 'usage.reset', customer });
     },
-  };
+    async 'GET /admin/v1/customers/:id/explain'({ id }) {
+      const customer = await requireCustomer(records, id);
+      const limit = effectiveLimit(customer);
+      const used = limit.found ? await unlessUnavailable(usage(customer.id, limit.requestsPerHour)) : undefined;
+      const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
+      return {
+        customer: customer.id,
+        ...verdictOf(customer, limit, used, await hasValidKey(customer.id)),
+        plan: customer.plan,
+        current_plan: currentPlan(customer.plan) ?? null,
+        suspended: customer.suspended,
+        ...limitDocument(limit),
+        origin: limitOrigin(customer, limit),
+        usage: used === undefined ? null : usageDocument(used),
+        instance: {
+          leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
+          refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
+          refusals: refused.map(refusalDocument),
+        },
+        refusals: (await refusalsOf(context, customer.id)).map(refusalDocument),
+      };
+    },
+  } satisfies Partial<Handlers>;
 
   async function hasValidKey(customer: string): Promise<boolean> {
     let cursor: string | undefined;

@@ -1,13 +1,11 @@
 import { type Command, Option } from '@commander-js/extra-typings';
-import { AUDIT_ENTRY, type AuditDocument } from '../admin-api/responses.ts';
+import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
 import { printableJson } from '../admin-client/printable.ts';
 import { documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printList } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
 import { FROM, TO } from './times.ts';
-
-const PATH = '/admin/v1/audit';
 
 const COLUMNS: Columns<AuditDocument> = {
   AT: ({ at }) => shortTime(at),
@@ -30,15 +28,19 @@ export function addAuditCommand(program: Command): void {
     .action(async (options) => {
       const { limit, from, to, customer, action, jsonl } = options;
       const client = await connect(options);
-      const wanted = {
-        query: { ...(from && { from }), ...(to && { to }), ...(customer && { customer }), ...(action && { action }) },
-        ...(limit !== undefined && { maxItems: limit }),
+      // The gateway checks the action.
+      const query = {
+        from,
+        to,
+        customer: customer || undefined,
+        action: (action || undefined) as AuditAction | undefined,
       };
+      const wanted = { query, maxItems: limit };
       if (jsonl) {
-        for await (const page of client.pages(AUDIT_ENTRY, PATH, wanted)) await print(page.map(jsonLine).join(''));
+        for await (const page of client.pages('GET /admin/v1/audit', wanted)) await print(page.map(jsonLine).join(''));
         return;
       }
-      await printList('entries', COLUMNS, await client.list(AUDIT_ENTRY, PATH, wanted), options);
+      await printList('entries', COLUMNS, await client.list('GET /admin/v1/audit', wanted), options);
     });
 }
 

@@ -5,7 +5,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { DISPLAY_NAME, NEW_CUSTOMER_ID, REQUESTS_PER_HOUR } from '../admin-api/requests.ts';
-import { CONFIGURATION, type ConfigDocument, CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
+import type { ConfigDocument, CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
@@ -41,7 +41,7 @@ export function addCustomersImport(customers: Command): void {
         schema: LINE,
         identity: { name: 'id', of: ({ id }) => id },
       }),
-    askGateway: async (client, lines) => planFaults(lines, await client.get(CONFIGURATION, '/admin/v1/config')),
+    askGateway: async (client, lines) => planFaults(lines, await client.call('GET /admin/v1/config')),
     importOne,
     async tryOne(client, line) {
       const customer = await findCustomer(client, line.id);
@@ -73,7 +73,7 @@ function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocum
 async function importOne(client: AdminClient, customerLine: CustomerLine): Promise<ImportResult> {
   const { line: _, ...body } = customerLine;
   try {
-    await client.post(CUSTOMER, '/admin/v1/customers', body);
+    await client.call('POST /admin/v1/customers', { body });
     return { outcome: 'imported' };
   } catch (error) {
     const exists = error instanceof AdminRefusal && error.problem.status === 409;

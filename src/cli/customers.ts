@@ -1,7 +1,6 @@
 /** Commands for customers: plans, limits, suspension. */
 import type { Command } from '@commander-js/extra-typings';
-import { CUSTOMER, type CustomerDocument, KEY, NOTIFY_SECRET } from '../admin-api/responses.ts';
-import { pathOf } from '../admin-client/admin-client.ts';
+import type { CustomerDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
 import {
   customerArgument,
@@ -17,8 +16,6 @@ import { connect } from './connect.ts';
 import { addCustomersImport } from './customers-import.ts';
 import { print, printDocument, printList, remark } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
-
-const CUSTOMERS = '/admin/v1/customers';
 
 const COLUMNS: Columns<CustomerDocument> = {
   CUSTOMER: ({ id }) => id,
@@ -42,23 +39,23 @@ export function addCustomerCommands(program: Command): void {
       const { plan, suspended, idPrefix, search } = options;
       const client = await connect(options);
       const query = {
-        ...(plan !== undefined && { plan }),
-        ...(suspended !== undefined && { suspended: String(suspended) }),
-        ...(idPrefix !== undefined && { id_prefix: idPrefix }),
-        ...(search !== undefined && { search }),
+        plan,
+        suspended: suspended === undefined ? undefined : (`${suspended}` as const),
+        id_prefix: idPrefix,
+        search,
       };
-      const found = await client.list(CUSTOMER, CUSTOMERS, { query });
-      // A customer may be on two pages, and the store returns them in no useful order.
-      const distinct = [...new Map(found.map((customer) => [customer.id, customer])).values()];
-      const sorted = distinct.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      await printList(Object.keys(query).length > 0 ? 'such customers' : 'customers', COLUMNS, sorted, options);
+      const found = await client.list('GET /admin/v1/customers', { query });
+      // The store returns them in no useful order.
+      const sorted = found.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      const isFiltered = Object.values(query).some((value) => value !== undefined);
+      await printList(isFiltered ? 'such customers' : 'customers', COLUMNS, sorted, options);
     });
 
   documentCommand(customers, 'show', 'show a customer and its effective limit')
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      await printDocument(await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`), options);
+      await printDocument(await client.call('GET /admin/v1/customers/:id', { id: customer }), options);
     });
 
   documentCommand(customers, 'create', 'create a customer')
@@ -71,7 +68,7 @@ export function addCustomerCommands(program: Command): void {
       const { plan, name, requestsPerHour, notifyUrl } = options;
       const client = await connect(options);
       const body = { id: customer, plan, name, requests_per_hour: requestsPerHour, notify_url: notifyUrl };
-      await printChanged(await client.post(CUSTOMER, CUSTOMERS, body), options);
+      await printChanged(await client.call('POST /admin/v1/customers', { body }), options);
     });
 
   addCustomersImport(customers);
@@ -89,16 +86,16 @@ export function addCustomerCommands(program: Command): void {
     .option('--no-notify-url', 'send it no notices')
     .action(async (customer, options) => {
       const { plan, name, requestsPerHour, suspended, notifyUrl } = options;
-      const change = {
+      const body = {
         plan,
         name: unset(name),
         requests_per_hour: unset(requestsPerHour),
         suspended,
         notify_url: unset(notifyUrl),
       };
-      requireSomeChange(change);
+      requireSomeChange(body);
       const client = await connect(options);
-      await printChanged(await client.patch(CUSTOMER, pathOf`/admin/v1/customers/${customer}`, change), options);
+      await printChanged(await client.call('PATCH /admin/v1/customers/:id', { id: customer, body }), options);
     });
 
   documentCommand(
@@ -109,7 +106,7 @@ export function addCustomerCommands(program: Command): void {
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      const created = await client.post(NOTIFY_SECRET, pathOf`/admin/v1/customers/${customer}/notify-secret`, {});
+      const created = await client.call('POST /admin/v1/customers/:id/notify-secret', { id: customer });
       if (options.json) return printDocument(created, options);
       const { secret, former_valid_until: until } = created;
       if (until !== null) remark(`Notices are signed with the former secret, too, until ${shortTime(until)}.`);
@@ -123,11 +120,11 @@ export function addCustomerCommands(program: Command): void {
       requireTerminalOrYes(options);
       const client = await connect(options);
       if (!options.yes) {
-        const keys = await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
+        const keys = await client.list('GET /admin/v1/customers/:id/keys', { id: customer });
         const count = keys.length === 1 ? '1 key' : `${keys.length} keys`;
         await confirm(`Delete customer ${customer} with its usage and its ${count}?`);
       }
-      await client.delete(pathOf`/admin/v1/customers/${customer}`);
+      await client.call('DELETE /admin/v1/customers/:id', { id: customer });
       await print(`Customer ${customer} is deleted, its keys with it.\n`);
     });
 }

@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { Command } from '@commander-js/extra-typings';
-import { CUSTOMER, type CustomerDocument } from '../admin-api/responses.ts';
-import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
+import type { CustomerDocument } from '../admin-api/responses.ts';
+import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
 import { type DocumentOptions, documentCommand } from './admin-commands.ts';
@@ -79,7 +79,7 @@ export function importCommand<Item, Row extends object>(
 /** Returns the customer; undefined if it does not exist. */
 export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
   try {
-    return await client.get(CUSTOMER, pathOf`/admin/v1/customers/${customer}`);
+    return await client.call('GET /admin/v1/customers/:id', { id: customer });
   } catch (error) {
     if (error instanceof AdminRefusal && error.problem.status === 404) return undefined;
     throw error;

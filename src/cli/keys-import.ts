@@ -5,8 +5,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
-import { KEY, NEW_KEY } from '../admin-api/responses.ts';
-import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
+import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import { findCustomer, type ImportResult, importCommand, severalAtOnce } from './import.ts';
@@ -89,7 +88,7 @@ async function missingCustomers(client: AdminClient, lines: readonly RawLine[]):
 
 async function importOne(client: AdminClient, { line: _, customer, ...body }: Line<KeyItem>): Promise<ImportResult> {
   try {
-    const { id } = await client.post(NEW_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+    const { id } = await client.call('POST /admin/v1/customers/:id/keys', { id: customer, body });
     return { outcome: 'imported', keyId: id };
   } catch (error) {
     const isThere = error instanceof AdminRefusal && error.problem.key_owner === 'this_customer';
@@ -99,7 +98,7 @@ async function importOne(client: AdminClient, { line: _, customer, ...body }: Li
 }
 
 async function tryOne(client: AdminClient, item: KeyItem): Promise<ImportResult> {
-  const [key] = await client.list(KEY, '/admin/v1/keys', { query: { sha256: digestOf(item) } });
+  const [key] = await client.list('GET /admin/v1/keys', { query: { sha256: digestOf(item) } });
   if (key === undefined) return { outcome: 'would be imported' };
   return key.customer === item.customer
     ? { outcome: 'already there' }

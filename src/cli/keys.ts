@@ -2,14 +2,8 @@
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from '@commander-js/extra-typings';
 import { MAX_GRACE_SECONDS } from '../admin-api/requests.ts';
-import {
-  GENERATED_KEY,
-  type GeneratedKeyDocument,
-  KEY,
-  type KeyDocument,
-  ROTATED_KEY,
-} from '../admin-api/responses.ts';
-import { pathOf } from '../admin-client/admin-client.ts';
+import type { KeyDocument } from '../admin-api/responses.ts';
+import type { ReplyOf } from '../admin-api/routes.ts';
 import { printable } from '../admin-client/printable.ts';
 import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
 import {
@@ -31,7 +25,6 @@ import { print, printDocument, printJson, printList, remark } from './output.ts'
 import { type Columns, shortTime } from './table.ts';
 import { durationParser, timeParser } from './times.ts';
 
-const KEYS = '/admin/v1/keys';
 const EXPIRES_AT = [
   '--expires-at <time>',
   'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
@@ -58,8 +51,8 @@ export function addKeyCommands(program: Command): void {
       const client = await connect(options);
       const found =
         customer === undefined
-          ? byCustomer(await client.list(KEY, KEYS))
-          : await client.list(KEY, pathOf`/admin/v1/customers/${customer}/keys`);
+          ? byCustomer(await client.list('GET /admin/v1/keys'))
+          : await client.list('GET /admin/v1/customers/:id/keys', { id: customer });
       await printList('keys', COLUMNS, found, options);
     });
 
@@ -67,7 +60,7 @@ export function addKeyCommands(program: Command): void {
     .addArgument(keyArgument())
     .action(async (keyId, options) => {
       const client = await connect(options);
-      await printKey(await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`), options);
+      await printKey(await client.call('GET /admin/v1/keys/:keyId', { keyId }), options);
     });
 
   documentCommand(
@@ -87,7 +80,7 @@ export function addKeyCommands(program: Command): void {
       // Of a value, only the SHA-256 leaves this machine.
       const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
       const client = await connect(options);
-      const found = await client.list(KEY, KEYS, { query });
+      const found = await client.list('GET /admin/v1/keys', { query });
       if (found.length > 0 || options.json) await printList('keys', COLUMNS, byCustomer(found), options);
       if (found.length === 0)
         throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
@@ -101,7 +94,7 @@ export function addKeyCommands(program: Command): void {
       const { name, expiresAt } = options;
       const client = await connect(options);
       const body = { name, expires_at: expiresAt };
-      const created = await client.post(GENERATED_KEY, pathOf`/admin/v1/customers/${customer}/keys`, body);
+      const created = await client.call('POST /admin/v1/customers/:id/keys', { id: customer, body });
       remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
       await printNewKey(created, options);
     });
@@ -115,10 +108,10 @@ export function addKeyCommands(program: Command): void {
     .option(...EXPIRES_AT)
     .option('--no-expires-at', 'remove its expiry')
     .action(async (keyId, options) => {
-      const change = { name: unset(options.name), expires_at: unset(options.expiresAt) };
-      requireSomeChange(change);
+      const body = { name: unset(options.name), expires_at: unset(options.expiresAt) };
+      requireSomeChange(body);
       const client = await connect(options);
-      await printKey(await client.patch(KEY, pathOf`/admin/v1/keys/${keyId}`, change), options);
+      await printKey(await client.call('PATCH /admin/v1/keys/:keyId', { keyId, body }), options);
     });
 
   documentCommand(keys, 'rotate', 'replace a key; the new value is printed only once, alone on standard output')
@@ -136,7 +129,7 @@ export function addKeyCommands(program: Command): void {
     .action(async (keyId, options) => {
       const body = { grace_seconds: options.grace ?? options.graceSeconds };
       const client = await connect(options);
-      const created = await client.post(ROTATED_KEY, pathOf`/admin/v1/keys/${keyId}/rotate`, body);
+      const created = await client.call('POST /admin/v1/keys/:keyId/rotate', { keyId, body });
       const [id, customer, replaced] = [created.id, created.customer, created.replaces].map(printable);
       remark(`Key ${id} of customer ${customer} replaces ${replaced}.`);
       remark(`For how long the old key stays valid: tollgate keys show ${replaced}`);
@@ -149,11 +142,11 @@ export function addKeyCommands(program: Command): void {
       requireTerminalOrYes(options);
       const client = await connect(options);
       if (!options.yes) {
-        const { customer, name } = await client.get(KEY, pathOf`/admin/v1/keys/${keyId}`);
+        const { customer, name } = await client.call('GET /admin/v1/keys/:keyId', { keyId });
         const called = name === null ? '' : ` ("${name}")`;
         await confirm(printable(`Revoke key ${keyId}${called} of customer ${customer}?`));
       }
-      await client.delete(pathOf`/admin/v1/keys/${keyId}`);
+      await client.call('DELETE /admin/v1/keys/:keyId', { keyId });
       await print(`Key ${printable(keyId)} is revoked.\n`);
     });
 
@@ -176,7 +169,7 @@ export function addKeyCommands(program: Command): void {
       .requiredOption('--days <days>', days, integerParser(1))
       .action(async (options) => {
         const client = await connect(options);
-        const found = await client.list(KEY, KEYS, { query: { [parameter]: String(options.days) } });
+        const found = await client.list('GET /admin/v1/keys', { query: { [parameter]: String(options.days) } });
         await printList(what, COLUMNS, byCustomer(found), options);
       });
   }
@@ -204,7 +197,8 @@ async function printKey(key: KeyDocument, options: JsonOption): Promise<void> {
 }
 
 /** Prints the remarks before the value: if printing the value fails, they tell which key to revoke. */
-async function printNewKey(created: GeneratedKeyDocument, options: JsonOption): Promise<void> {
+async function printNewKey(created: ReplyOf<'POST /admin/v1/customers/:id/keys'>, options: JsonOption): Promise<void> {
+  if (created.key === undefined) throw new Error(`the response has no value of key ${printable(created.id)}`);
   remark('Its value is shown only once. Only its hash is stored, so it cannot be shown again:');
   await (options.json ? printJson(created) : print(`${created.key}\n`));
 }

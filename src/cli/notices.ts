@@ -1,7 +1,6 @@
 /** Commands for notices to webhooks that are not delivered yet. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { NOTICE, type NoticeDocument } from '../admin-api/responses.ts';
-import { pathOf } from '../admin-client/admin-client.ts';
+import type { NoticeDocument } from '../admin-api/responses.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { printJson, printList, remark } from './output.ts';
@@ -29,7 +28,7 @@ export function addNoticeCommands(program: Command): void {
     .action(async (options) => {
       const { state, json } = options;
       const client = await connect(options);
-      const found = await client.list(NOTICE, '/admin/v1/notices', { query: { ...(state && { state }) } });
+      const found = await client.list('GET /admin/v1/notices', { query: { state } });
       if (json) return printJson({ items: found, next_cursor: null });
       await printList('notices', COLUMNS, found.flatMap(rowsOf), options);
     });
@@ -38,7 +37,7 @@ export function addNoticeCommands(program: Command): void {
     .argument('<notice_id>', 'the id of the notice')
     .action(async (id, options) => {
       const client = await connect(options);
-      const notice = await client.post(NOTICE, pathOf`/admin/v1/notices/${id}/retry`, {});
+      const notice = await client.call('POST /admin/v1/notices/:id/retry', { id });
       if (options.json) return printJson(notice);
       remark(`The notice ${notice.id} of ${notice.customer} is sent again now.`);
     });

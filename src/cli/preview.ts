@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from '@commander-js/extra-typings';
-import { PREVIEW, type PreviewDocument } from '../admin-api/responses.ts';
+import type { PreviewDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import { systemReason } from '../config/problems.ts';
@@ -27,11 +27,11 @@ export function addPreviewCommand(program: Command): void {
   documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
     .argument('<file>', 'the YAML configuration file')
     .action(async (file, options) => {
-      const text = await contentOf(file);
+      const body = await contentOf(file);
       const client = await connect(options);
       let result: PreviewDocument;
       try {
-        result = await client.postText(PREVIEW, '/admin/v1/config/preview', 'application/yaml', text);
+        result = await client.call('POST /admin/v1/config/preview', { body });
       } catch (error) {
         const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
         if (!lines.some((line) => POSTED.test(line))) throw error;

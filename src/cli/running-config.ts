@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import { stringify } from 'yaml';
-import { CONFIGURATION, RELOAD, type ReloadDocument } from '../admin-api/responses.ts';
+import type { ReloadDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import { documentCommand } from './admin-commands.ts';
@@ -19,7 +19,7 @@ export function addConfigCommands(program: Command): void {
     const client = await connect(options);
     let outcome: ReloadDocument;
     try {
-      outcome = await client.post(RELOAD, '/admin/v1/config/reload', {});
+      outcome = await client.call('POST /admin/v1/config/reload');
     } catch (error) {
       if (!(error instanceof AdminRefusal) || !isAboutTheFile(error)) throw error;
       const problems = error.problem.detail.split('\n').map(printable);
@@ -36,7 +36,7 @@ export function addConfigCommands(program: Command): void {
   const config = program.command('config').description('the running configuration of a gateway');
   documentCommand(config, 'show', 'show it as YAML, with defaults and without secrets').action(async (options) => {
     const client = await connect(options);
-    const config = await client.get(CONFIGURATION, '/admin/v1/config');
+    const config = await client.call('GET /admin/v1/config');
     if (options.json) return printJson(config);
     await print(stringify(config).split('\n').map(printable).join('\n'));
   });

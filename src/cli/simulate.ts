@@ -8,7 +8,7 @@
  */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { z } from 'zod';
-import { CUSTOMER, CUSTOMER_ID, TIME } from '../admin-api/responses.ts';
+import { CUSTOMER_ID, TIME } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
@@ -132,7 +132,7 @@ async function customersWith(
   client: AdminClient,
 ): Promise<Map<string, CustomerHours>> {
   const found = new Map<string, CustomerHours>();
-  for await (const page of client.pages(CUSTOMER, '/admin/v1/customers')) {
+  for await (const page of client.pages('GET /admin/v1/customers')) {
     for (const { id, plan, current_plan: currentPlan, limit_source: source } of page) {
       const name = currentPlan ?? plan;
       const limit = customers.get(id) ?? (source === 'plan' ? plans.get(name) : undefined);
@@ -144,16 +144,12 @@ async function customersWith(
 }
 
 async function readHistory(client: AdminClient, from: string, customers: Map<string, CustomerHours>): Promise<void> {
-  const query = new URLSearchParams({ format: 'jsonl', limit: PAGE_CUSTOMERS, from });
-  let next: string | undefined = `/admin/v1/usage/export?${query}`;
-  while (next !== undefined) {
-    const page: Awaited<ReturnType<AdminClient['getText']>> = await client.getText(next);
-    for (const line of page.text.split('\n')) {
+  for await (const { text } of client.exportUsage({ format: 'jsonl', limit: PAGE_CUSTOMERS, from })) {
+    for (const line of text.split('\n')) {
       if (line === '') continue;
       const { customer, start, requests } = CLOSED_HOUR.parse(JSON.parse(line));
       customers.get(customer)?.add(Date.parse(start), requests);
     }
-    next = page.next;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings';
-import { STATUS, type StatusDocument } from '../admin-api/responses.ts';
+import type { StatusDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
@@ -13,7 +13,7 @@ export function addStatusCommand(program: Command): void {
     'show the version, configuration and connections of a gateway; exit status 1 if it is degraded',
   ).action(async (options) => {
     const client = await connect(options);
-    const status = await client.get(STATUS, '/status');
+    const status = await client.call('GET /status');
     await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
     if (status.problems.length === 0) return;
     const problems = status.problems.map(({ what, advice, detail }) => [what, advice, detail ?? ''].join(' ').trim());

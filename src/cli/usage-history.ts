@@ -1,21 +1,12 @@
 /** Commands for the usage history: of a customer, of all plans, customers near their limits, and the export. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import {
-  NEAR_CUSTOMERS,
-  type NearCustomerDocument,
-  REFUSED_CUSTOMERS,
-  type RefusedCustomerDocument,
-  USAGE_HISTORY,
-  USAGE_TOTALS,
-} from '../admin-api/responses.ts';
-import { type AdminClient, pathOf } from '../admin-client/admin-client.ts';
+import { EXPORT_FORMATS } from '../admin-api/queries.ts';
+import type { NearCustomerDocument, RefusedCustomerDocument } from '../admin-api/responses.ts';
 import { adminCommand, customerArgument, documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList, remark } from './output.ts';
 import { type Columns, formatTable, shortTime } from './table.ts';
 import { FROM, TO } from './times.ts';
-
-const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
 
 interface HistoryRange {
   /** ISO 8601. */
@@ -55,8 +46,8 @@ export function addHistoryCommands(usage: Command): void {
     .addOption(stepOption())
     .action(async (customer, options) => {
       const client = await connect(options);
-      const path = pathOf`/admin/v1/customers/${customer}/usage/history`;
-      const history = await client.get(USAGE_HISTORY, `${path}?${rangeOf(options)}`);
+      const query = rangeOf(options);
+      const history = await client.call('GET /admin/v1/customers/:id/usage/history', { id: customer, query });
       if (options.json) return printJson(history);
       const most = Math.max(1, ...history.points.map(({ requests }) => requests));
       const columns: Columns<(typeof history.points)[number]> = {
@@ -74,7 +65,7 @@ export function addHistoryCommands(usage: Command): void {
     .addOption(stepOption())
     .action(async (options) => {
       const client = await connect(options);
-      const totals = await client.get(USAGE_TOTALS, `/admin/v1/usage/history?${rangeOf(options)}`);
+      const totals = await client.call('GET /admin/v1/usage/history', { query: rangeOf(options) });
       if (options.json) return printJson(totals);
       const rows = totals.points.flatMap(({ start, plans }) =>
         Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
@@ -94,7 +85,8 @@ export function addHistoryCommands(usage: Command): void {
     .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
     .action(async (options) => {
       const client = await connect(options);
-      const near = await client.get(NEAR_CUSTOMERS, `/admin/v1/usage/near?above=${options.above}&limit=1000`);
+      const query = { above: String(options.above), limit: '1000' };
+      const near = await client.call('GET /admin/v1/usage/near', { query });
       if (options.json) return printJson(near);
       await printList('customers near their limits', NEAR_COLUMNS, near, options);
     });
@@ -102,7 +94,7 @@ export function addHistoryCommands(usage: Command): void {
   documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
     async (options) => {
       const client = await connect(options);
-      const refused = await client.get(REFUSED_CUSTOMERS, '/admin/v1/usage/refused?limit=1000');
+      const refused = await client.call('GET /admin/v1/usage/refused', { query: { limit: '1000' } });
       if (options.json) return printJson(refused);
       await printList('refused customers', REFUSED_COLUMNS, refused, options);
     },
@@ -116,13 +108,23 @@ export function addHistoryCommands(usage: Command): void {
     .action(async ({ from, to, format, cursor, ...options }) => {
       // Prints whole pages only, so that an export that failed can be continued without repeating a line.
       const client = await connect(options);
-      const query = { format, limit: EXPORT_CUSTOMERS, ...(from && { from }), ...(to && { to }) };
-      let next: string | undefined =
-        `/admin/v1/usage/export?${new URLSearchParams({ ...query, ...(cursor && { cursor }) })}`;
-      while (next !== undefined) {
-        const page = await readPage(client, next);
-        await print(page.text);
-        next = page.next;
+      let continuesWith = cursor || undefined;
+      try {
+        for await (const page of client.exportUsage({
+          format,
+          limit: EXPORT_CUSTOMERS,
+          from,
+          to,
+          cursor: continuesWith,
+        })) {
+          await print(page.text);
+          continuesWith = page.next;
+        }
+      } catch (error) {
+        if (continuesWith !== undefined) {
+          remark(`The export is incomplete. To continue it, repeat the command with: --cursor ${continuesWith}`);
+        }
+        throw error;
       }
     });
 }
@@ -131,19 +133,8 @@ function stepOption() {
   return new Option('--step <step>', 'length of a line').choices(['hour', 'day'] as const).default('hour' as const);
 }
 
-async function readPage(client: AdminClient, path: string): Promise<{ text: string; next: string | undefined }> {
-  try {
-    return await client.getText(path);
-  } catch (error) {
-    const cursor = new URLSearchParams(path.slice(path.indexOf('?'))).get('cursor');
-    if (cursor !== null)
-      remark(`The export is incomplete. To continue it, repeat the command with: --cursor ${cursor}`);
-    throw error;
-  }
-}
-
-function rangeOf({ from, to, step }: HistoryRange): URLSearchParams {
-  return new URLSearchParams({ step, ...(from && { from }), ...(to && { to }) });
+function rangeOf({ from, to, step }: HistoryRange): HistoryRange {
+  return { step, from, to };
 }
 
 function timeOf(start: string, { step }: HistoryRange): string {

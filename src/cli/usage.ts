@@ -1,7 +1,6 @@
 /** Commands for the usage of the last hour, and for what limits it. */
 import type { Command } from '@commander-js/extra-typings';
-import { CUSTOMER_USAGE, type CustomerUsageDocument, EXPLANATION, USAGE } from '../admin-api/responses.ts';
-import { pathOf } from '../admin-client/admin-client.ts';
+import type { CustomerUsageDocument } from '../admin-api/responses.ts';
 import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
 import { confirm, requireTerminalOrYes } from './confirm.ts';
 import { connect } from './connect.ts';
@@ -23,11 +22,7 @@ export function addUsageCommands(program: Command): void {
   documentCommand(usage, 'list', 'list what each customer used of its limit, in the order of the store').action(
     async (options) => {
       const client = await connect(options);
-      const customers = new Map<string, CustomerUsageDocument>();
-      for await (const page of client.pages(CUSTOMER_USAGE, '/admin/v1/usage')) {
-        for (const each of page) customers.set(each.customer, each);
-      }
-      await printList('customers', COLUMNS, [...customers.values()], options);
+      await printList('customers', COLUMNS, await client.list('GET /admin/v1/usage'), options);
     },
   );
 
@@ -35,7 +30,7 @@ export function addUsageCommands(program: Command): void {
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      await printDocument(await client.get(USAGE, pathOf`/admin/v1/customers/${customer}/usage`), options);
+      await printDocument(await client.call('GET /admin/v1/customers/:id/usage', { id: customer }), options);
     });
 
   destructiveCommand(usage, 'reset', "reset a customer's usage, so that its whole quota is available again")
@@ -44,7 +39,7 @@ export function addUsageCommands(program: Command): void {
       requireTerminalOrYes(options);
       const client = await connect(options);
       if (!options.yes) await confirm(`Reset the usage of customer ${customer}?`);
-      await client.delete(pathOf`/admin/v1/customers/${customer}/usage`);
+      await client.call('DELETE /admin/v1/customers/:id/usage', { id: customer });
       await print(`The usage of customer ${customer} is reset.\n`);
     });
 
@@ -56,7 +51,7 @@ export function addExplainCommand(program: Command): void {
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      const explanation = await client.get(EXPLANATION, pathOf`/admin/v1/customers/${customer}/explain`);
+      const explanation = await client.call('GET /admin/v1/customers/:id/explain', { id: customer });
       if (options.json) return printDocument(explanation, options);
 
       const { usage, instance, refusals, ...reasons } = explanation;

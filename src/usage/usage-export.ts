@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { type CustomerHour, HOUR_MS } from '../store/usage-history.ts';
 import { isoTime } from './usage-series.ts';
 
-export const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
-export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+type ExportFormat = 'csv' | 'jsonl' | 'cloudevents' | 'stripe';
 
 /**
  * An hour is exported from this long after its end. The store changes its requests for half as long: the rest allows for

@@ -125,6 +125,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
   expect(status).toBe(200);
   expect(headers.get('cache-control')).toBe('no-store');
   expect(body).toEqual({
+    problems: [expect.objectContaining({ detail: 'connect ECONNREFUSED' })],
     version: '1.2.3',
     started_at: '2026-03-01T11:00:00.000Z',
     uptime_seconds: 3600,
@@ -143,6 +144,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
     instances: 3,
     fleet: [],
     notices: { pending: 2, dead: 1 },
+    customers_without_plan: { customers: 0, plans: [] },
     upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],
     workers: [],
   });

@@ -3,13 +3,22 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
-import { z } from 'zod';
-import { AdminClient, pathOf } from '../../src/admin-client/admin-client.ts';
+import { AdminClient } from '../../src/admin-client/admin-client.ts';
 import { AdminRefusal } from '../../src/admin-client/failures.ts';
 import { problemDocument, startServer } from './support.ts';
 
 const TOKEN = 'marked-token';
-const ITEM = z.looseObject({ id: z.string() });
+const KEY = {
+  id: 'x',
+  prefix: null,
+  customer: 'acme',
+  name: null,
+  created_at: null,
+  expires_at: null,
+  revoked_at: null,
+  replaced_by: null,
+  last_used_at: null,
+};
 
 const clientOf = (url: string, timeoutMs = 5000) =>
   new AdminClient({ url, token: TOKEN, tokenSource: 'SOME_VARIABLE', timeoutMs });
@@ -36,31 +45,34 @@ it('sends the token, and a body as JSON', async () => {
     req.setEncoding('utf8').once('data', (body: string) => {
       const { method, url: target, headers } = req;
       const { authorization, 'content-type': type } = headers;
-      res.end(JSON.stringify({ id: 'x', seen: { method, target, authorization, type, body } }));
+      res.end(JSON.stringify({ ...KEY, seen: { method, target, authorization, type, body } }));
     });
   });
-  const { seen } = await clientOf(url).patch(ITEM, pathOf`/admin/v1/keys/${'a/b?c#%2e'}`, {
-    name: null,
-    other: undefined,
-  });
-  expect(seen).toEqual({
-    method: 'PATCH',
-    target: '/admin/v1/keys/a%2Fb%3Fc%23%252e',
-    authorization: `Bearer ${TOKEN}`,
-    type: 'application/json',
-    body: '{"name":null}',
+  const body = { name: null, expires_at: undefined };
+  const changed = await clientOf(url).call('PATCH /admin/v1/keys/:keyId', { keyId: 'a/b?c#%2e', body });
+  expect(changed).toEqual({
+    ...KEY,
+    seen: {
+      method: 'PATCH',
+      target: '/admin/v1/keys/a%2Fb%3Fc%23%252e',
+      authorization: `Bearer ${TOKEN}`,
+      type: 'application/json',
+      body: '{"name":null}',
+    },
   });
 });
 
-it.each(['', '.', '..'])('makes no path of the id "%s": it would be the path of something else', (id) => {
-  expect(() => pathOf`/admin/v1/keys/${id}`).toThrow(RangeError);
+it.each(['', '.', '..'])('makes no path of the id "%s": it would be the path of something else', async (keyId) => {
+  const failure = await failureOf(clientOf('http://127.0.0.1:1').call('DELETE /admin/v1/keys/:keyId', { keyId }));
+  expect(failure).toBeInstanceOf(RangeError);
 });
 
 it('gathers pages, short and empty ones too, and what is on two of them once', async () => {
-  const pages: Record<string, { items: { id: string }[]; next_cursor: string | null }> = {
-    '': { items: [{ id: 'a' }, { id: 'b' }], next_cursor: 'one&two' },
+  const keyOf = (id: string) => ({ ...KEY, id });
+  const pages: Record<string, { items: object[]; next_cursor: string | null }> = {
+    '': { items: [keyOf('a'), keyOf('b')], next_cursor: 'one&two' },
     'one&two': { items: [], next_cursor: 'three' },
-    three: { items: [{ id: 'b' }, { id: 'c' }], next_cursor: null },
+    three: { items: [keyOf('b'), keyOf('c')], next_cursor: null },
   };
   const asked: string[] = [];
   const url = await startServer((req, res) => {
@@ -68,8 +80,8 @@ it('gathers pages, short and empty ones too, and what is on two of them once', a
     asked.push(searchParams.toString());
     res.end(JSON.stringify(pages[searchParams.get('cursor') ?? '']));
   });
-  const items = await clientOf(url).list(ITEM, '/admin/v1/keys', { query: { unused_days: '30' } });
-  expect(items).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
+  const items = await clientOf(url).list('GET /admin/v1/keys', { query: { unused_days: '30', prefix: undefined } });
+  expect(items).toEqual(['a', 'b', 'c'].map(keyOf));
   expect(asked).toEqual([
     'unused_days=30&limit=1000',
     'unused_days=30&limit=1000&cursor=one%26two',
@@ -81,52 +93,58 @@ it('asks for no more than is wanted', async () => {
   const asked: string[] = [];
   const url = await startServer((req, res) => {
     asked.push(new URL(req.url ?? '', 'http://admin').searchParams.get('limit') ?? '');
-    res.end(JSON.stringify({ items: [{ id: `entry-${asked.length}` }], next_cursor: 'more' }));
+    res.end(JSON.stringify({ items: [{ ...KEY, id: `key-${asked.length}` }], next_cursor: 'more' }));
   });
-  expect(await clientOf(url).list(ITEM, '/admin/v1/audit', { maxItems: 3 })).toHaveLength(3);
+  expect(await clientOf(url).list('GET /admin/v1/keys', { maxItems: 3 })).toHaveLength(3);
   expect(asked).toEqual(['3', '2', '1']);
 });
 
 it('shows the problem document of a refusal, without control characters', async () => {
   const problem = problemDocument({ status: 422, title: 'No', detail: 'plan: \u001b[2Jbad', code: 'unprocessable' });
   const url = await startServer((_req, res) => res.writeHead(422).end(JSON.stringify(problem)));
-  const failure = await failureOf(clientOf(url).get(ITEM, '/'));
+  const failure = await failureOf(clientOf(url).call('GET /admin/v1/keys/:keyId', { keyId: 'x' }));
   expect(failure).toBeInstanceOf(AdminRefusal);
   expect(failure.message).toBe('No: plan: \\u{1b}[2Jbad (unprocessable)');
 });
 
 it('says which address and setting to check where nothing listens', async () => {
   const url = `http://127.0.0.1:${await closedPort()}`;
-  const { message } = await failureOf(clientOf(url).get(ITEM, '/'));
+  const { message } = await failureOf(clientOf(url).call('GET /admin/v1/keys/:keyId', { keyId: 'x' }));
   expect(message).toContain(`cannot reach the admin API at ${url}: nothing listens on it`);
   expect(message).toContain('--admin-url');
 });
 
 it('knows of a port that HTTP may not use that nothing was sent', async () => {
-  const { message } = await failureOf(clientOf('http://127.0.0.1:6000').get(ITEM, '/'));
+  const { message } = await failureOf(
+    clientOf('http://127.0.0.1:6000').call('GET /admin/v1/keys/:keyId', { keyId: 'x' }),
+  );
   expect(message).toContain('cannot reach the admin API at http://127.0.0.1:6000: this port is reserved');
 });
 
 it('waits no longer than its deadline, and says that the outcome is not known', async () => {
   const url = await startServer((_req, res) => void res.writeHead(200).write('{'));
-  const { message } = await failureOf(clientOf(url, 100).post(ITEM, '/', {}));
+  const { message } = await failureOf(
+    clientOf(url, 100).call('POST /admin/v1/keys/:keyId/rotate', { keyId: 'x', body: {} }),
+  );
   expect(message).toContain(`the admin API at ${url} did not respond: no complete response within 0.1 seconds`);
   expect(message).toContain('unknown');
 });
 
 it('does not take a connection that broke off for a call that was never made', async () => {
   const url = await startServer((req) => void req.socket.destroy());
-  const { message } = await failureOf(clientOf(url).post(ITEM, '/', {}));
+  const { message } = await failureOf(
+    clientOf(url).call('POST /admin/v1/keys/:keyId/rotate', { keyId: 'x', body: {} }),
+  );
   expect(message).toContain('It is unknown whether the call took effect');
 });
 
 it.each([
   ['a page of another server', 200, '<html>', /status 200, but not the document expected \(the body\)/],
-  ['a document of another kind', 200, '{"id":7}', /not the document expected \(id\)/],
+  ['a document of another kind', 200, JSON.stringify({ ...KEY, id: 7 }), /not the document expected \(id\)/],
   ['an error of another server', 502, 'Bad Gateway', /status 502 without a problem document/],
 ])('does not accept %s as a response', async (_what, status, body, message) => {
   const url = await startServer((_req, res) => res.writeHead(status).end(body));
-  const failure = await failureOf(clientOf(url).get(ITEM, '/'));
+  const failure = await failureOf(clientOf(url).call('GET /admin/v1/keys/:keyId', { keyId: 'x' }));
   expect(failure.message).toMatch(message);
   expect(failure.message).toContain('--admin-url');
 });
@@ -135,9 +153,11 @@ it('does not carry the token to where it is redirected', async () => {
   let asked = 0;
   const elsewhere = await startServer((_req, res) => {
     asked++;
-    res.end('{"id":"x"}');
+    res.end(JSON.stringify(KEY));
   });
   const url = await startServer((_req, res) => res.writeHead(307, { location: elsewhere }).end());
-  expect((await failureOf(clientOf(url).get(ITEM, '/'))).message).toContain('status 307');
+  expect((await failureOf(clientOf(url).call('GET /admin/v1/keys/:keyId', { keyId: 'x' }))).message).toContain(
+    'status 307',
+  );
   expect(asked).toBe(0);
 });

@@ -1,0 +1,135 @@
+/**
+ * The routes of the admin API, each with its query, body and reply. The admin listener takes its router from this table,
+ * and Tollgate's own clients their calls. `npm run docs` generates the operations of docs/openapi/admin.yaml from it, with
+ * the texts of scripts/admin-operations.ts.
+ */
+import { z } from 'zod';
+import * as query from './queries.ts';
+import { type BodyContext, customerChange, keyChange, keyCreation, newCustomer, ROTATION } from './requests.ts';
+import * as document from './responses.ts';
+
+interface AdminRoute {
+  /** Without a schema, the query is ignored. */
+  readonly query?: z.ZodObject;
+  /** A JSON body, or a body of YAML. Without either, a JSON body is ignored. */
+  readonly body?: ((context: BodyContext) => z.ZodType) | 'yaml';
+  /** Of a reply that is not a refusal: 200 by default; 204 without `reply`. */
+  readonly status?: 201;
+  /** A JSON document, or a text that the handler writes itself. */
+  readonly reply?: z.ZodType | 'text';
+}
+
+const PAGE = { limit: query.LIMIT, cursor: query.CURSOR };
+const RANGE = { from: query.FROM, to: query.TO };
+
+/** By method and path, which is as in Express. */
+export const ADMIN_ROUTES = {
+  'GET /status': { reply: document.STATUS },
+  'GET /admin/v1/config': { reply: document.CONFIGURATION },
+  'POST /admin/v1/config/reload': { reply: document.RELOAD },
+  'POST /admin/v1/config/preview': { body: 'yaml', reply: document.PREVIEW },
+  'GET /admin/v1/customers': {
+    query: z.strictObject({
+      ...PAGE,
+      plan: query.PLAN,
+      suspended: query.SUSPENDED,
+      id_prefix: query.ID_PREFIX,
+      search: query.SEARCH,
+    }),
+    reply: document.CUSTOMER_PAGE,
+  },
+  'POST /admin/v1/customers': { body: newCustomer, status: 201, reply: document.CUSTOMER },
+  'GET /admin/v1/usage': { query: z.strictObject(PAGE), reply: document.USAGE_PAGE },
+  'GET /admin/v1/customers/:id': { reply: document.CUSTOMER },
+  'PATCH /admin/v1/customers/:id': { body: customerChange, reply: document.CUSTOMER },
+  'DELETE /admin/v1/customers/:id': {},
+  'POST /admin/v1/customers/:id/notify-secret': { status: 201, reply: document.NOTIFY_SECRET },
+  'GET /admin/v1/customers/:id/usage': { reply: document.USAGE },
+  'DELETE /admin/v1/customers/:id/usage': {},
+  'GET /admin/v1/customers/:id/usage/history': {
+    query: z.strictObject({ ...RANGE, step: query.STEP }),
+    reply: document.USAGE_HISTORY,
+  },
+  'GET /admin/v1/usage/history': {
+    query: z.strictObject({ ...RANGE, step: query.STEP }),
+    reply: document.USAGE_TOTALS,
+  },
+  'GET /admin/v1/usage/near': {
+    query: z.strictObject({ above: query.ABOVE, limit: query.LIMIT }),
+    reply: document.NEAR_CUSTOMERS,
+  },
+  'GET /admin/v1/usage/refused': { query: z.strictObject({ limit: query.LIMIT }), reply: document.REFUSED_CUSTOMERS },
+  'GET /admin/v1/usage/export': {
+    query: z.strictObject({ ...RANGE, format: query.EXPORT_FORMAT, limit: query.EXPORT_LIMIT, cursor: query.CURSOR }),
+    reply: 'text',
+  },
+  'GET /admin/v1/customers/:id/explain': { reply: document.EXPLANATION },
+  'GET /admin/v1/customers/:id/keys': { query: z.strictObject(PAGE), reply: document.KEY_PAGE },
+  'POST /admin/v1/customers/:id/keys': { body: keyCreation, status: 201, reply: document.NEW_KEY },
+  'GET /admin/v1/keys': {
+    query: z.strictObject({
+      ...PAGE,
+      unused_days: query.UNUSED_DAYS,
+      expiring_days: query.EXPIRING_DAYS,
+      prefix: query.KEY_PREFIX,
+      sha256: query.SHA256,
+    }),
+    reply: document.KEY_PAGE,
+  },
+  'GET /admin/v1/keys/:keyId': { reply: document.KEY },
+  'PATCH /admin/v1/keys/:keyId': { body: keyChange, reply: document.KEY },
+  'DELETE /admin/v1/keys/:keyId': {},
+  'POST /admin/v1/keys/:keyId/rotate': { body: () => ROTATION, status: 201, reply: document.ROTATED_KEY },
+  'GET /admin/v1/notices': {
+    query: z.strictObject({ ...PAGE, state: query.NOTICE_STATE }),
+    reply: document.NOTICE_PAGE,
+  },
+  'POST /admin/v1/notices/:id/retry': { reply: document.NOTICE },
+  'GET /admin/v1/audit': {
+    query: z.strictObject({ ...PAGE, ...RANGE, customer: query.AUDIT_CUSTOMER, action: query.AUDIT_ACTION }),
+    reply: document.AUDIT_PAGE,
+  },
+} as const satisfies Readonly<Record<`${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`, AdminRoute>>;
+
+/** Returns a row of the table without the type of its own. */
+export function adminRoute(endpoint: Endpoint): AdminRoute {
+  return ADMIN_ROUTES[endpoint];
+}
+
+type Routes = typeof ADMIN_ROUTES;
+
+/** Method and path of a route, such as `GET /admin/v1/customers/:id`. */
+export type Endpoint = keyof Routes;
+
+type ParameterName<Path> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParameterName<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+type PathParameters<Each> = { readonly [Name in ParameterName<Each>]: string };
+type JsonSchema<Body> = Body extends (context: never) => infer Schema ? Schema : never;
+
+/** What a client sends: the parameters of the path, the query and the body. */
+export type RequestOf<Each extends Endpoint> = PathParameters<Each> &
+  (Routes[Each] extends { query: infer Schema extends z.ZodType } ? { readonly query?: z.input<Schema> } : unknown) &
+  (Routes[Each] extends { body: infer Body }
+    ? { readonly body: Body extends 'yaml' ? string : z.input<JsonSchema<Body>> }
+    : unknown);
+
+/** The same as a handler gets it: checked and converted. */
+export type CheckedRequestOf<Each extends Endpoint> = PathParameters<Each> &
+  (Routes[Each] extends { query: infer Schema extends z.ZodType } ? { readonly query: z.output<Schema> } : unknown) &
+  (Routes[Each] extends { body: infer Body }
+    ? { readonly body: Body extends 'yaml' ? Uint8Array : z.output<JsonSchema<Body>> }
+    : unknown);
+
+/** The document of the reply; undefined if it has none. */
+export type ReplyOf<Each extends Endpoint> = Routes[Each] extends { reply: infer Schema extends z.ZodType }
+  ? z.output<Schema>
+  : undefined;
+
+/** The routes that reply with one page of a list. */
+export type ListEndpoint = {
+  [Each in Endpoint]: ReplyOf<Each> extends { next_cursor: string | null } ? Each : never;
+}[Endpoint];
