@@ -1,6 +1,6 @@
 /**
  * Keeps reference tables and printed output in the pages and in the chart's README, the JSON Schema of the configuration,
- * and the schemas of the admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one
+ * and most of the admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one
  * is stale. What is generated in a page stands between `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML:
  * `# generated: NAME` and `# end generated`); the prose around it is free. Also checks the imports between folders, and
  * the links.
@@ -13,7 +13,7 @@ import { configReference } from '../src/config/reference.ts';
 import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { problemType } from '../src/problems/document.ts';
 import { PROBLEMS, type ProblemCode } from '../src/problems/table.ts';
-import { adminSchemas } from './admin-schemas.ts';
+import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
 import { linkFaults } from './links.ts';
@@ -88,7 +88,12 @@ const GENERATED: Readonly<Record<string, { file: string; make: () => string | Pr
   configuration: { file: 'docs/configuration.md', make: configTable },
   metrics: { file: 'docs/metrics.md', make: metricTable },
   'check-config': { file: 'README.md', make: checkConfigSample },
-  schemas: { file: 'docs/openapi/admin.yaml', make: adminSchemas },
+  ...Object.fromEntries(
+    Object.entries(adminSections()).map(([name, yaml]) => [
+      name,
+      { file: 'docs/openapi/admin.yaml', make: () => yaml },
+    ]),
+  ),
   imports: { file: 'docs/architecture.md', make: importsTable },
   'chart-values': {
     file: 'deploy/helm/tollgate/README.md',
@@ -112,12 +117,13 @@ function keep(file: string, fresh: string): void {
 for (const [name, { file, make }] of Object.entries(GENERATED)) {
   const text = readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
   const isYaml = file.endsWith('.yaml');
-  const begin = isYaml ? `    # generated: ${name}\n` : `<!-- generated: ${name} -->\n`;
-  const end = isYaml ? '    # end generated' : '<!-- end generated -->';
-  const [before, rest] = text.split(begin);
-  const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined) throw new Error(`${file} has no place for the table "${name}"`);
-  keep(file, `${before}${begin}${await make()}\n${end}${after}`);
+  const begin = isYaml ? `# generated: ${name}\n` : `<!-- generated: ${name} -->\n`;
+  const end = isYaml ? '# end generated' : '<!-- end generated -->';
+  const beginsAt = text.indexOf(begin) + begin.length;
+  const endsAt = text.indexOf(end, beginsAt);
+  if (!text.includes(begin) || endsAt === -1) throw new Error(`${file} has no place for the table "${name}"`);
+  const indentedEnd = /[ ]*$/.exec(text.slice(0, endsAt))?.[0] + text.slice(endsAt);
+  keep(file, `${text.slice(0, beginsAt)}${await make()}\n${indentedEnd}`);
 }
 keep('config/gateway.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n`);
 const faults = [...boundaryFaults().map((fault) => `${fault}: see scripts/boundaries.ts`), ...linkFaults()];

@@ -1,0 +1,238 @@
+/** The texts of the operations in docs/openapi/admin.yaml, and what the table of routes does not say about their replies. */
+import type { Endpoint } from '../src/admin-api/routes.ts';
+import type { RefusalName } from './admin-refusals.ts';
+
+export interface Operation {
+  readonly operationId: string;
+  readonly tag: 'customers' | 'keys' | 'operation';
+  readonly summary: string;
+  readonly description?: string;
+  /** Describes the reply that is not a refusal. */
+  readonly success: string;
+  /** Of a reply that is text. */
+  readonly mediaTypes?: readonly string[];
+  readonly headers?: readonly ('Location' | 'NextPage')[];
+  /**
+   * Names of refusals, in addition to those that follow from method, path, query and body. `IssuerUnavailable` instead of
+   * `Unavailable`: the operation does not need the store.
+   */
+  readonly refusals?: readonly RefusalName[];
+}
+
+export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
+  'GET /status': {
+    operationId: 'getStatus',
+    tag: 'operation',
+    summary: 'State of this instance: version, configuration, store and upstreams',
+    success: 'The state of the instance that serves this request.',
+    refusals: ['IssuerUnavailable'],
+  },
+  'GET /admin/v1/config': {
+    operationId: 'getConfig',
+    tag: 'operation',
+    summary: 'The running configuration, without secrets',
+    success: 'The configuration of the instance that serves this request.',
+    refusals: ['IssuerUnavailable'],
+  },
+  'POST /admin/v1/config/reload': {
+    operationId: 'reloadConfig',
+    tag: 'operation',
+    summary: 'Reload the config file',
+    description:
+      'Reloads the file of the instance that serves this request. Without this call, each instance notices a changed file itself. The file is applied completely or not at all: 422 if it has errors, 409 if it changes a setting that needs a restart, or drops a plan that customers hold.',
+    success: 'The file is applied, or equals the running configuration.',
+    refusals: ['Conflict', 'Unprocessable'],
+  },
+  'POST /admin/v1/config/preview': {
+    operationId: 'previewConfig',
+    tag: 'operation',
+    summary: 'What a config file would change, and which customers it would affect now',
+    description:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of the config file
+      "The file is not applied. `${NAME}` is replaced, and a named file is opened, only if the running config has the same text or file for the same setting; otherwise the response is 422. Secrets are not compared. Relative file names are relative to the folder of the gateway's own config file. Only one preview runs at a time: meanwhile, others get 503 `overloaded`. The audit has an entry for each preview, without the file's content.",
+    success: "The limits before and after, compared with each customer's usage of the last hour.",
+  },
+  'GET /admin/v1/customers': {
+    operationId: 'listCustomers',
+    tag: 'customers',
+    summary: 'List customers, all or filtered',
+    success: 'A page of the list.',
+  },
+  'POST /admin/v1/customers': {
+    operationId: 'createCustomer',
+    tag: 'customers',
+    summary: 'Create a customer',
+    success: 'Created.',
+    headers: ['Location'],
+    refusals: ['Conflict'],
+  },
+  'GET /admin/v1/usage': {
+    operationId: 'listUsage',
+    tag: 'customers',
+    summary: 'Usage of all customers in the last hour',
+    success: 'A page of the list, in the same order as the list of customers.',
+  },
+  'GET /admin/v1/customers/:id': {
+    operationId: 'getCustomer',
+    tag: 'customers',
+    summary: 'One customer, with its effective limit',
+    success: 'The customer.',
+  },
+  'PATCH /admin/v1/customers/:id': {
+    operationId: 'updateCustomer',
+    tag: 'customers',
+    summary: 'Change the given members of a customer',
+    success: 'The customer after the change, even if no member was given.',
+  },
+  'DELETE /admin/v1/customers/:id': {
+    operationId: 'deleteCustomer',
+    tag: 'customers',
+    summary: 'Delete a customer with its keys and its usage',
+    success: 'Deleted.',
+  },
+  'POST /admin/v1/customers/:id/notify-secret': {
+    operationId: 'createNotifySecret',
+    tag: 'customers',
+    summary: 'Create the secret that signs the notices to the customer',
+    description:
+      "The customer's `notify_url` gets notices once it has a secret (docs/notices.md). A former secret stays valid for 24 hours, during which notices have both signatures; of two rotations in that time, the first secret is lost.",
+    success: 'The new secret. Only this response has it.',
+  },
+  'GET /admin/v1/customers/:id/usage': {
+    operationId: 'getUsage',
+    tag: 'customers',
+    summary: 'Usage of a customer in the last hour',
+    description: '422 if the customer has no limit: its `limit_problem` says why.',
+    success: 'The usage as counted in the store.',
+    refusals: ['Unprocessable'],
+  },
+  'DELETE /admin/v1/customers/:id/usage': {
+    operationId: 'resetUsage',
+    tag: 'customers',
+    summary: 'Set the usage of a customer to 0',
+    success: 'The whole quota is available again.',
+  },
+  'GET /admin/v1/customers/:id/usage/history': {
+    operationId: 'getUsageHistory',
+    tag: 'customers',
+    summary: 'What a customer used, by hour or day',
+    description: 'Without `from`: the last 24 hours or 35 days. At most 1,000 points.',
+    success: 'One point for each hour or day.',
+  },
+  'GET /admin/v1/usage/history': {
+    operationId: 'getUsageTotals',
+    tag: 'customers',
+    summary: 'Requests and refusals by plan, by hour or day',
+    description: '422 also if the history is turned off.',
+    success: 'One point for each hour or day.',
+  },
+  'GET /admin/v1/usage/near': {
+    operationId: 'listNearCustomers',
+    tag: 'customers',
+    summary: 'The customers nearest to their limits',
+    description: 'Over all instances, highest percentage first. 422 also if the history is turned off.',
+    success: 'Their present usage.',
+  },
+  'GET /admin/v1/usage/refused': {
+    operationId: 'listRefusedCustomers',
+    tag: 'customers',
+    summary: 'Which customers were refused in the last hour, and why',
+    description:
+      'By all gateways, most recent first. One entry for each customer and code. Refusals by other gateways are up to 10 seconds late; the usage history counts them by UTC hours, so they include the hour before. Without the history or the store: from the memory of the gateway that is asked.',
+    success: 'Refused requests by customer and code.',
+    refusals: ['IssuerUnavailable'],
+  },
+  'GET /admin/v1/usage/export': {
+    operationId: 'exportUsage',
+    tag: 'customers',
+    summary: 'The usage of closed hours, for billing',
+    description:
+      'One line per customer and hour with data, of one page of customers. The Link header has the next page; repeat a page that was cut off. All pages end at the same hour: the cursor has it. The id of a line is `<customer>/<hour>`, so that a line that is sent twice does no harm. 422 also if the history is turned off.',
+    success: 'The lines.',
+    mediaTypes: ['text/csv', 'application/x-ndjson'],
+    headers: ['NextPage'],
+  },
+  'GET /admin/v1/customers/:id/explain': {
+    operationId: 'explainLimit',
+    tag: 'customers',
+    summary: 'The effective limit, and the record or config line that sets it',
+    success: 'The limit and its origin.',
+  },
+  'GET /admin/v1/customers/:id/keys': {
+    operationId: 'listCustomerKeys',
+    tag: 'keys',
+    summary: 'The keys of one customer',
+    description:
+      'Oldest first, if the customer has at most 200 keys or all its keys fit into one page. In longer lists, the order holds only within a page, and a page other than the last may have fewer keys than `limit`.',
+    success: 'A page of the list.',
+  },
+  'POST /admin/v1/customers/:id/keys': {
+    operationId: 'createKey',
+    tag: 'keys',
+    summary: 'Create a key, or import an existing one',
+    description:
+      'Without `value` and `sha256`, generates a key. With one of them, imports an existing key of another system. If the gateway already has the key, the response is 409, and `key_owner` shows whose key it is.',
+    success: 'Created. Only this response has `key`; for an imported key it is omitted.',
+    headers: ['Location'],
+    refusals: ['KeyConflict'],
+  },
+  'GET /admin/v1/keys': {
+    operationId: 'listKeys',
+    tag: 'keys',
+    summary: 'List keys, all or filtered',
+    success: 'A page of the list.',
+  },
+  'GET /admin/v1/keys/:keyId': {
+    operationId: 'getKey',
+    tag: 'keys',
+    summary: 'One key, without its value',
+    success: 'The key.',
+  },
+  'PATCH /admin/v1/keys/:keyId': {
+    operationId: 'updateKey',
+    tag: 'keys',
+    summary: 'Change the name or the expiry',
+    description:
+      'An expired key cannot get a new `expires_at`. The `expires_at` of a replaced key can be changed, but not to null. Both attempts get 409.',
+    success: 'The key after the change, even if no member was given.',
+    refusals: ['Conflict'],
+  },
+  'DELETE /admin/v1/keys/:keyId': {
+    operationId: 'revokeKey',
+    tag: 'keys',
+    summary: 'Revoke a key at once; this cannot be undone',
+    success: 'Revoked, by this call or an earlier one.',
+  },
+  'POST /admin/v1/keys/:keyId/rotate': {
+    operationId: 'rotateKey',
+    tag: 'keys',
+    summary: 'Create a key that replaces this one after a grace period',
+    description:
+      'The old key stays valid until the grace period ends, but never beyond its own expiry. Both keys use the quota of the customer. 409 if the old key is revoked, expired or already replaced.',
+    success: 'The new key, with the same customer and name, without expiry. Only this response has `key`.',
+    headers: ['Location'],
+    refusals: ['Conflict'],
+  },
+  'GET /admin/v1/notices': {
+    operationId: 'listNotices',
+    tag: 'operation',
+    summary: 'Webhook notices that are not delivered, oldest first',
+    description:
+      'Of all gateways. Without `state`, those with a pending delivery come first, then those with dead ones only.',
+    success: 'A page of notices. At most the newest 10,000 dead ones are kept.',
+  },
+  'POST /admin/v1/notices/:id/retry': {
+    operationId: 'retryNotice',
+    tag: 'operation',
+    summary: 'Send a notice again to the endpoints that do not have it',
+    description:
+      'All deliveries of the notice, pending and dead ones, are due at once and have all their attempts again. An endpoint that was disabled by its response 410 is enabled. The notice keeps its id.',
+    success: 'The notice, which a gateway sends within seconds.',
+  },
+  'GET /admin/v1/audit': {
+    operationId: 'listAudit',
+    tag: 'operation',
+    summary: 'Who changed what, when and from where, newest first',
+    success: 'A page of entries. Entries are kept for 400 days, and at most the newest 500,000.',
+  },
+};
