@@ -89,6 +89,38 @@ it('gathers pages, short and empty ones too, and what is on two of them once', a
   ]);
 });
 
+it('reads an export page by page, and tells the cursor that continues it', async () => {
+  const asked: string[] = [];
+  const url = await startServer((req, res) => {
+    asked.push(req.url ?? '');
+    if (asked.length === 3) return void req.socket.destroy();
+    res.setHeader('link', `</admin/v1/usage/export?format=csv&cursor=9.page%26${asked.length}>; rel="next"`);
+    res.end(`line ${asked.length}\n`);
+  });
+  const pages: { text: string; next: string | undefined }[] = [];
+  const reading = (async () => {
+    for await (const page of clientOf(url).exportUsage({ format: 'csv', from: undefined })) pages.push(page);
+  })();
+  expect((await failureOf(reading)).message).toContain('did not respond');
+  expect(pages).toEqual([
+    { text: 'line 1\n', next: '9.page&1' },
+    { text: 'line 2\n', next: '9.page&2' },
+  ]);
+  const path = '/admin/v1/usage/export?format=csv';
+  expect(asked).toEqual([path, `${path}&cursor=9.page%261`, `${path}&cursor=9.page%262`]);
+});
+
+it('sends a config file as YAML, and no content type where a route has no body', async () => {
+  const types: (string | undefined)[] = [];
+  const url = await startServer((req, res) => {
+    types.push(req.headers['content-type']);
+    res.end('{}');
+  });
+  await failureOf(clientOf(url).call('POST /admin/v1/config/preview', { body: 'plans: {}' }));
+  await failureOf(clientOf(url).call('POST /admin/v1/config/reload'));
+  expect(types).toEqual(['application/yaml', undefined]);
+});
+
 it('asks for no more than is wanted', async () => {
   const asked: string[] = [];
   const url = await startServer((req, res) => {
