@@ -16,6 +16,7 @@ const KEY = {
   created_at: null,
   expires_at: null,
   revoked_at: null,
+  state: 'live',
   replaced_by: null,
   last_used_at: null,
 };
