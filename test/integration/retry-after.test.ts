@@ -5,6 +5,7 @@ import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
 import { startRedis } from '../support/redis-server.ts';
 
@@ -29,7 +30,7 @@ async function openQuota(): Promise<LeasedQuota> {
   let epochs = 0;
   const windows = new HourlyWindow({
     connection,
-    keyPrefix: 'test',
+    names: redisKeyNames('test'),
     newEpoch: () => `epoch-${++epochs}`,
     shape: SHAPE,
   });

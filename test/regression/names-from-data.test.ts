@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { refusalReason } from '../../src/console/client/refusal-reasons.ts';
-import { usageDayName } from '../../src/store/redis/protocol/key-names.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { dayName } from '../../src/store/usage-history.ts';
 import { type StartAdmin, startAdmin } from '../admin/support.ts';
 import { load, MINIMAL, problemsOf } from '../config/support.ts';
@@ -33,7 +33,7 @@ it('plans and refusal codes in Redis with names of Object.prototype are data lik
     for (const what of ['requests', 'refused']) {
       await redis.command('HSET', `names:usage-total:${day}`, `${hour}:${name}:${what}`, '5');
     }
-    await redis.command('HSET', usageDayName('names', 'constructor', day), `${hour}:${name}`, '3');
+    await redis.command('HSET', redisKeyNames('names').usageDay('constructor', day), `${hour}:${name}`, '3');
   }
   const before = Object.getOwnPropertyNames(Object.prototype);
 

@@ -1,5 +1,6 @@
 /** Reports of records that other programs wrote wrongly: all are counted, and a flood of them does not fill the log. */
 import { expect, test } from 'vitest';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { DamagedRecords } from '../../src/store/redis/records/damaged-records.ts';
 import type { RecordDamage } from '../../src/store/store.ts';
 
@@ -7,7 +8,7 @@ function setUp() {
   let nowMs = 0;
   const seen: { damage: RecordDamage; isReported: boolean }[] = [];
   const damaged = new DamagedRecords({
-    keyPrefix: 'test',
+    names: redisKeyNames('test'),
     clock: { nowMs: () => 0, monotonicMs: () => nowMs },
     observer: { damagedRecord: (damage, isReported) => void seen.push({ damage, isReported }) },
   });

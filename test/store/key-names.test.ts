@@ -1,66 +1,56 @@
 import { expect, test } from 'vitest';
-import {
-  auditName,
-  CUSTOMER_KEYS,
-  CUSTOMER_RECORDS,
-  customerKeysName,
-  customerRecordName,
-  everyName,
-  installedName,
-  installedPartName,
-  instancesName,
-  KEY_IDS,
-  KEY_RECORDS,
-  keyIdName,
-  keyRecordName,
-  keyUsesName,
-  parseTrackedName,
-  windowName,
-} from '../../src/store/redis/protocol/key-names.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 
 const SHA256 = 'a'.repeat(64);
+const PREFIXES = ['tollgate', 'a:b', 'with {braces}'];
 
-test.each(['tollgate', 'a:b', 'with {braces}'])('a pushed name says what changed: prefix %j', (prefix) => {
-  expect(parseTrackedName(prefix, keyRecordName(prefix, SHA256))).toEqual({ kind: 'key', sha256: SHA256 });
+test.each(PREFIXES)('a pushed name says what changed: prefix %j', (prefix) => {
+  const names = redisKeyNames(prefix);
+  expect(names.parseTracked(names.keyRecord(SHA256))).toEqual({ kind: 'key', sha256: SHA256 });
   for (const id of ['acme', 'a.b:c@d-e_f', 'key:x']) {
-    expect(parseTrackedName(prefix, customerRecordName(prefix, id))).toEqual({ kind: 'customer', id });
+    expect(names.parseTracked(names.customerRecord(id))).toEqual({ kind: 'customer', id });
   }
-  expect(parseTrackedName(prefix, installedName(prefix))).toEqual({ kind: 'installed' });
-  expect(parseTrackedName(prefix, installedPartName(prefix, '7'))).toEqual({ kind: 'installed' });
+  expect(names.parseTracked(names.installed)).toEqual({ kind: 'installed' });
+  expect(names.parseTracked(names.installedPart('7'))).toEqual({ kind: 'installed' });
 });
 
+const tollgate = redisKeyNames('tollgate');
+const other = redisKeyNames('other');
+
 test.each([
-  keyIdName('tollgate', 'k1'),
-  customerKeysName('tollgate', 'acme'),
-  windowName('tollgate', 'acme'),
-  instancesName('tollgate'),
-  keyUsesName('tollgate'),
-  auditName('tollgate'),
-  keyRecordName('other', SHA256),
-  customerRecordName('other', 'acme'),
-  installedName('other'),
+  tollgate.keyId('k1'),
+  tollgate.customerKeys('acme'),
+  tollgate.window('acme'),
+  tollgate.instances,
+  tollgate.keyUses,
+  tollgate.audit,
+  other.keyRecord(SHA256),
+  other.customerRecord('acme'),
+  other.installed,
   'tollgate:customer:acme',
   'tollgate:customer:{acme',
 ])('a name of which nothing is kept in memory changes nothing: %s', (name) => {
-  expect(parseTrackedName('tollgate', name)).toBeUndefined();
+  expect(tollgate.parseTracked(name)).toBeUndefined();
 });
 
-test.each([
-  [KEY_RECORDS, keyRecordName],
-  [CUSTOMER_RECORDS, customerRecordName],
-  [KEY_IDS, keyIdName],
-  [CUSTOMER_KEYS, customerKeysName],
-])('the names of a family are read as they were written, and no others: %#', (family, name) => {
-  const families = [keyRecordName, customerRecordName, keyIdName, customerKeysName];
-  for (const prefix of ['tollgate', 'a:b', 'with {braces}']) {
-    expect(family.parse(prefix, name(prefix, 'x:{y}'))).toBe('x:{y}');
-    for (const other of families) {
-      if (other !== name) expect(family.parse(prefix, other(prefix, 'x'))).toBeUndefined();
+test('the names of a family are read as they were written, and no others', () => {
+  for (const names of ['t*', ...PREFIXES].map(redisKeyNames)) {
+    const families = [
+      { family: names.keyRecords, name: names.keyRecord },
+      { family: names.customerRecords, name: names.customerRecord },
+      { family: names.keyIds, name: names.keyId },
+      { family: names.customerKeySets, name: names.customerKeys },
+    ];
+    for (const { family, name } of families) {
+      expect(family.parse(name('x:{y}'))).toBe('x:{y}');
+      for (const { name: another } of families) {
+        if (another !== name) expect(family.parse(another('x'))).toBeUndefined();
+      }
+      if (names.prefix === 't*') expect(family.pattern).toMatch(/^t\\\*:[a-z-]+:\{?\*$/);
     }
   }
-  expect(family.pattern('t*')).toMatch(/^t\\\*:[a-z-]+:\{?\*$/);
 });
 
 test('a prefix is matched letter by letter', () => {
-  expect(everyName('a*b?[c]\\')).toBe('a\\*b\\?\\[c\\]\\\\:*');
+  expect(redisKeyNames('a*b?[c]\\').everyName).toBe('a\\*b\\?\\[c\\]\\\\:*');
 });

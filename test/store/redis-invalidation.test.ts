@@ -4,6 +4,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { RecordCache } from '../../src/keys/record-cache.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { InvalidationPush } from '../../src/store/redis/connection/invalidation-push.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { RecordStore } from '../../src/store/store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
@@ -188,7 +189,7 @@ describe('the push', () => {
     push = new InvalidationPush({
       records,
       subscriber,
-      keyPrefix: 'test',
+      names: redisKeyNames('test'),
       clock: systemClock,
       heartbeatMs: HEARTBEAT_MS,
       onPush: ({ kind }) => void pushes.push(kind),

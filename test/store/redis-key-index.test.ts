@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { KeyIndex } from '../../src/store/redis/records/key-index.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { RecordingObserver } from './contract.ts';
@@ -27,7 +28,7 @@ async function openIndex(): Promise<KeyIndex> {
     observer: new RecordingObserver(),
     onChange: () => undefined,
   });
-  const index = new KeyIndex(connection, 'test');
+  const index = new KeyIndex(connection, redisKeyNames('test'));
   await connection.open();
   onTestFinished(() => connection.close());
   return index;

@@ -1,6 +1,7 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
 import { readFileSync } from 'node:fs';
 import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import {
   CHARGE_LUA,
@@ -72,7 +73,7 @@ export function scriptedHistory(redis: RedisServer, prefix: string, retention: U
   };
   const run = (_op: string, work: (redis: unknown) => unknown) => work(client);
   const channel = { run, client: { defineScript: () => undefined } } as unknown as RedisChannel;
-  return redisUsageHistory(channel, prefix, retention);
+  return redisUsageHistory(channel, redisKeyNames(prefix), retention);
 }
 
 function withTestClock(script: string): string {

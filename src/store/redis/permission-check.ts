@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import type { RedisClient } from './connection/client.ts';
-import { permissionCheckName } from './protocol/key-names.ts';
+import type { RedisKeyNames } from './protocol/key-names.ts';
 import { describe } from './protocol/redis-errors.ts';
 
 const PERMISSION_CHECK_LUA = readFileSync(new URL('./permission-check.lua', import.meta.url), 'utf8');
@@ -18,19 +18,19 @@ const SEE = 'see "Permissions" in docs/redis.md';
  */
 export async function checkPermissions(
   client: RedisClient,
-  keyPrefix: string,
+  names: RedisKeyNames,
   { readOnly = false }: { readonly readOnly?: boolean } = {},
 ): Promise<string[]> {
   const script = readOnly ? READ_ONLY + PERMISSION_CHECK_LUA : PERMISSION_CHECK_LUA;
-  const key = permissionCheckName(keyPrefix);
+  const key = names.permissionCheck;
   const [bySha1, byText] = await Promise.allSettled([
     client.evalsha(NO_SCRIPT_SHA1, 1, key),
     // A read-only check passes the name as an argument, not as a key: then any master of a cluster runs the script.
     client.eval(script, readOnly ? 0 : 1, key),
   ]);
   const refused = [bySha1, byText].flatMap((result) => (result.status === 'rejected' ? refusal(result.reason) : []));
-  const names = byText.status === 'fulfilled' && Array.isArray(byText.value) ? byText.value.map(String) : [];
-  if (names.length > 0) refused.push(`this user may not run ${names.join(', ')}`);
+  const commands = byText.status === 'fulfilled' && Array.isArray(byText.value) ? byText.value.map(String) : [];
+  if (commands.length > 0) refused.push(`this user may not run ${commands.join(', ')}`);
   return refused.map((what) => `Redis does not permit what the gateway needs (${what}): ${SEE}`);
 }
 

@@ -33,7 +33,7 @@ import { memberOptions, type RedisSecurity, serverOptions } from './connection/s
 import { DataLossDetection } from './installation/data-loss-detection.ts';
 import { redisNotices } from './notices/notices.ts';
 import { checkPermissions } from './permission-check.ts';
-import { windowName } from './protocol/key-names.ts';
+import { type RedisKeyNames, redisKeyNames } from './protocol/key-names.ts';
 import { withoutArguments } from './protocol/redis-errors.ts';
 import { redisAudit } from './records/audit.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
@@ -82,7 +82,8 @@ export interface RedisStoreOptions extends RedisSecurity {
  * Opens the store. Resolves after the first attempt to connect, even if it failed: the store keeps trying to connect.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
-  const { keyPrefix, clock, observer, warn, readOnly = false } = options;
+  const { clock, observer, warn, readOnly = false } = options;
+  const names = redisKeyNames(options.keyPrefix);
   let state: 'opening' | 'open' | 'closed' = 'opening';
   let wasUp: boolean | undefined;
   let reached = false;
@@ -90,7 +91,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   let reconnectedMs = Number.NEGATIVE_INFINITY;
   const warnedOf = new Set<string>();
 
-  const connections = createConnections(options, {
+  const connections = createConnections(options, names, {
     onChange: (failure) => refresh(failure),
     onReadOnly: () => reconnect(),
     onPush: (pushed) => dataLoss.pushed(pushed),
@@ -99,20 +100,20 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const { records, windows, background, push } = connections;
   const dataLoss = new DataLossDetection({
     connection: records,
-    keyPrefix,
+    names,
     newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
     warn,
     onFailure: (error) => warnOfRefusal('the gateway cannot detect that the store lost its data', error),
     readOnly,
   });
   const tasks = () => [...push.tasks, ...dataLoss.tasks];
-  const damaged = new DamagedRecords({ keyPrefix, clock, observer });
+  const damaged = new DamagedRecords({ names, clock, observer });
   const faults = new ReservationFaults({ clock, observer });
-  const instances = redisInstances(windows, background, keyPrefix);
+  const instances = redisInstances(windows, background, names);
 
   const isUp = (customer?: string): boolean => {
     if (state !== 'open') return false;
-    if (customer !== undefined) return windows.isUsable(windowName(keyPrefix, customer));
+    if (customer !== undefined) return windows.isUsable(names.window(customer));
     return records.isUsable() && windows.isUsable();
   };
 
@@ -138,7 +139,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const checkServers = async () => {
     const found = await Promise.all([
       ...records.servers.map(async ({ client }) => (await checkServer(client)).warnings),
-      readOnly ? [] : checkPermissions(windows.client, keyPrefix),
+      readOnly ? [] : checkPermissions(windows.client, names),
     ]);
     for (const warning of new Set(found.flat())) warn(warning);
   };
@@ -164,22 +165,22 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   };
 
   // Scripts are defined before the first command is sent.
-  const usage = options.usage && redisUsageHistory(background, keyPrefix, options.usage);
+  const usage = options.usage && redisUsageHistory(background, names, options.usage);
   const forgetUsage = async (op: StoreOp, customer: string) => usage?.forget(op, customer);
   const store: Store = {
-    records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, forgetUsage, keyPrefix }),
-    keyUses: redisKeyUses(background, keyPrefix),
-    notifySecrets: redisNotifySecrets(background, keyPrefix),
-    audit: redisAudit(background, keyPrefix),
+    records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, forgetUsage, names }),
+    keyUses: redisKeyUses(background, names),
+    notifySecrets: redisNotifySecrets(background, names),
+    audit: redisAudit(background, names),
     windows: new HourlyWindow({
       connection: windows,
-      keyPrefix,
+      names,
       newEpoch: uniqueEpochs(),
       faults,
       retention: options.usage,
     }),
-    usages: redisUsages(background, keyPrefix),
-    notices: redisNotices(background, keyPrefix),
+    usages: redisUsages(background, names),
+    notices: redisNotices(background, names),
     usageHistory: usage,
     invalidations: push,
     withdraw: instances.withdraw,
@@ -244,11 +245,11 @@ interface Connections {
 type ConnectionEvents = Required<Pick<RedisConnectionOptions, 'onChange' | 'onReadOnly'>> &
   Pick<InvalidationPushOptions, 'onPush' | 'onFailure'>;
 
-function createConnections(options: RedisStoreOptions, events: ConnectionEvents): Connections {
+function createConnections(options: RedisStoreOptions, names: RedisKeyNames, events: ConnectionEvents): Connections {
   const address = parseStoreUrl(options.url);
   // The message omits the URL, which may contain a password.
   if (address.kind === 'invalid' || address.kind === 'sqlite') throw new Error('store.url does not name a Redis');
-  const { timeoutMs, heartbeatMs, keyPrefix, clock, observer } = options;
+  const { timeoutMs, heartbeatMs, clock, observer } = options;
   const { onChange, onReadOnly, onPush, onFailure } = events;
   const common = {
     clock,
@@ -269,7 +270,7 @@ function createConnections(options: RedisStoreOptions, events: ConnectionEvents)
     new InvalidationPush({
       records,
       subscriber,
-      keyPrefix,
+      names,
       clock,
       ...(heartbeatMs !== undefined && { heartbeatMs }),
       onPush,

@@ -8,6 +8,7 @@ import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { checkPermissions } from './permission-check.ts';
 import { addressOf, slotMapFrom } from './protocol/hash-slots.ts';
+import { redisKeyNames } from './protocol/key-names.ts';
 import { describe, UnexpectedReplyError } from './protocol/redis-errors.ts';
 
 const REPLY_TIMEOUT_MS = 2000;
@@ -65,7 +66,7 @@ function tryServer(server: ClientOptions, options: TryRedisOptions): Promise<Sto
     const { version, maxmemoryPolicy, warnings } = await checkServer(redis);
     const aheadMs = await clockDifferenceMs(redis, options.clock);
     const canCheck = Number.parseInt(version ?? '', 10) >= FIRST_MAJOR_WITH_READ_ONLY_SCRIPTS;
-    const refused = canCheck ? await checkPermissions(redis, options.keyPrefix, { readOnly: true }) : [];
+    const refused = canCheck ? await checkPermissions(redis, redisKeyNames(options.keyPrefix), { readOnly: true }) : [];
     const rights = canCheck ? 'all commands permitted' : 'permissions not checked (Redis 7 or newer, and INFO, needed)';
     const facts = [
       `Redis ${version ?? 'of unknown version'}`,

@@ -15,7 +15,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
-import { parseTrackedName, type TrackedName, trackedPrefixes } from '../protocol/key-names.ts';
+import type { RedisKeyNames, TrackedName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const CHANNEL = '__redis__:invalidate';
@@ -26,7 +26,7 @@ export interface InvalidationPushOptions {
   readonly records: RedisConnection;
   /** Carries only the pushes. */
   readonly subscriber: RedisConnection;
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
   readonly clock: Clock;
   /** Interval of the proofs. Default 5 s. */
   readonly heartbeatMs?: number;
@@ -70,7 +70,9 @@ export class InvalidationPush implements PushedInvalidations {
       onFailure,
     });
     this.tasks = [enabling];
-    subscriber.client.on('messageBuffer', (_channel: Buffer, names: readonly Buffer[] | null) => this.#pushed(names));
+    subscriber.client.on('messageBuffer', (_channel: Buffer, changed: readonly Buffer[] | null) =>
+      this.#pushed(changed),
+    );
   }
 
   get connected(): boolean {
@@ -123,7 +125,7 @@ export class InvalidationPush implements PushedInvalidations {
   }
 
   async #enable(): Promise<void> {
-    const { records, subscriber, keyPrefix } = this.#options;
+    const { records, subscriber, names } = this.#options;
     const session = subscriber.sessionOf();
     // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.
     if (this.#subscriberId?.session !== session) {
@@ -133,7 +135,7 @@ export class InvalidationPush implements PushedInvalidations {
     }
     const { clientId } = this.#subscriberId;
     await subscriber.client.subscribe(CHANNEL);
-    const prefixes = trackedPrefixes(keyPrefix).flatMap((prefix) => ['PREFIX', prefix]);
+    const prefixes = names.trackedPrefixes.flatMap((prefix) => ['PREFIX', prefix]);
     await Promise.all([
       // Redis refuses prefixes that the connection tracks already.
       records.client.client('TRACKING', 'OFF'),
@@ -141,11 +143,11 @@ export class InvalidationPush implements PushedInvalidations {
     ]);
   }
 
-  /** `names`: null when everything was deleted. */
-  #pushed(names: readonly Buffer[] | null): void {
-    if (names === null) this.#emit({ kind: 'all' });
-    for (const name of names ?? []) {
-      const tracked = parseTrackedName(this.#options.keyPrefix, name.toString());
+  /** `changed`: names, or null when everything was deleted. */
+  #pushed(changed: readonly Buffer[] | null): void {
+    if (changed === null) this.#emit({ kind: 'all' });
+    for (const name of changed ?? []) {
+      const tracked = this.#options.names.parseTracked(name.toString());
       if (tracked !== undefined) this.#emit(tracked);
     }
   }

@@ -15,16 +15,7 @@ import type { Command, RedisClient } from '../connection/client.ts';
 import { scanSteps, textFrom } from '../connection/replies.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
-import {
-  CUSTOMER_RECORDS,
-  customerRecordName,
-  everyName,
-  installedName,
-  installedPartName,
-  KEY_RECORDS,
-  keyRecordName,
-  type TrackedName,
-} from '../protocol/key-names.ts';
+import type { RedisKeyNames, TrackedName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { Evictions } from './evictions.ts';
 import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
@@ -36,7 +27,7 @@ const START_MS = 200;
 interface DataLossDetectionOptions {
   /** The connection on which records are read. */
   readonly connection: RedisChannel;
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
   /** Returns a new random id. */
   readonly newId: () => string;
   readonly warn: (message: string) => void;
@@ -94,9 +85,9 @@ export class DataLossDetection {
 
   /** Returns the name of the mark that would be lost together with the Redis key `name`. */
   markNear(name: string): string {
-    const { connection, keyPrefix } = this.#options;
+    const { connection, names } = this.#options;
     const tag = connection.isCluster ? PART_TAGS[partOf(slotOf(name))] : undefined;
-    return tag === undefined ? installedName(keyPrefix) : installedPartName(keyPrefix, tag);
+    return tag === undefined ? names.installed : names.installedPart(tag);
   }
 
   /** Updates the state from a mark that was just read. */
@@ -121,9 +112,8 @@ export class DataLossDetection {
       this.#mark.doubt();
       this.#establishing.runAgain();
     } else if (!this.#mark.hasRecord) {
-      const { connection, keyPrefix } = this.#options;
-      const name =
-        pushed.kind === 'key' ? keyRecordName(keyPrefix, pushed.sha256) : customerRecordName(keyPrefix, pushed.id);
+      const { connection, names } = this.#options;
+      const name = pushed.kind === 'key' ? names.keyRecord(pushed.sha256) : names.customerRecord(pushed.id);
       connection.client.exists(name).then(
         (count) => count > 0 && this.sawRecord(),
         // Ignored, because the next read that finds a record has the same effect.
@@ -151,7 +141,7 @@ export class DataLossDetection {
     await this.#evictions.accept();
     await allOf(
       connection.client,
-      this.#names.map((name) => ['set', name, id]),
+      this.#markNames.map((name) => ['set', name, id]),
     );
     // Reads the marks back, because replies to earlier reads may still bring the old id. Those arrive before this
     // reply.
@@ -169,10 +159,10 @@ export class DataLossDetection {
   }
 
   /** The names of all marks. The first is the main mark. */
-  get #names(): readonly string[] {
-    const { connection, keyPrefix } = this.#options;
-    const parts = connection.isCluster ? PART_TAGS.map((tag) => installedPartName(keyPrefix, tag)) : [];
-    return [installedName(keyPrefix), ...parts];
+  get #markNames(): readonly string[] {
+    const { connection, names } = this.#options;
+    const parts = connection.isCluster ? PART_TAGS.map((tag) => names.installedPart(tag)) : [];
+    return [names.installed, ...parts];
   }
 
   #seeAll(marks: readonly Mark[]): void {
@@ -185,12 +175,12 @@ export class DataLossDetection {
   }
 
   async #readMarks(redis: RedisClient = this.#options.connection.client): Promise<readonly Mark[]> {
-    const names = this.#names;
+    const marks = this.#markNames;
     const ids = await allOf(
       redis,
-      names.map((name) => ['get', name]),
+      marks.map((name) => ['get', name]),
     );
-    return names.map((name, index) => ({ name, id: textFrom(ids[index]) }));
+    return marks.map((name, index) => ({ name, id: textFrom(ids[index]) }));
   }
 
   async #establish(): Promise<void> {
@@ -237,13 +227,13 @@ export class DataLossDetection {
 
   /** Returns whether there is any record under the prefix. Scans all Redis keys until one is found. */
   async #findRecord(): Promise<boolean> {
-    const { connection, keyPrefix } = this.#options;
+    const { connection, names } = this.#options;
     const isRecord = (name: string) =>
-      KEY_RECORDS.parse(keyPrefix, name) !== undefined || CUSTOMER_RECORDS.parse(keyPrefix, name) !== undefined;
+      names.keyRecords.parse(name) !== undefined || names.customerRecords.parse(name) !== undefined;
     for (const { client } of connection.servers) {
-      const scan = (cursor: string) => client.scan(cursor, 'MATCH', everyName(keyPrefix), 'COUNT', SCAN_COUNT);
-      for await (const names of scanSteps(scan)) {
-        if (names.some(isRecord) || this.#mark.hasRecord) return true;
+      const scan = (cursor: string) => client.scan(cursor, 'MATCH', names.everyName, 'COUNT', SCAN_COUNT);
+      for await (const found of scanSteps(scan)) {
+        if (found.some(isRecord) || this.#mark.hasRecord) return true;
       }
     }
     return false;
@@ -260,9 +250,9 @@ export class DataLossDetection {
   }
 
   #warnOfWritten(): void {
-    const { keyPrefix, warn } = this.#options;
+    const { names, warn } = this.#options;
     warn(
-      `${installedName(keyPrefix)} was missing although the store has records, so the gateway wrote it: from now on it detects a loss of data. If data was lost before, restore it; when restoring key by key, write ${installedName(keyPrefix)} last`,
+      `${names.installed} was missing although the store has records, so the gateway wrote it: from now on it detects a loss of data. If data was lost before, restore it; when restoring key by key, write ${names.installed} last`,
     );
   }
 
@@ -273,15 +263,15 @@ export class DataLossDetection {
     // While the state is unknown, the last known state remains in effect.
     if (state === before || state === 'unknown') return;
     this.#state = state;
-    const { keyPrefix, warn } = this.#options;
-    const name = installedName(keyPrefix);
+    const { names, warn } = this.#options;
+    const name = names.installed;
     if (state === 'wiped') {
       warn(
         `the store has lost its data: ${name} has changed. Unknown keys get 503 until the data is restored, or accepted as it is with "tollgate store init"`,
       );
     } else if (state === 'empty') {
       warn(
-        `the store has no records under ${keyPrefix}: data may have been lost. Unknown keys get 503 until the first record is written, or the empty store is accepted with "tollgate store init"`,
+        `the store has no records under ${names.prefix}: data may have been lost. Unknown keys get 503 until the first record is written, or the empty store is accepted with "tollgate store init"`,
       );
     } else if (state === 'whole' && before === 'wiped') {
       warn(`the data of the store counts as complete again: ${name} is back`);

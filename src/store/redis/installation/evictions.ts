@@ -10,11 +10,11 @@ import { ReplyError } from 'ioredis';
 import type { RedisChannel } from '../connection/channel.ts';
 import { infoField } from '../connection/server-check.ts';
 import { SessionTask } from '../connection/session-task.ts';
-import { acceptedEvictionsName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 interface EvictionsOptions {
   readonly connection: RedisChannel;
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
   readonly warn: (message: string) => void;
   readonly onFailure: (error: unknown) => void;
 }
@@ -53,24 +53,24 @@ export class Evictions {
 
   /** Accepts the evictions so far: they no longer cast doubt on missing records. */
   async accept(): Promise<void> {
-    const { connection, keyPrefix } = this.#options;
+    const { connection, names } = this.#options;
     const counted = await this.#count();
     const evicted = counted.filter((each) => each.evicted > 0).flatMap((each) => [each.runId, each.evicted]);
-    const name = acceptedEvictionsName(keyPrefix);
+    const name = names.acceptedEvictions;
     await connection.client.del(name);
     if (evicted.length > 0) await connection.client.hset(name, ...evicted);
     await this.#check();
   }
 
   async #check(): Promise<void> {
-    const { connection, keyPrefix } = this.#options;
+    const { connection, names } = this.#options;
     const counted = await this.#count();
     this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
     const evicting = counted.filter(({ evicted }) => evicted > 0);
     const accepted =
       evicting.length === 0
         ? new Map<string, string>()
-        : new Map(Object.entries(await connection.attempt((redis) => redis.hgetall(acceptedEvictionsName(keyPrefix)))));
+        : new Map(Object.entries(await connection.attempt((redis) => redis.hgetall(names.acceptedEvictions))));
     const unaccepted = evicting.filter(({ runId, evicted }) => evicted > Number(accepted.get(runId) ?? 0));
     if (unaccepted.length === 0) this.#set('nothing');
     else this.#set(unaccepted.every(({ policy }) => policy.startsWith('volatile-')) ? 'expiring keys' : 'any keys');

@@ -9,7 +9,7 @@ import { MAX_DEAD_NOTICES, type Marks, type NoticeState, type NoticeStore, type 
 import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { sendAll } from '../connection/replies.ts';
-import { deadNoticesName, goneEndpointsName, noticesName, pendingNoticesName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 /** An index entry that is added before its notice is not due for this long, so that no reader removes it meanwhile. */
@@ -18,18 +18,18 @@ const CLAIM_MS = 10_000;
 const MEMBER = /^(\S+) (\S+)$/;
 
 /** Must be called before the first command is sent on the channel, because it defines commands. */
-export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore {
+export function redisNotices(channel: RedisChannel, names: RedisKeyNames): NoticeStore {
   const script = (file: string) => channel.client.defineScript(new URL(`./${file}`, import.meta.url), 1);
   const addOnce = script('add-once.lua');
   const extendMarks = script('extend-marks.lua');
   const replaceNotice = script('replace-notice.lua');
   const takeDue = script('take-due.lua');
   const schedule = script('schedule.lua');
-  const indexes = { pending: pendingNoticesName(prefix), dead: deadNoticesName(prefix) };
-  const gone = goneEndpointsName(prefix);
+  const indexes = { pending: names.pendingNotices, dead: names.deadNotices };
+  const gone = names.goneEndpoints;
 
   const extend = async ({ customer, marks, untilMs }: Marks) => {
-    const name = noticesName(prefix, customer);
+    const name = names.notices(customer);
     return (await channel.run('claim_notice', () => extendMarks(name, untilMs, ...marks))) === 1;
   };
 
@@ -39,7 +39,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     const contents = await sendAll(
       channel,
       op,
-      entries.map(({ customer, id }) => ['hget', noticesName(prefix, customer), fieldOf(id)]),
+      entries.map(({ customer, id }) => ['hget', names.notices(customer), fieldOf(id)]),
     );
     const stale = members.filter((_, at) => typeof contents[at] !== 'string');
     // A pending entry that is not due may belong to a notice that is being stored now.
@@ -69,7 +69,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
     // Keeps the time of an existing entry: if another gateway has changed the notice meanwhile, its time must stay.
     if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 1));
     if (isDead) await channel.run(op, () => schedule(indexes.dead, member, 0, 1));
-    const name = noticesName(prefix, notice.customer);
+    const name = names.notices(notice.customer);
     const isReplaced =
       (await channel.run(op, () => replaceNotice(name, fieldOf(notice.id), notice.content, content))) === 1;
     if (!isReplaced) return false;
@@ -88,7 +88,7 @@ export function redisNotices(channel: RedisChannel, prefix: string): NoticeStore
       const member = memberOf({ customer, ...notice });
       const args = [notice.id, notice.content, untilMs, ...marks];
       await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 0));
-      const isNew = (await channel.run(op, () => addOnce(noticesName(prefix, customer), ...args))) === 1;
+      const isNew = (await channel.run(op, () => addOnce(names.notices(customer), ...args))) === 1;
       if (isNew) await channel.run(op, () => schedule(indexes.pending, member, 0, 0));
       else await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
       return isNew;

@@ -3,14 +3,14 @@ import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '
 import { type AuditStore, InvalidCursorError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pairsFrom } from '../connection/replies.ts';
-import { auditName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;
 /** Both numbers of an entry's id are below this. */
 const ID_LIMIT = 2n ** 64n;
 
-export function redisAudit(connection: RedisChannel, keyPrefix: string): AuditStore {
-  const name = auditName(keyPrefix);
+export function redisAudit(connection: RedisChannel, names: RedisKeyNames): AuditStore {
+  const name = names.audit;
   /** Store time of the last appended entry. The gateway's clock is not used: a wrong clock must not delete entries. */
   let appendedAtMs: number | undefined;
   let trimsByAge = false;

@@ -13,13 +13,13 @@ import {
 import { type EnforcedCustomerFields, type EnforcedKeyFields, isCustomerId, isKeyId } from '../../record-fields.ts';
 import type { RecordDamage, StoreObserver } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { customerRecordName, KEY_RECORDS, shownKeyRecordName, unbracedCustomerName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const REPORT_INTERVAL_MS = 60_000;
 const MAX_REPORTED = 100;
 
 interface DamagedRecordsOptions {
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
   readonly clock: Clock;
   readonly observer: Pick<StoreObserver, 'damagedRecord'>;
 }
@@ -41,7 +41,7 @@ export class DamagedRecords {
     const { id, customer } = fields;
     this.#report(faults, {
       kind: 'key',
-      record: shownKeyRecordName(this.#options.keyPrefix, sha256),
+      record: this.#options.names.shownKeyRecord(sha256),
       ...(id && isKeyId(id) && { keyId: id }),
       ...(customer && isCustomerId(customer) && { customer }),
     });
@@ -51,30 +51,30 @@ export class DamagedRecords {
   checkCustomer(id: string, fields: EnforcedCustomerFields): void {
     const faults = enforcedCustomerFaults(fields);
     if (faults.length === 0) return;
-    const record = customerRecordName(this.#options.keyPrefix, id);
+    const record = this.#options.names.customerRecord(id);
     this.#report(faults, { kind: 'customer', record, customer: id });
   }
 
   /** Reports that the key or customer record of this name is not a hash. */
   reportWrongType(name: string): void {
-    const { keyPrefix } = this.#options;
-    const sha256 = KEY_RECORDS.parse(keyPrefix, name);
+    const { names } = this.#options;
+    const sha256 = names.keyRecords.parse(name);
     const kind = sha256 === undefined ? 'customer' : 'key';
-    const record = sha256 === undefined ? name : shownKeyRecordName(keyPrefix, sha256);
+    const record = sha256 === undefined ? name : names.shownKeyRecord(sha256);
     this.#report([wrongType(kind)], { kind, record });
   }
 
   /** Must be called when a customer has no record, because it may have one under a name without braces. Never rejects. */
   async checkUnbraced(redis: RedisClient, customer: string): Promise<void> {
-    const { keyPrefix } = this.#options;
-    const record = unbracedCustomerName(keyPrefix, customer);
+    const { names } = this.#options;
+    const record = names.unbracedCustomer(customer);
     try {
       if ((await redis.exists(record)) === 0) return;
     } catch {
       // Not retried: the next read of the customer checks again.
       return;
     }
-    this.#report([recordFault('unbraced_name', customerRecordName(keyPrefix, customer))], {
+    this.#report([recordFault('unbraced_name', names.customerRecord(customer))], {
       kind: 'customer',
       record,
       customer,

@@ -9,17 +9,6 @@
  */
 import type { StoreOp } from '../../store.ts';
 import { sendAll } from '../connection/replies.ts';
-import {
-  customerKeysName,
-  customerRecordName,
-  formerNotifySecretName,
-  keyIdName,
-  keyRecordName,
-  keyUsesName,
-  noticesName,
-  notifySecretName,
-  windowName,
-} from '../protocol/key-names.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
 /**
@@ -27,7 +16,7 @@ import type { IndexedKey, KeyIndex } from './key-index.ts';
  * the usage history of a customer.
  */
 export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, customer: string) => Promise<void>) {
-  const { connection, prefix } = index;
+  const { connection, names } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
   const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 6);
 
@@ -36,16 +25,16 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
     const keys = entries.flatMap(({ sha256 = '', record }) => (record === undefined ? [] : [{ sha256, ...record }]));
     if (keys.length === 0) return 0;
     const replies = await connection.run(op, () =>
-      Promise.all(keys.map(({ sha256, id, customer }) => deleteKey(keyRecordName(prefix, sha256), id, customer))),
+      Promise.all(keys.map(({ sha256, id, customer }) => deleteKey(names.keyRecord(sha256), id, customer))),
     );
     const deleted = keys.filter((_, index) => replies[index] === 1);
     await sendAll(
       connection,
       op,
       deleted.flatMap(({ id, customer }) => [
-        ['zrem', keyUsesName(prefix), id],
-        ['srem', customerKeysName(prefix, customer), id],
-        ['del', keyIdName(prefix, id)],
+        ['zrem', names.keyUses, id],
+        ['srem', names.customerKeys(customer), id],
+        ['del', names.keyId(id)],
       ]),
     );
     return deleted.length;
@@ -61,7 +50,7 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
       await sendAll(
         connection,
         op,
-        others.map(({ id }) => ['zrem', keyUsesName(prefix), id]),
+        others.map(({ id }) => ['zrem', names.keyUses, id]),
       );
       await index.dropIds(op, entries);
       await index.dropFromCustomer(op, customer, entries);
@@ -74,28 +63,28 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
 
     /** Deletes a customer and its keys. Resolves to the number of deleted keys; undefined when there is no record. */
     async deleteCustomer(op: StoreOp, customer: string): Promise<number | undefined> {
-      const record = customerRecordName(prefix, customer);
+      const record = names.customerRecord(customer);
       // Does not require a plan: a record without one can be neither read nor created, only deleted.
       if ((await connection.run(op, (redis) => redis.hlen(record))) === 0) return undefined;
-      const names = [
-        customerKeysName(prefix, customer),
+      const perCustomer = [
+        names.customerKeys(customer),
         record,
-        windowName(prefix, customer),
-        noticesName(prefix, customer),
-        notifySecretName(prefix, customer),
-        formerNotifySecretName(prefix, customer),
+        names.window(customer),
+        names.notices(customer),
+        names.notifySecret(customer),
+        names.formerNotifySecret(customer),
       ];
       let deletedKeys = 0;
       let deleted: unknown = 0;
       while (deleted === 0) {
         deletedKeys += await deleteKeysOf(op, customer);
-        deleted = await connection.run(op, () => deleteKeylessCustomer(...names));
+        deleted = await connection.run(op, () => deleteKeylessCustomer(...perCustomer));
       }
       await forgetUsage(op, customer);
       // A unit granted meanwhile began a window again. Its refund would be subtracted from the history of the next customer
       // of this id. HDEL deletes the record with its only field, but not that of a customer created again.
       await sendAll(connection, op, [
-        ['del', windowName(prefix, customer)],
+        ['del', names.window(customer)],
         ['hdel', record, 'deleting'],
       ]);
       return deletedKeys;

@@ -13,15 +13,7 @@ import {
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
 import { readHashes, sendAll } from '../connection/replies.ts';
-import {
-  CUSTOMER_RECORD_NAMES,
-  CUSTOMER_RECORDS,
-  customerKeysName,
-  customerRecordName,
-  isSha256,
-  keyIdName,
-  shownKeyRecordName,
-} from '../protocol/key-names.ts';
+import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { existing, scanAll } from './name-scan.ts';
 
@@ -37,18 +29,18 @@ interface IndexableKey {
 }
 
 export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly InspectedRecord[]> {
-  const { connection, prefix } = index;
+  const { connection, names } = index;
   /** Hashes of the keys without an index entry by id, by key id. */
   const owners = new Map<string, string>();
   for await (const keys of index.everyKey(OP)) yield await inspectKeys(index, owners, keys);
-  for await (const names of scanAll(connection, OP, CUSTOMER_RECORD_NAMES.pattern(prefix))) {
-    const read = await readHashes(connection, OP, names, CUSTOMER_FIELDS);
-    const found = names.map((name, i) => ({ name, fields: read[i] }));
-    const stored = await existing(connection, OP, found);
+  for await (const found of scanAll(connection, OP, names.customerRecordNames.pattern)) {
+    const read = await readHashes(connection, OP, found, CUSTOMER_FIELDS);
+    const records = found.map((name, i) => ({ name, fields: read[i] }));
+    const stored = await existing(connection, OP, records);
     yield stored.map(({ name, fields }): InspectedCustomer => {
-      const id = CUSTOMER_RECORDS.parse(prefix, name);
+      const id = names.customerRecords.parse(name);
       const kind = 'customer';
-      if (id === undefined) return { kind, record: name, found: unbraced(prefix, name) };
+      if (id === undefined) return { kind, record: name, found: unbraced(names, name) };
       return { kind, record: name, found: fields ? { id, fields } : wrongType(kind) };
     });
   }
@@ -69,7 +61,7 @@ async function inspectKeys(
   return keys.map(
     ({ sha256, fields }): InspectedKey => ({
       kind: 'key',
-      record: shownKeyRecordName(index.prefix, sha256),
+      record: index.names.shownKeyRecord(sha256),
       found: isSha256(sha256) ? (fields ?? wrongType('key')) : recordFault('bad_name'),
       faults: [
         ...(indexFaults.get(sha256) ?? []),
@@ -85,16 +77,16 @@ async function indexFaultsOf(
   owners: Map<string, string>,
   keys: readonly IndexableKey[],
 ): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
-  const { connection, prefix } = index;
+  const { connection, names } = index;
   const entries = await sendAll(
     connection,
     OP,
-    keys.map(({ id }) => ['get', keyIdName(prefix, id)]),
+    keys.map(({ id }) => ['get', names.keyId(id)]),
   );
   const members = await sendAll(
     connection,
     OP,
-    keys.map(({ id, customer }) => ['sismember', customerKeysName(prefix, customer), id]),
+    keys.map(({ id, customer }) => ['sismember', names.customerKeys(customer), id]),
   );
   const others = entries.map((entry, i) => (typeof entry === 'string' && entry !== keys[i]?.sha256 ? entry : ''));
   const otherRecords = await index.readRecords(OP, others.filter(Boolean));
@@ -109,7 +101,7 @@ async function indexFaultsOf(
   keys.forEach(({ sha256, id }, i) => {
     const other = others[i] && otherIds.get(others[i]) === id ? others[i] : undefined;
     const owner = other ?? (entries[i] === sha256 ? sha256 : ownerOf(id, sha256));
-    if (owner !== sha256) faults.set(sha256, [recordFault('duplicate_id', shownKeyRecordName(prefix, owner))]);
+    if (owner !== sha256) faults.set(sha256, [recordFault('duplicate_id', names.shownKeyRecord(owner))]);
     else if (entries[i] === undefined || members[i] === undefined) faults.set(sha256, [recordFault('damaged_index')]);
     else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [recordFault('missing_index')]);
   });
@@ -118,21 +110,21 @@ async function indexFaultsOf(
 
 /** Returns whether each customer's record name exists in Redis, whatever its type. */
 async function existingCustomers(
-  { connection, prefix }: KeyIndex,
+  { connection, names }: KeyIndex,
   customers: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, boolean>> {
   const ids = [...customers];
   const replies = await sendAll(
     connection,
     OP,
-    ids.map((id) => ['exists', customerRecordName(prefix, id)]),
+    ids.map((id) => ['exists', names.customerRecord(id)]),
   );
   return new Map(ids.map((id, i) => [id, replies[i] === 1]));
 }
 
-function unbraced(prefix: string, name: string): RecordFault {
-  const id = CUSTOMER_RECORD_NAMES.parse(prefix, name) ?? '';
-  return recordFault('unbraced_name', customerRecordName(prefix, isCustomerId(id) ? id : '<customer>'));
+function unbraced(names: RedisKeyNames, name: string): RecordFault {
+  const id = names.customerRecordNames.parse(name) ?? '';
+  return recordFault('unbraced_name', names.customerRecord(isCustomerId(id) ? id : '<customer>'));
 }
 
 /** Returns the fields for people that contain the API key itself: their SHA-256 is the record's. */

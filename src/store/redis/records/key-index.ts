@@ -12,7 +12,7 @@ import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
 import { readHashes, scanSteps, sendAll } from '../connection/replies.ts';
-import { customerKeysName, KEY_RECORDS, keyIdName, keyRecordName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { existing, scanAll } from './name-scan.ts';
 
 /** Ids of a customer's set that are read, and perhaps deleted, in one step. */
@@ -37,23 +37,23 @@ export interface StoredKey {
 /** Must be built before the first command is sent on the connection, because it defines a command. */
 export class KeyIndex {
   readonly connection: RedisChannel;
-  readonly prefix: string;
+  readonly names: RedisKeyNames;
   readonly #changeEntry: RunScript;
 
-  constructor(connection: RedisChannel, keyPrefix: string) {
+  constructor(connection: RedisChannel, names: RedisKeyNames) {
     this.connection = connection;
-    this.prefix = keyPrefix;
+    this.names = names;
     this.#changeEntry = connection.client.defineScript(new URL('./change-entry.lua', import.meta.url), 1);
   }
 
   /** Yields all key records in batches; some may appear twice. */
   async *everyKey(op: StoreOp): AsyncGenerator<readonly StoredKey[]> {
-    for await (const names of scanAll(this.connection, op, KEY_RECORDS.pattern(this.prefix))) {
-      const read = await readHashes(this.connection, op, names, KEY_FIELDS);
-      const found = names.map((name, i) => ({ name, fields: read[i] }));
-      const stored = await existing(this.connection, op, found);
+    for await (const found of scanAll(this.connection, op, this.names.keyRecords.pattern)) {
+      const read = await readHashes(this.connection, op, found, KEY_FIELDS);
+      const records = found.map((name, i) => ({ name, fields: read[i] }));
+      const stored = await existing(this.connection, op, records);
       yield stored.flatMap((key) => {
-        const sha256 = KEY_RECORDS.parse(this.prefix, key.name);
+        const sha256 = this.names.keyRecords.parse(key.name);
         return sha256 === undefined ? [] : [{ ...key, sha256 }];
       });
     }
@@ -61,14 +61,14 @@ export class KeyIndex {
 
   /** Reads the records with these hashes, in their order; undefined where there is no valid key record. */
   async readRecords(op: StoreOp, sha256s: readonly string[]): Promise<readonly (KeyRecord | undefined)[]> {
-    const names = sha256s.map((sha256) => keyRecordName(this.prefix, sha256));
-    const read = await readHashes(this.connection, op, names, KEY_FIELDS);
+    const records = sha256s.map((sha256) => this.names.keyRecord(sha256));
+    const read = await readHashes(this.connection, op, records, KEY_FIELDS);
     return read.map((fields) => fields && keyRecordFrom(fields));
   }
 
   /** Reads the index entries of these ids and the records that they point to, in the order of `ids`. */
   async read(op: StoreOp, ids: readonly string[]): Promise<readonly IndexedKey[]> {
-    const commands = ids.map((id) => ['get', keyIdName(this.prefix, id)] as const);
+    const commands = ids.map((id) => ['get', this.names.keyId(id)] as const);
     const sha256s = await sendAll(this.connection, op, commands);
     const entries = ids.map((id, index) => {
       const sha256 = sha256s[index];
@@ -82,7 +82,7 @@ export class KeyIndex {
    * meanwhile.
    */
   async redirect(op: StoreOp, id: string, from: string, to: string): Promise<boolean> {
-    const name = keyIdName(this.prefix, id);
+    const name = this.names.keyId(id);
     return (await this.connection.run(op, () => this.#changeEntry(name, from, to))) === 1;
   }
 
@@ -97,7 +97,7 @@ export class KeyIndex {
     }
     const restored = (await this.#withRecords(op, dropped)).filter(({ record }) => record !== undefined);
     for (const { id, sha256 = '' } of restored) {
-      await this.connection.run(op, (redis) => redis.setnx(keyIdName(this.prefix, id), sha256));
+      await this.connection.run(op, (redis) => redis.setnx(this.names.keyId(id), sha256));
     }
     return dropped.length - restored.length;
   }
@@ -109,7 +109,7 @@ export class KeyIndex {
   async dropFromCustomer(op: StoreOp, customer: string, entries: readonly IndexedKey[]): Promise<number> {
     const ids = entries.flatMap(({ id, record }) => (record?.customer === customer ? [] : [id]));
     if (ids.length === 0) return 0;
-    const name = customerKeysName(this.prefix, customer);
+    const name = this.names.customerKeys(customer);
     await this.connection.run(op, (redis) => redis.srem(name, ...ids));
     const restored = (await this.read(op, ids)).filter(({ record }) => record?.customer === customer);
     if (restored.length > 0) {
@@ -120,7 +120,7 @@ export class KeyIndex {
 
   /** Yields the ids in a customer's set in batches; some ids may appear twice. */
   idsOf(op: StoreOp, customer: string): AsyncGenerator<string[]> {
-    const name = customerKeysName(this.prefix, customer);
+    const name = this.names.customerKeys(customer);
     return scanSteps((cursor) =>
       this.connection.run(op, (redis) => redis.sscan(name, cursor, 'COUNT', SET_SCAN_COUNT)),
     );

@@ -2,13 +2,13 @@
 import type { KeyUseStore } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { inPieces, sendAll } from '../connection/replies.ts';
-import { keyRecordName, keyUsesName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 /** The latest time that a Date can hold. */
 const LATEST_MS = 8.64e15;
 
-export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUseStore {
-  const name = keyUsesName(keyPrefix);
+export function redisKeyUses(connection: RedisChannel, names: RedisKeyNames): KeyUseStore {
+  const name = names.keyUses;
   return {
     async noteUses(uses) {
       await inPieces(uses, async (piece) => {
@@ -16,7 +16,7 @@ export function redisKeyUses(connection: RedisChannel, keyPrefix: string): KeyUs
         await connection.run('note_uses', (redis) => redis.zadd(name, 'GT', ...scores));
         // Checked after the write: a deletion removes the record first, so one of the two sees the other's write.
         const known = piece.flatMap(({ keyId, sha256 }) => (sha256 === undefined ? [] : [{ keyId, sha256 }]));
-        const records = known.map(({ sha256 }) => ['hget', keyRecordName(keyPrefix, sha256), 'id'] as const);
+        const records = known.map(({ sha256 }) => ['hget', names.keyRecord(sha256), 'id'] as const);
         const ids = await sendAll(connection, 'note_uses', records);
         const deleted = known.filter(({ keyId }, at) => ids[at] !== keyId);
         return sendAll(

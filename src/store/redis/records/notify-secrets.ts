@@ -2,16 +2,18 @@
 import type { NotifySecretStore } from '../../notify-secrets.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pipelined } from '../connection/replies.ts';
-import { customerRecordName, formerNotifySecretName, notifySecretName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 /** Must be called before the first command is sent on the connection, because it defines a command. */
-export function redisNotifySecrets(connection: RedisChannel, prefix: string): NotifySecretStore {
+export function redisNotifySecrets(connection: RedisChannel, names: RedisKeyNames): NotifySecretStore {
   const rotateSecret = connection.client.defineScript(new URL('./rotate-notify-secret.lua', import.meta.url), 3);
-  const namesOf = (customer: string) => [notifySecretName(prefix, customer), formerNotifySecretName(prefix, customer)];
+  const namesOf = (customer: string) => [names.notifySecret(customer), names.formerNotifySecret(customer)];
   return {
     async rotate(customer, secret, graceMs) {
-      const names = [customerRecordName(prefix, customer), ...namesOf(customer)];
-      const reply = await connection.run('rotate_notify_secret', () => rotateSecret(...names, secret, graceMs));
+      const [record, ...secrets] = [names.customerRecord(customer), ...namesOf(customer)];
+      const reply = await connection.run('rotate_notify_secret', () =>
+        rotateSecret(record, ...secrets, secret, graceMs),
+      );
       return reply === -1 ? undefined : reply === 1;
     },
 

@@ -8,20 +8,14 @@ import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } fro
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
-import {
-  CUSTOMER_RECORDS,
-  customerKeysName,
-  customerRecordName,
-  isSha256,
-  KEY_RECORDS,
-} from '../protocol/key-names.ts';
+import { isSha256 } from '../protocol/key-names.ts';
 import type { KeyIndex } from './key-index.ts';
 import { scanPage, scanSetPage } from './name-scan.ts';
 
 type RecordLists = Pick<RecordStore, 'listCustomers' | 'readCustomers' | 'listKeys' | 'listCustomerKeys'>;
 
 export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): RecordLists {
-  const { connection, prefix } = index;
+  const { connection, names } = index;
 
   /** Reads the marks after the last read of records, so that records lost before it do not count as never created. */
   const requireWhole = async (op: StoreOp) => {
@@ -37,8 +31,8 @@ export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): 
 
   const readCustomers: RecordLists['readCustomers'] = async (ids) => {
     const op = 'list_customers';
-    const names = ids.map((id) => customerRecordName(prefix, id));
-    const fields = await readHashes(connection, op, names, CUSTOMER_FIELDS);
+    const records = ids.map((id) => names.customerRecord(id));
+    const fields = await readHashes(connection, op, records, CUSTOMER_FIELDS);
     await requireWhole(op);
     return ids.map((id, i) => (fields[i] && isCustomerId(id) ? customerRecordFrom(id, fields[i]) : undefined));
   };
@@ -48,24 +42,24 @@ export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): 
 
     async listCustomers(cursor, limit) {
       const op = 'list_customers';
-      const { names, next } = await scanPage(connection, op, CUSTOMER_RECORDS.pattern(prefix), cursor, limit);
-      const ids = names.flatMap((name) => CUSTOMER_RECORDS.parse(prefix, name) ?? []).filter(isCustomerId);
+      const page = await scanPage(connection, op, names.customerRecords.pattern, cursor, limit);
+      const ids = page.names.flatMap((name) => names.customerRecords.parse(name) ?? []).filter(isCustomerId);
       const records = await readCustomers(ids);
-      return { items: records.filter((record) => record !== undefined), next };
+      return { items: records.filter((record) => record !== undefined), next: page.next };
     },
 
     async listKeys(cursor, limit) {
       const op = 'list_keys';
-      const { names, next } = await scanPage(connection, op, KEY_RECORDS.pattern(prefix), cursor, limit);
-      const sha256s = names.flatMap((name) => KEY_RECORDS.parse(prefix, name) ?? []).filter(isSha256);
+      const page = await scanPage(connection, op, names.keyRecords.pattern, cursor, limit);
+      const sha256s = page.names.flatMap((name) => names.keyRecords.parse(name) ?? []).filter(isSha256);
       const records = await index.readRecords(op, sha256s);
       await requireWhole(op);
-      return { items: records.filter((record) => record !== undefined), next };
+      return { items: records.filter((record) => record !== undefined), next: page.next };
     },
 
     listCustomerKeys(customer, cursor, limit) {
       const op = 'list_customer_keys';
-      const setName = customerKeysName(prefix, customer);
+      const setName = names.customerKeys(customer);
       const keys: CustomerKeys = {
         async readUpTo(max) {
           if ((await connection.run(op, (redis) => redis.scard(setName))) > max) return undefined;

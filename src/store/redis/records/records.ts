@@ -31,7 +31,7 @@ import {
 } from '../connection/replies.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import type { Mark } from '../installation/installation-mark.ts';
-import { customerKeysName, customerRecordName, keyIdName, keyRecordName, windowName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { checkedUpdates } from './checked-update.ts';
 import { CustomerDirectory } from './customer-directory.ts';
@@ -51,7 +51,7 @@ interface RedisRecordsOptions {
   readonly damaged: DamagedRecords;
   readonly pushed: Pick<Invalidations, 'connected' | 'subscribe'>;
   readonly forgetUsage: (op: StoreOp, customer: string) => Promise<void>;
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
 }
 
 interface Reading<R> {
@@ -62,7 +62,7 @@ interface Reading<R> {
 
 /** Must be called before the first command is sent on the connections, because it defines commands. */
 export function redisRecords(options: RedisRecordsOptions): RecordStore {
-  const { connection, background, dataLoss, damaged, pushed, forgetUsage, keyPrefix: prefix } = options;
+  const { connection, background, dataLoss, damaged, pushed, forgetUsage, names } = options;
   const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const revokeKey = redis.defineScript(new URL('./revoke-key.lua', import.meta.url), 1);
@@ -70,7 +70,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
   const retireKey = redis.defineScript(new URL('./retire-key.lua', import.meta.url), 1);
   const update = checkedUpdates(redis);
-  const index = new KeyIndex(background, prefix);
+  const index = new KeyIndex(background, names);
   const deletion = redisDeletion(index, forgetUsage);
   const lists = redisRecordLists(index, dataLoss);
   const directory = new CustomerDirectory({ records: lists, pushed });
@@ -126,15 +126,15 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   };
 
   const readKey = async (sha256: string) =>
-    keyRecordFromReply(await redis.hmget(keyRecordName(prefix, sha256), ...KEY_FIELDS));
+    keyRecordFromReply(await redis.hmget(names.keyRecord(sha256), ...KEY_FIELDS));
 
   /** Adds the key to its customer's set. Resolves to false when the customer does not exist. */
   const register = async ({ id, customer }: KeyRecord): Promise<boolean> =>
-    (await registerKey(customerRecordName(prefix, customer), customerKeysName(prefix, customer), id)) === 1;
+    (await registerKey(names.customerRecord(customer), names.customerKeys(customer), id)) === 1;
 
   /** Points the index entry of this id to the key. Resolves to false when another key with a record has the id. */
   const claimId = async (id: string, sha256: string): Promise<boolean> => {
-    if ((await redis.setnx(keyIdName(prefix, id), sha256)) === 1) return true;
+    if ((await redis.setnx(names.keyId(id), sha256)) === 1) return true;
     const [entry] = await index.read('create_key', [id]);
     if (entry?.sha256 === sha256) return true;
     // Another program deleted the record of the key that had this id.
@@ -157,9 +157,9 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     change: (name: string) => Promise<R | undefined>,
   ): Promise<R | undefined> => {
     const reading = await background.run(op, async () => {
-      const sha256 = await redis.get(keyIdName(prefix, keyId));
-      if (sha256 === null) return withMark<R>(keyIdName(prefix, keyId), undefined);
-      const name = keyRecordName(prefix, sha256);
+      const sha256 = await redis.get(names.keyId(keyId));
+      if (sha256 === null) return withMark<R>(names.keyId(keyId), undefined);
+      const name = names.keyRecord(sha256);
       return withMark(name, await change(name));
     });
     return proven(reading);
@@ -170,13 +170,13 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     findCustomers: directory.find,
 
     findKey: (sha256) =>
-      find(connection, 'read_key', keyRecordName(prefix, sha256), ENFORCED_KEY_FIELDS, (fields) => {
+      find(connection, 'read_key', names.keyRecord(sha256), ENFORCED_KEY_FIELDS, (fields) => {
         damaged.checkKey(sha256, fields);
         return enforcedKeyFrom(fields);
       }),
 
     async findCustomer(id) {
-      const name = customerRecordName(prefix, id);
+      const name = names.customerRecord(id);
       const record = await find(connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, (fields) => {
         damaged.checkCustomer(id, fields);
         return enforcedCustomerFrom(id, fields);
@@ -186,12 +186,12 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     },
 
     findCustomerRecord: (id) =>
-      find(background, 'read_customer', customerRecordName(prefix, id), CUSTOMER_FIELDS, (fields) =>
+      find(background, 'read_customer', names.customerRecord(id), CUSTOMER_FIELDS, (fields) =>
         customerRecordFrom(id, fields),
       ),
 
     async createCustomer(record) {
-      const name = customerRecordName(prefix, record.id);
+      const name = names.customerRecord(record.id);
       const outcome = await background.run('create_customer', () => create(name, customerFields(record)));
       directory.changed(record.id);
       return outcome;
@@ -210,17 +210,17 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
      */
     createKey: (sha256, record) =>
       background.run('create_key', async () => {
-        const indexName = keyIdName(prefix, record.id);
+        const indexName = names.keyId(record.id);
         if (!(await claimId(record.id, sha256))) return 'exists';
         if (!(await register(record))) {
           await redis.del(indexName);
           return 'no_customer';
         }
 
-        const outcome = await create(keyRecordName(prefix, sha256), keyFields(record));
+        const outcome = await create(names.keyRecord(sha256), keyFields(record));
         if (outcome === 'created') {
           if (!(await claimId(record.id, sha256))) {
-            await redis.del(keyRecordName(prefix, sha256));
+            await redis.del(names.keyRecord(sha256));
             return 'exists';
           }
           if (await register(record)) return outcome;
@@ -230,7 +230,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         // Removes the entries only if the record has another id. With the same id, a concurrent attempt created it and
         // needs them.
         if ((await readKey(sha256))?.id !== record.id) {
-          await redis.srem(customerKeysName(prefix, record.customer), record.id);
+          await redis.srem(names.customerKeys(record.customer), record.id);
           await redis.del(indexName);
         }
         return outcome;
@@ -238,9 +238,9 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     async findKeyById(keyId) {
       const reading = await background.run('read_key_id', async () => {
-        const sha256 = await redis.get(keyIdName(prefix, keyId));
+        const sha256 = await redis.get(names.keyId(keyId));
         const record = sha256 === null ? undefined : await readKey(sha256);
-        const lookedFor = sha256 === null ? keyIdName(prefix, keyId) : keyRecordName(prefix, sha256);
+        const lookedFor = sha256 === null ? names.keyId(keyId) : names.keyRecord(sha256);
         return withMark(lookedFor, record?.id === keyId ? record : undefined);
       });
       return proven(reading);
@@ -253,8 +253,8 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     async resetUsage(customer, resetAt) {
       const reading = await background.run('reset_usage', async () => {
-        const name = customerRecordName(prefix, customer);
-        const values = await resetUsage(windowName(prefix, customer), name, resetAt, ...CUSTOMER_FIELDS);
+        const name = names.customerRecord(customer);
+        const values = await resetUsage(names.window(customer), name, resetAt, ...CUSTOMER_FIELDS);
         return withMark(name, customerRecordFromReply(customer, values));
       });
       return proven(reading);
@@ -262,7 +262,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     async updateCustomer(id, change, check) {
       const reading = await background.run('update_customer', async () => {
-        const name = customerRecordName(prefix, id);
+        const name = names.customerRecord(id);
         const updated = await update(name, {
           checked: ENFORCED_CUSTOMER_FIELDS,
           currentFrom: (fields) => enforcedCustomerFrom(id, fields),
@@ -308,7 +308,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       const deletedKeys = await deletion.deleteCustomer(op, id);
       directory.changed(id);
       if (deletedKeys !== undefined) return deletedKeys;
-      return proven(await background.run(op, () => withMark<number>(customerRecordName(prefix, id), undefined)));
+      return proven(await background.run(op, () => withMark<number>(names.customerRecord(id), undefined)));
     },
 
     async discardKey(keyId) {

@@ -7,16 +7,7 @@ import { type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import type { ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
 import { scanSteps, sendAll } from '../connection/replies.ts';
-import {
-  CUSTOMER_KEYS,
-  customerKeysName,
-  formerIndexNames,
-  isSha256,
-  KEY_IDS,
-  keyIdName,
-  keyUsesName,
-  shownKeyRecordName,
-} from '../protocol/key-names.ts';
+import { isSha256 } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { scanAll } from './name-scan.ts';
 
@@ -30,7 +21,7 @@ interface FoundKey {
 }
 
 export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
-  const { connection, prefix } = index;
+  const { connection, names } = index;
   const passedOver: Partial<Record<FaultCode, number>> = {};
   const examples: { readonly record: string; readonly fault: RecordFault }[] = [];
   let keys = 0;
@@ -42,7 +33,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   const passOver = (sha256: string, fault: RecordFault | undefined) => {
     if (fault === undefined) return;
     passedOver[fault.code] = (passedOver[fault.code] ?? 0) + 1;
-    const record = shownKeyRecordName(prefix, sha256);
+    const record = names.shownKeyRecord(sha256);
     if (examples.length < MAX_EXAMPLES) examples.push({ record, fault });
   };
 
@@ -60,7 +51,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
 
   /** Adds the entries by id. Returns the keys whose entry now points to them. */
   const addIds = async (found: readonly FoundKey[]): Promise<readonly FoundKey[]> => {
-    const replies = await send(found.map(({ sha256, record }) => ['setnx', keyIdName(prefix, record.id), sha256]));
+    const replies = await send(found.map(({ sha256, record }) => ['setnx', names.keyId(record.id), sha256]));
     const indexed = found.filter((_, i) => replies[i] === 1);
     entriesAdded += indexed.length;
     const others = found.filter((_, i) => replies[i] !== 1);
@@ -75,7 +66,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
       } else if (other === undefined) {
         passOver(key.sha256, recordFault('damaged_index'));
       } else if (otherRecord !== undefined) {
-        passOver(key.sha256, recordFault('duplicate_id', shownKeyRecordName(prefix, other)));
+        passOver(key.sha256, recordFault('duplicate_id', names.shownKeyRecord(other)));
       } else if (await index.redirect(OP, key.record.id, other, key.sha256)) {
         entriesAdded += 1;
         indexed.push(key);
@@ -87,9 +78,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   };
 
   const addToCustomers = async (found: readonly FoundKey[]) => {
-    const replies = await send(
-      found.map(({ record }) => ['sadd', customerKeysName(prefix, record.customer), record.id]),
-    );
+    const replies = await send(found.map(({ record }) => ['sadd', names.customerKeys(record.customer), record.id]));
     for (const [i, { sha256 }] of found.entries()) {
       if (replies[i] === 1) entriesAdded += 1;
       if (replies[i] === undefined) passOver(sha256, recordFault('damaged_index'));
@@ -98,18 +87,18 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   };
 
   for await (const stored of index.everyKey(OP)) await addEntries(stored);
-  for await (const names of scanAll(connection, OP, KEY_IDS.pattern(prefix))) {
-    const ids = names.flatMap((name) => KEY_IDS.parse(prefix, name) ?? []);
+  for await (const found of scanAll(connection, OP, names.keyIds.pattern)) {
+    const ids = found.flatMap((name) => names.keyIds.parse(name) ?? []);
     entriesDropped += await index.dropIds(OP, await index.read(OP, ids));
   }
-  for await (const names of scanAll(connection, OP, CUSTOMER_KEYS.pattern(prefix), 'set')) {
-    for (const customer of names.flatMap((name) => CUSTOMER_KEYS.parse(prefix, name) ?? [])) {
+  for await (const found of scanAll(connection, OP, names.customerKeySets.pattern, 'set')) {
+    for (const customer of found.flatMap((name) => names.customerKeySets.parse(name) ?? [])) {
       for await (const ids of index.idsOf(OP, customer)) {
         entriesDropped += await index.dropFromCustomer(OP, customer, await index.read(OP, ids));
       }
     }
   }
-  const uses = keyUsesName(prefix);
+  const uses = names.keyUses;
   const scanUses = async (cursor: string): Promise<[string, string[]]> => {
     const [next, idsAndScores] = await connection.run(OP, (redis) => redis.zscan(uses, cursor, 'COUNT', SCAN_COUNT));
     return [next, idsAndScores.filter((_, i) => i % 2 === 0)];
@@ -119,7 +108,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
     const replies = await send(stray.map(({ id }) => ['zrem', uses, id]));
     entriesDropped += replies.filter((reply) => reply === 1).length;
   }
-  for (const name of formerIndexNames(prefix)) {
+  for (const name of names.formerIndexes) {
     // In steps: one DEL of millions of entries would hold up Redis.
     let deleted: unknown;
     do [deleted] = await send([['zremrangebyrank', name, 0, SCAN_COUNT - 1]]);

@@ -24,14 +24,7 @@ import {
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
 import { inPieces, pairsFrom, sendAll, storeTimeMs } from '../connection/replies.ts';
-import {
-  customerRecordName,
-  nearName,
-  refusedName,
-  usageDayName,
-  usageTotalName,
-  usageYearName,
-} from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';
 const ADD: StoreOp = 'add_usage';
@@ -42,34 +35,34 @@ const HOUR_FIELD = /^([01]\d|2[0-3])(?::(.+))?$/;
 const DAYS_OF_YEAR = 366;
 
 /** Must be called before the first command is sent on the connection, because it defines a command. */
-export function redisUsageHistory(channel: RedisChannel, prefix: string, retention: UsageRetention) {
+export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, retention: UsageRetention) {
   const addRefusals = channel.client.defineScript(new URL('./add-refusals.lua', import.meta.url), 2);
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
-  const readPiece = async (names: readonly string[]) => {
-    const commands = names.map((name) => ['hgetall', name] as const);
+  const readPiece = async (hashes: readonly string[]) => {
+    const commands = hashes.map((name) => ['hgetall', name] as const);
     return (await sendAll(channel, READ, commands)).map(fieldsOf);
   };
-  const readHashes = (names: readonly string[]) => inPieces(names, readPiece, HASHES);
+  const readHashes = (hashes: readonly string[]) => inPieces(hashes, readPiece, HASHES);
 
   /** Removes customers from the lists of those who were refused, or are near their limits. */
   const unlist = async (op: StoreOp, customers: ReadonlySet<string>) => {
     if (customers.size === 0) return;
-    const members = await channel.run(op, (redis) => redis.zrevrange(refusedName(prefix), 0, -1));
+    const members = await channel.run(op, (redis) => redis.zrevrange(names.refused, 0, -1));
     const refused = members.filter((member) => customers.has(member.split(' ', 1)[0] ?? ''));
     await sendAll(channel, op, [
-      ...refused.map((member) => ['zrem', refusedName(prefix), member] as const),
-      ...Array.from(customers, (customer) => ['zrem', nearName(prefix), customer] as const),
+      ...refused.map((member) => ['zrem', names.refused, member] as const),
+      ...Array.from(customers, (customer) => ['zrem', names.near, customer] as const),
     ]);
   };
 
   const history: UsageHistory = {
     async hours(customers, range) {
       const days = daysIn(range, hoursDays);
-      const names = customers.flatMap((customer) =>
-        days.map((dayMs) => usageDayName(prefix, customer, dayName(dayMs))),
+      const daysOfCustomers = customers.flatMap((customer) =>
+        days.map((dayMs) => names.usageDay(customer, dayName(dayMs))),
       );
-      const hashes = await readHashes(names);
+      const hashes = await readHashes(daysOfCustomers);
       return customers.map((_, at) => {
         const counts = days.flatMap((dayMs, day) =>
           customerCountsFrom(hashes[at * days.length + day] ?? new Map(), dayMs),
@@ -81,7 +74,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
     async days(customer, range) {
       const days = daysIn(range, keptYearsDays);
       const years = yearsOf(days);
-      const hashes = await readHashes(years.map((year) => usageYearName(prefix, customer, year)));
+      const hashes = await readHashes(years.map((year) => names.usageYear(customer, year)));
       return days.flatMap((startMs) => {
         const requests = countFrom(hashes[years.indexOf(yearName(startMs))]?.get(dayName(startMs).slice(4)));
         return requests > 0 ? [{ startMs, requests }] : [];
@@ -90,7 +83,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
 
     async totals(range) {
       const days = daysIn(range, hoursDays);
-      const hashes = await readHashes(days.map((dayMs) => usageTotalName(prefix, dayName(dayMs))));
+      const hashes = await readHashes(days.map((dayMs) => names.usageTotal(dayName(dayMs))));
       const counts = days.flatMap((dayMs, at) => planCountsFrom(hashes[at] ?? new Map(), dayMs));
       return planHours(counts.filter(({ hourMs }) => isWithin(hourMs, range)));
     },
@@ -102,8 +95,8 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         channel.run(ADD, () =>
           Promise.all(
             piece.map(({ customer, hourMs, code, count }) => {
-              const name = usageDayName(prefix, customer, dayName(hourMs));
-              const record = customerRecordName(prefix, customer);
+              const name = names.usageDay(customer, dayName(hourMs));
+              const record = names.customerRecord(customer);
               return addRefusals(record, name, expiryMs(hourMs), `${hourName(hourMs)}:${code}`, count);
             }),
           ),
@@ -111,13 +104,13 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       );
       const expiries = new Map<string, number>();
       for (const { plan, hourMs, what, count } of totals) {
-        const name = usageTotalName(prefix, dayName(hourMs));
+        const name = names.usageTotal(dayName(hourMs));
         commands.push(['hincrby', name, `${hourName(hourMs)}:${plan}:${what}`, count]);
         expiries.set(name, expiryMs(hourMs));
       }
       for (const [name, atMs] of expiries) commands.push(['pexpireat', name, atMs]);
       if (refusals.length > 0) {
-        const name = refusedName(prefix);
+        const name = names.refused;
         for (const { customer, code, hourMs } of refusals) {
           commands.push(['zadd', name, atMs ?? hourMs, `${customer} ${code}`]);
         }
@@ -125,7 +118,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
         commands.push(['pexpire', name, DAY_MS]);
       }
       if (near.length > 0) {
-        const name = nearName(prefix);
+        const name = names.near;
         commands.push(['zadd', name, ...near.flatMap(({ customer, percent }) => [percent, customer])]);
         commands.push(['zremrangebyrank', name, 0, -NEAR_CUSTOMERS - 1]);
       }
@@ -135,20 +128,18 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       const plans = await sendAll(
         channel,
         ADD,
-        customers.map((customer) => ['hget', customerRecordName(prefix, customer), 'plan']),
+        customers.map((customer) => ['hget', names.customerRecord(customer), 'plan']),
       );
       await unlist(ADD, new Set(customers.filter((_, at) => !plans[at])));
     },
 
     async near(limit) {
-      const reply = await channel.run(READ, (redis) => redis.zrevrange(nearName(prefix), 0, limit - 1, 'WITHSCORES'));
+      const reply = await channel.run(READ, (redis) => redis.zrevrange(names.near, 0, limit - 1, 'WITHSCORES'));
       return pairsFrom(reply).map(([customer, percent]) => ({ customer, percent: Number(percent) }));
     },
 
     async refused(sinceMs, limit) {
-      const reply = await channel.run(READ, (redis) =>
-        redis.zrevrange(refusedName(prefix), 0, limit - 1, 'WITHSCORES'),
-      );
+      const reply = await channel.run(READ, (redis) => redis.zrevrange(names.refused, 0, limit - 1, 'WITHSCORES'));
       return pairsFrom(reply).flatMap(([member, score]) => {
         const [customer = '', code] = member.split(' ');
         const lastAtMs = Number(score);
@@ -161,7 +152,7 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       await sendAll(
         channel,
         ADD,
-        customers.map((customer) => ['zrem', nearName(prefix), customer]),
+        customers.map((customer) => ['zrem', names.near, customer]),
       );
     },
 
@@ -176,8 +167,8 @@ export function redisUsageHistory(channel: RedisChannel, prefix: string, retenti
       const days = daysIn(range, hoursDays + 1);
       const years = yearsOf(daysIn(range, keptYearsDays));
       await sendAll(channel, op, [
-        ...days.map((dayMs) => ['del', usageDayName(prefix, customer, dayName(dayMs))] as const),
-        ...years.map((year) => ['del', usageYearName(prefix, customer, year)] as const),
+        ...days.map((dayMs) => ['del', names.usageDay(customer, dayName(dayMs))] as const),
+        ...years.map((year) => ['del', names.usageYear(customer, year)] as const),
       ]);
       await unlist(op, new Set([customer]));
     },

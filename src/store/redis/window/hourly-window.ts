@@ -25,7 +25,7 @@ import type { UsageRetention } from '../../usage-history.ts';
 import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';
-import { windowName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { describe } from '../protocol/redis-errors.ts';
 import type { ReservationFaults } from './reservation-faults.ts';
 import {
@@ -71,7 +71,7 @@ interface Consumed {
 export interface HourlyWindowOptions {
   /** Has no command timeout: even a late grant must arrive, so that it can be refunded. */
   readonly connection: RedisChannel;
-  readonly keyPrefix: string;
+  readonly names: RedisKeyNames;
   /** Returns a new unique epoch for a window, without white space. */
   readonly newEpoch: () => string;
   readonly faults?: ReservationFaults;
@@ -84,7 +84,7 @@ export interface HourlyWindowOptions {
 export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #connection: RedisChannel;
   readonly #commands: WindowCommands;
-  readonly #prefix: string;
+  readonly #names: RedisKeyNames;
   readonly #newEpoch: () => string;
   readonly #faults: ReservationFaults | undefined;
   readonly #shape: WindowShape;
@@ -92,7 +92,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   /** The calls of this turn, by the name of their window. */
   #turn = new Map<string, WindowCall>();
 
-  constructor({ connection, keyPrefix, newEpoch, faults, retention, shape = HOURLY }: HourlyWindowOptions) {
+  constructor({ connection, names, newEpoch, faults, retention, shape = HOURLY }: HourlyWindowOptions) {
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
@@ -105,7 +105,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
     this.#commands = connection.client as RedisClient & WindowCommands;
     this.#connection = connection;
-    this.#prefix = keyPrefix;
+    this.#names = names;
     this.#newEpoch = newEpoch;
     this.#faults = faults;
     this.#shape = shape;
@@ -113,11 +113,11 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   }
 
   reserve(request: ReserveRequest): Promise<Grant> {
-    return this.#add(windowName(this.#prefix, request.customer), request, 'reserve');
+    return this.#add(this.#names.window(request.customer), request, 'reserve');
   }
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
-    const name = windowName(this.#prefix, customer);
+    const name = this.#names.window(customer);
     const request = { customer, need: 0, ahead: 0, limit: 0, holdMs: 0, refunds };
     if (ofSession(request, this.#connection.sessionOf(name)).refunds.length === 0) return 0;
     const { refunded } = await this.#add(name, request, 'refund');
@@ -126,7 +126,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
 
   async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ used: number }> {
     checkAdmitted(admitted);
-    const name = windowName(this.#prefix, customer);
+    const name = this.#names.window(customer);
     const args = chargeArguments(admitted, this.#shape, this.#newEpoch(), this.#retention);
     return this.#connection.run('report', async () => ({
       used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),

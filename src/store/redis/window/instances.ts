@@ -4,7 +4,7 @@ import type { Store, StoreOp } from '../../store.ts';
 import { isTimeMs } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pairsFrom, sendAll } from '../connection/replies.ts';
-import { instanceName, instancesName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 const COUNTED_MS = 3_600_000;
@@ -19,18 +19,17 @@ const OP: StoreOp = 'announce';
 export function redisInstances(
   connection: RedisChannel,
   background: RedisChannel,
-  keyPrefix: string,
+  names: RedisKeyNames,
 ): Pick<Store, 'announce' | 'announced' | 'withdraw'> {
   const announce = connection.client.defineScript(new URL('./announce.lua', import.meta.url), 1);
-  const name = instancesName(keyPrefix);
+  const name = names.instances;
   return {
     announce: (instance, state) =>
       connection.run(OP, async (redis) => {
         const [count] = await Promise.all([
           announce(name, instance, COUNTED_MS),
           // For people only: an announcement counts without it.
-          state &&
-            redis.set(instanceName(keyPrefix, instance), JSON.stringify(state), 'PX', COUNTED_MS).catch(() => {}),
+          state && redis.set(names.instance(instance), JSON.stringify(state), 'PX', COUNTED_MS).catch(() => {}),
         ]);
         if (typeof count !== 'number') throw new UnexpectedReplyError('announce');
         return count;
@@ -40,13 +39,13 @@ export function redisInstances(
       const instances = pairsFrom(found)
         .map(([instance, score]) => ({ instance, announcedAtMs: Number(score) }))
         .filter(({ announcedAtMs }) => isTimeMs(announcedAtMs));
-      const commands = instances.map(({ instance }) => ['get', instanceName(keyPrefix, instance)] as const);
+      const commands = instances.map(({ instance }) => ['get', names.instance(instance)] as const);
       const states = await sendAll(background, OP, commands);
       return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
     },
     withdraw: (instance) =>
       connection.run('withdraw', async (redis) => {
-        await Promise.all([redis.zrem(name, instance), redis.del(instanceName(keyPrefix, instance)).catch(() => {})]);
+        await Promise.all([redis.zrem(name, instance), redis.del(names.instance(instance)).catch(() => {})]);
       }),
   };
 }

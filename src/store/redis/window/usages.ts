@@ -6,7 +6,7 @@ import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { pipelined, storeTimeMs } from '../connection/replies.ts';
-import { windowName } from '../protocol/key-names.ts';
+import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const OP: StoreOp = 'read_usages';
 /** Heads that are read at once, in about a millisecond of Redis' time. */
@@ -17,11 +17,11 @@ const HEAD = /^\S+ (\d+) (\d+) (\d+) (\d+)$/;
 
 type Asked = Parameters<UsageReader['usedOf']>[0][number];
 
-export function redisUsages(connection: RedisChannel, keyPrefix: string): UsageReader {
+export function redisUsages(connection: RedisChannel, names: RedisKeyNames): UsageReader {
   const readAll = (asked: readonly Asked[], size: number, command: readonly [string, ...string[]]) =>
     inPieces(asked, size, (piece) => {
       const [name, ...args] = command;
-      const commands = piece.map(({ customer }) => [name, windowName(keyPrefix, customer), ...args] as const);
+      const commands = piece.map(({ customer }) => [name, names.window(customer), ...args] as const);
       return connection.run(OP, (redis) => pipelined(redis, commands));
     });
 

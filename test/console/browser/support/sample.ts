@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { startSampleBackend } from '../../../../demo/sample-backend/sample-backend.ts';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { openStore } from '../../../../src/store/open/open-store.ts';
-import { usageDayName, usageTotalName, usageYearName } from '../../../../src/store/redis/protocol/key-names.ts';
+import { redisKeyNames } from '../../../../src/store/redis/protocol/key-names.ts';
 import { DAY_MS, dayName, HOUR_MS, hourName } from '../../../../src/store/usage-history.ts';
 import { bearer, callAdmin, createKey } from '../../../support/admin.ts';
 import { type StoreKind, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
@@ -132,15 +132,16 @@ async function noteNear(url: string): Promise<void> {
 
 async function writeToRedis(url: string): Promise<void> {
   const redis = new Redis(url, { protocol: 2 });
+  const names = redisKeyNames('tollgate');
   const pipeline = redis.pipeline();
   for (const { customer, plan, atMs, requests, refused } of inventedHours()) {
     const [day, hour] = [dayName(atMs), hourName(atMs)];
-    pipeline.hset(usageDayName('tollgate', customer, day), hour, requests);
-    pipeline.hincrby(usageYearName('tollgate', customer, day.slice(0, 4)), day.slice(4), requests);
-    pipeline.hincrby(usageTotalName('tollgate', day), `${hour}:${plan}:requests`, requests);
+    pipeline.hset(names.usageDay(customer, day), hour, requests);
+    pipeline.hincrby(names.usageYear(customer, day.slice(0, 4)), day.slice(4), requests);
+    pipeline.hincrby(names.usageTotal(day), `${hour}:${plan}:requests`, requests);
     if (refused === 0) continue;
-    pipeline.hset(usageDayName('tollgate', customer, day), `${hour}:quota_exceeded`, refused);
-    pipeline.hincrby(usageTotalName('tollgate', day), `${hour}:${plan}:refused`, refused);
+    pipeline.hset(names.usageDay(customer, day), `${hour}:quota_exceeded`, refused);
+    pipeline.hincrby(names.usageTotal(day), `${hour}:${plan}:refused`, refused);
   }
   await pipeline.exec();
   redis.disconnect();

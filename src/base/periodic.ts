@@ -1,0 +1,49 @@
+import type { Scheduled, Scheduler } from './clock.ts';
+
+/** Repeats work, one run at a time. The time until the next run counts from the end of the last one. */
+export class Periodic {
+  readonly #scheduler: Pick<Scheduler, 'after'>;
+  readonly #work: () => Promise<number | undefined>;
+  #next: Scheduled | undefined;
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** `work` resolves to the ms until the next run, or to undefined: then it rests until it is started again. Never rejects. */
+  constructor(scheduler: Pick<Scheduler, 'after'>, work: () => Promise<number | undefined>) {
+    this.#scheduler = scheduler;
+    this.#work = work;
+  }
+
+  /** Plans the first run. Does nothing while a run is planned or in progress. */
+  start(delayMs: number): void {
+    if (this.#isClosed || this.#next !== undefined || this.#running !== undefined) return;
+    this.#next = this.#scheduler.after(delayMs, () => void this.run());
+  }
+
+  /** Runs the work now, instead of the next planned time. Resolves when that run, or the one in progress, has ended. */
+  run(): Promise<void> {
+    if (!this.#isClosed) this.#running ??= this.#runOnce();
+    return this.#running ?? Promise.resolve();
+  }
+
+  /** Like {@link run}, but a run in progress does not do: it may have begun before what the next one is to see. */
+  async runAgain(): Promise<void> {
+    await this.#running;
+    await this.run();
+  }
+
+  /** Begins no further run. Resolves when the one in progress has ended. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#next?.cancel();
+    return this.#running ?? Promise.resolve();
+  }
+
+  async #runOnce(): Promise<void> {
+    this.#next?.cancel();
+    this.#next = undefined;
+    const delayMs = await this.#work();
+    this.#running = undefined;
+    if (delayMs !== undefined) this.start(delayMs);
+  }
+}
