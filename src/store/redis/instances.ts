@@ -1,11 +1,11 @@
 /** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
-import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../../announced-instances.ts';
-import type { Store, StoreOp } from '../../store.ts';
-import { isTimeMs } from '../../usage-history.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { pairsFrom, sendAll } from '../connection/replies.ts';
-import type { RedisKeyNames } from '../protocol/key-names.ts';
-import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
+import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../announced-instances.ts';
+import type { Store, StoreOp } from '../store.ts';
+import { isTimeMs } from '../usage-history.ts';
+import type { RedisChannel } from './connection/channel.ts';
+import { pairsFrom, sendAll } from './connection/replies.ts';
+import type { RedisKeyNames } from './protocol/key-names.ts';
+import { UnexpectedReplyError } from './protocol/redis-errors.ts';
 
 const COUNTED_MS = 3_600_000;
 /** The most instances that are read. */

@@ -1,8 +1,8 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
-import type { KeyUseStore } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { inPieces, sendAll } from '../connection/replies.ts';
-import type { RedisKeyNames } from '../protocol/key-names.ts';
+import type { KeyUseStore } from '../store.ts';
+import type { RedisChannel } from './connection/channel.ts';
+import { inPieces, sendAll } from './connection/replies.ts';
+import type { RedisKeyNames } from './protocol/key-names.ts';
 
 /** The latest time that a Date can hold. */
 const LATEST_MS = 8.64e15;

@@ -1,9 +1,9 @@
 /** The audit log: one stream. The stream's ids are the entries' ids, and begin with the store's time in ms. */
-import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '../../audit-fields.ts';
-import { type AuditStore, InvalidCursorError } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { pairsFrom } from '../connection/replies.ts';
-import type { RedisKeyNames } from '../protocol/key-names.ts';
+import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '../audit-fields.ts';
+import { type AuditStore, InvalidCursorError } from '../store.ts';
+import type { RedisChannel } from './connection/channel.ts';
+import { pairsFrom } from './connection/replies.ts';
+import type { RedisKeyNames } from './protocol/key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;
 /** Both numbers of an entry's id are below this. */
