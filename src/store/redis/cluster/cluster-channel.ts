@@ -3,9 +3,8 @@ import type { Clock } from '../../../base/clock.ts';
 import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { type RedisConnection, withTimeout } from '../connection/connection.ts';
+import { observed, type RedisConnection, withTimeout } from '../connection/connection.ts';
 import { digestOf, ownSlotsFrom, slotOf } from '../protocol/hash-slots.ts';
-import { describe, withoutArguments } from '../protocol/redis-errors.ts';
 import { type ChannelRole, type ClusterView, RoutedClient } from './routed-client.ts';
 
 interface ClusterChannelOptions {
@@ -65,23 +64,11 @@ export class ClusterChannel implements RedisChannel {
   }
 
   async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
-    const { cluster, clock, observer } = this.#options;
+    const { cluster } = this.#options;
     if (this.#connections.length === 0) {
       throw new StoreUnavailableError(`not connected to Redis: ${cluster.lossReason ?? 'no slots were read yet'}`);
     }
-    const startedMs = clock.monotonicMs();
-    const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
-    try {
-      const result = await this.attempt(operation);
-      observer.called(op, seconds(), false);
-      return result;
-    } catch (error) {
-      // Not reported to the observer: no command was sent.
-      if (error instanceof StoreUnavailableError) throw error;
-      observer.called(op, seconds(), true);
-      withoutArguments(error);
-      throw new StoreUnavailableError(`Redis: ${describe(error)}`, { cause: error });
-    }
+    return observed(op, this.#options, () => this.attempt(operation));
   }
 
   /** One deadline for the whole operation: each of its commands has its own deadline, and redirections add commands. */

@@ -133,26 +133,15 @@ export class RedisConnection implements RedisChannel {
     await this.#preparing;
   }
 
-  /** Runs an operation and reports it to the observer. What cannot be sent is refused at once and not reported. */
-  async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
-    const { clock, observer } = this.#options;
-    this.#refuseUnlessUsable();
-    const startedMs = clock.monotonicMs();
-    const seconds = () => (clock.monotonicMs() - startedMs) / 1000;
-    try {
-      const result = await this.attempt(operation);
-      observer.called(op, seconds(), false);
-      return result;
-    } catch (error) {
-      observer.called(op, seconds(), true);
-      throw this.#unavailable(error);
-    }
+  run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {
+    return observed(
+      op,
+      this.#options,
+      () => this.attempt(operation),
+      (error) => (isReply(error) || this.connected ? storeUnavailable(error) : this.#notConnected(error)),
+    );
   }
 
-  /**
-   * Runs part of an operation that is reported elsewhere. Rejects with StoreUnavailableError when it cannot be sent,
-   * else with the error of `work`.
-   */
   async attempt<T>(work: (redis: RedisClient) => Promise<T>): Promise<T> {
     this.#refuseUnlessUsable();
     try {
@@ -200,7 +189,7 @@ export class RedisConnection implements RedisChannel {
     this.#isPrepared = true;
     this.#lossReason = undefined;
     this.#attempts = 0;
-    this.#gotReply();
+    this.#options.onChange();
   }
 
   /** Selects the database and checks the server's role. Returns why the server cannot be used, if it cannot. */
@@ -231,12 +220,6 @@ export class RedisConnection implements RedisChannel {
     return new StoreUnavailableError(`not connected to Redis: ${reason}`, { cause });
   }
 
-  #unavailable(error: unknown): StoreUnavailableError {
-    if (error instanceof StoreUnavailableError) return error;
-    if (!isReply(error) && !this.connected) return this.#notConnected(error);
-    return new StoreUnavailableError(`Redis: ${describe(error)}`, { cause: error });
-  }
-
   #failed(error: unknown): void {
     withoutArguments(error, this.#secrets);
     const failure = describe(error);
@@ -252,6 +235,7 @@ export class RedisConnection implements RedisChannel {
   }
 
   #gotReply(): void {
+    if (!this.#isSilent) return;
     this.#isSilent = false;
     this.#options.onChange();
   }
@@ -336,6 +320,34 @@ export class RedisConnection implements RedisChannel {
 function retryDelayMs(attempt: number): number {
   const ceilingMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt);
   return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
+}
+
+/**
+ * Runs one operation and reports how long it took, unless it could not be sent. @throws StoreUnavailableError when it
+ * fails: `unavailable` makes that of the error.
+ */
+export async function observed<T>(
+  op: StoreOp,
+  { clock, observer }: { readonly clock: Clock; readonly observer: StoreObserver },
+  operation: () => Promise<T>,
+  unavailable: (error: unknown) => StoreUnavailableError = storeUnavailable,
+): Promise<T> {
+  const startedMs = clock.monotonicMs();
+  const report = (hasFailed: boolean) => observer.called(op, (clock.monotonicMs() - startedMs) / 1000, hasFailed);
+  try {
+    const result = await operation();
+    report(false);
+    return result;
+  } catch (error) {
+    if (error instanceof StoreUnavailableError) throw error;
+    report(true);
+    throw unavailable(error);
+  }
+}
+
+function storeUnavailable(error: unknown): StoreUnavailableError {
+  withoutArguments(error);
+  return new StoreUnavailableError(`Redis: ${describe(error)}`, { cause: error });
 }
 
 /** Rejects when the reply takes longer than `timeoutMs`. */
