@@ -10,7 +10,8 @@
  * docs/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
  */
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import type { Logger } from '../observability/logger.ts';
 
 const REFRESH_MS = 300_000;
@@ -40,19 +41,19 @@ export class RemoteKeySet {
   readonly #closing = new AbortController();
   /** `requestedAtMs`: monotonic. */
   #loaded: { readonly keys: LocalKeySet; readonly requestedAtMs: number } | undefined;
-  #loading: Promise<void> | undefined;
+  readonly #loading: Periodic;
   /** Time of the last load, successful or not. Monotonic. */
   #requestedAtMs = Number.NEGATIVE_INFINITY;
   #failing = false;
-  #next: Scheduled | undefined;
 
   constructor(options: RemoteKeySetOptions) {
     this.#options = options;
+    this.#loading = new Periodic(options.scheduler, () => this.#load());
   }
 
   /** Starts loading the keys, now and periodically, without waiting for them. */
   start(): void {
-    void this.#load();
+    void this.#loading.run();
   }
 
   /**
@@ -74,7 +75,7 @@ export class RemoteKeySet {
 
   close(): void {
     this.#closing.abort();
-    this.#next?.cancel();
+    void this.#loading.close();
   }
 
   get #usable(): LocalKeySet | undefined {
@@ -89,21 +90,13 @@ export class RemoteKeySet {
 
   async #loadUnlessCoolingDown(): Promise<void> {
     const isDue = this.#options.clock.monotonicMs() - this.#requestedAtMs >= COOLDOWN_MS;
-    if (this.#loading !== undefined || isDue) await this.#load();
+    if (this.#loading.isRunning || isDue) await this.#loading.run();
   }
 
-  /** One load at a time. Never rejects. */
-  #load(): Promise<void> {
-    this.#loading ??= this.#loadOnce().finally(() => {
-      this.#loading = undefined;
-    });
-    return this.#loading;
-  }
-
-  async #loadOnce(): Promise<void> {
-    const { url, clock, logger, scheduler } = this.#options;
+  /** Resolves to the ms until the next load. Never rejects. */
+  async #load(): Promise<number> {
+    const { url, clock, logger } = this.#options;
     const { signal } = this.#closing;
-    this.#next?.cancel();
     this.#requestedAtMs = clock.monotonicMs();
     try {
       const keys = createLocalJWKSet(await fetchKeySet(url, signal));
@@ -115,8 +108,7 @@ export class RemoteKeySet {
       if (!this.#failing && !signal.aborted) logger.error(facts, 'the keys of admin.jwt.jwks_url cannot be loaded');
       this.#failing = true;
     }
-    if (signal.aborted) return;
-    this.#next = scheduler.after(this.#failing ? RETRY_MS : REFRESH_MS, () => void this.#load());
+    return this.#failing ? RETRY_MS : REFRESH_MS;
   }
 
   /** How long JWTs stay accepted if every further load fails. */

@@ -14,9 +14,13 @@ export class Periodic {
     this.#work = work;
   }
 
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
   /** Plans the first run. Does nothing while a run is planned or in progress. */
   start(delayMs: number): void {
-    if (this.#isClosed || this.#next !== undefined || this.#running !== undefined) return;
+    if (this.#isClosed || this.#next !== undefined || this.isRunning) return;
     this.#next = this.#scheduler.after(delayMs, () => void this.run());
   }
 

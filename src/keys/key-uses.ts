@@ -4,7 +4,8 @@
  * accurate to about a minute. Failed writes are not repeated: the key's next use, from a minute later on, is written
  * instead.
  */
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import type { KeyUseStore, NotedUse } from '../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
@@ -38,11 +39,16 @@ export class KeyUses {
   #unwritten = new Map<string, NotedUse>();
   #flushes = 0;
   #writing: Promise<void> | undefined;
-  #timer: Scheduled;
+  readonly #flushing: Periodic;
 
   constructor(options: KeyUsesOptions) {
     this.#options = options;
-    this.#timer = this.#startAfterInterval();
+    this.#flushing = new Periodic(options.scheduler, async () => {
+      this.#flushes += 1;
+      this.#write();
+      return FLUSH_INTERVAL_MS;
+    });
+    this.#flushing.start(FLUSH_INTERVAL_MS);
   }
 
   /** Records a use. Called for every request with a valid key. */
@@ -58,18 +64,10 @@ export class KeyUses {
 
   /** Stops, and writes the uses noted so far. */
   async close(): Promise<void> {
-    this.#timer.cancel();
+    await this.#flushing.close();
     await this.#writing;
     this.#write();
     await this.#writing;
-  }
-
-  #startAfterInterval(): Scheduled {
-    return this.#options.scheduler.after(FLUSH_INTERVAL_MS, () => {
-      this.#flushes += 1;
-      this.#write();
-      this.#timer = this.#startAfterInterval();
-    });
   }
 
   /** Makes one store call at a time, so as not to burden a slow store further. */

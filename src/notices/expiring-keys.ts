@@ -4,8 +4,9 @@
  * The search reads all keys, one page a second. Any number of gateways may search at once: a mark in the store lets only
  * the first of them make a notice.
  */
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
+import { Periodic } from '../base/periodic.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import { readableExpiryMs } from '../store/key-expiry.ts';
 import type { NoticeStore } from '../store/notices.ts';
@@ -49,35 +50,29 @@ export class ExpiringKeys {
   readonly #options: ExpiringKeysOptions;
   /** Marks that the store has. Remembered only to spare calls. */
   readonly #known = new LruMap<string, true>(MAX_KNOWN_MARKS);
-  #timer: Scheduled | undefined;
-  #step: Promise<void> = Promise.resolve();
+  readonly #reading: Periodic;
+  /** The search in progress. */
+  #search: Search | undefined;
   #isClosed = false;
 
   constructor(options: ExpiringKeysOptions) {
     this.#options = options;
+    this.#reading = new Periodic(options.scheduler, async () => {
+      this.#search = await this.#readPage(this.#search);
+      return this.#search === undefined ? SEARCH_INTERVAL_MS : PAGE_INTERVAL_MS;
+    });
   }
 
   start(): void {
-    this.#continueAfter(FIRST_SEARCH_MS * this.#options.random(), undefined);
+    this.#reading.start(FIRST_SEARCH_MS * this.#options.random());
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#timer?.cancel();
-    await this.#step;
+    await this.#reading.close();
   }
 
-  /** `search`: the one that goes on; undefined: a new one. */
-  #continueAfter(delayMs: number, search: Search | undefined): void {
-    if (this.#isClosed) return;
-    this.#timer = this.#options.scheduler.after(delayMs, () => {
-      this.#step = this.#readPage(search).then((next) =>
-        this.#continueAfter(next === undefined ? SEARCH_INTERVAL_MS : PAGE_INTERVAL_MS, next),
-      );
-    });
-  }
-
-  /** Resolves to the search as it goes on; undefined when it is over. Never rejects. */
+  /** `search`: undefined: a new one. Resolves to the search as it goes on; undefined when it is over. Never rejects. */
   async #readPage(search: Search | undefined): Promise<Search | undefined> {
     const { records, storeIsUp, days, created, onFailure } = this.#options;
     const wanted = days() ?? [];

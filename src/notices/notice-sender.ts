@@ -2,7 +2,8 @@
  * Delivers notices. All control planes share this work through the store: a notice that one of them takes is hidden from
  * the others until its attempts have ended, or until the taker must have died.
  */
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../store/notices.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import { type AuditEntry, DamagedRecordError, type RecordStore } from '../store/store.ts';
@@ -82,53 +83,49 @@ export class NoticeSender {
   readonly #options: NoticeSenderOptions;
   readonly #inFlight = new Set<Promise<void>>();
   readonly #places = new CustomerPlaces();
-  #timer: Scheduled | undefined;
-  #round: Promise<void> = Promise.resolve();
+  readonly #polling: Periodic;
   #countedMs = Number.NEGATIVE_INFINITY;
-  #isBusy = false;
   #isClosed = false;
 
   constructor(options: NoticeSenderOptions) {
     this.#options = options;
+    this.#polling = new Periodic(options.scheduler, async () => {
+      const isBusy = await this.#work();
+      if (options.endpoints() === undefined) return undefined;
+      return isBusy ? BUSY_POLL_MS : POLL_MS;
+    });
   }
 
   /** Starts, unless it runs already. Runs only while notices are configured. */
   start(): void {
-    const { scheduler, endpoints } = this.#options;
-    if (this.#timer !== undefined || this.#isClosed || endpoints() === undefined) return;
-    this.#timer = scheduler.after(this.#isBusy ? BUSY_POLL_MS : POLL_MS, () => {
-      this.#round = this.#work().finally(() => {
-        this.#timer = undefined;
-        this.start();
-      });
-    });
+    if (this.#options.endpoints() !== undefined) this.#polling.start(POLL_MS);
   }
 
   /** Stops. Resolves when deliveries in flight are settled: abort them first. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#timer?.cancel();
-    await this.#round;
+    await this.#polling.close();
     await Promise.all(this.#inFlight);
   }
 
-  /** Never rejects. */
-  async #work(): Promise<void> {
+  /** Resolves to whether more notices may be due than were taken. Never rejects. */
+  async #work(): Promise<boolean> {
     const { notices, storeIsUp, clock, observer } = this.#options;
-    this.#isBusy = false;
-    if (!storeIsUp()) return;
+    if (!storeIsUp()) return false;
+    let isBusy = false;
     try {
       const free = MAX_NOTICES_IN_FLIGHT - this.#inFlight.size;
       const due = free > 0 ? await notices.takeDue(free, HIDDEN_MS) : [];
       const gone = due.length > 0 ? await notices.goneEndpoints() : new Set<string>();
       for (const notice of due) this.#start(this.#process(notice, gone));
-      this.#isBusy = due.length > 0 && due.length === free;
-      if (clock.monotonicMs() - this.#countedMs < COUNT_MS) return;
+      isBusy = due.length > 0 && due.length === free;
+      if (clock.monotonicMs() - this.#countedMs < COUNT_MS) return isBusy;
       this.#countedMs = clock.monotonicMs();
       observer.counted(await notices.counts());
     } catch (error) {
       observer.failed(error);
     }
+    return isBusy;
   }
 
   #start(work: Promise<void>): void {

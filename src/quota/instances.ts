@@ -1,4 +1,5 @@
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 
 /** Within this interval, instances that start together learn of each other, and lost announcements are repeated. */
 const ANNOUNCE_INTERVAL_MS = 10_000;
@@ -25,27 +26,29 @@ export interface InstancesOptions {
 export class Instances {
   readonly #options: InstancesOptions;
   #count: number | undefined;
-  #timer: Scheduled | undefined;
-  #closed = false;
+  readonly #announcing: Periodic;
   #shareUsedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
+    this.#announcing = new Periodic(options.scheduler, async () => {
+      try {
+        this.#count = Math.max(1, await options.announce());
+        return ANNOUNCE_INTERVAL_MS;
+      } catch {
+        return RETRY_MS;
+      }
+    });
   }
 
   /** Announces this instance now and every 10 s (1 s after a failure). Resolves after the first attempt in any case. */
-  async start(): Promise<void> {
-    try {
-      this.#count = Math.max(1, await this.#options.announce());
-      this.#startAfter(ANNOUNCE_INTERVAL_MS);
-    } catch {
-      this.#startAfter(RETRY_MS);
-    }
+  start(): Promise<void> {
+    return this.#announcing.run();
   }
 
   /** Announces this instance early, because what it tells has changed. */
   announceNow(): void {
-    if (this.announced && !this.#closed) void this.start();
+    if (this.announced) void this.#announcing.runAgain();
   }
 
   /** True once other instances can count this one. Until then it must not receive traffic. */
@@ -67,18 +70,11 @@ export class Instances {
   /** Stops announcing, and withdraws the announcement unless the share was used within the last hour. Never rejects. */
   async close(): Promise<void> {
     const { withdraw, timeoutMs, clock, scheduler } = this.#options;
-    this.#closed = true;
-    this.#timer?.cancel();
+    void this.#announcing.close();
     if (!this.announced || clock.monotonicMs() - this.#shareUsedMs < SHARE_MS) return;
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = scheduler.after(timeoutMs, resolve);
     await Promise.race([withdraw().catch(() => undefined), timedOut]);
     timer.cancel();
-  }
-
-  #startAfter(delayMs: number): void {
-    if (this.#closed) return;
-    this.#timer?.cancel();
-    this.#timer = this.#options.scheduler.after(delayMs, () => void this.start());
   }
 }

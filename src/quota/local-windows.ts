@@ -10,7 +10,8 @@
  * requests, and removed here. If the outcome of a report is unknown, its units stay here until they expire, and are not
  * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee.
  */
-import { CLOCK_DRIFT, type Clock, type Scheduled, type Scheduler, secondsUntil } from '../base/clock.ts';
+import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
@@ -47,13 +48,23 @@ export class LocalWindows {
   readonly #options: LocalWindowsOptions;
   readonly #windows = new Map<string, LocalWindow>();
   readonly #originMs: number;
-  #reportTimer: Scheduled | undefined;
-  #forgetTimer: Scheduled | undefined;
+  /** Runs while there are units to report. */
+  readonly #reporting: Periodic;
+  /** Runs while there are windows. */
+  readonly #forgetting: Periodic;
 
   constructor(options: LocalWindowsOptions) {
     this.#options = options;
     // Buckets are numbered from the Unix epoch, but local time must not jump: wall time is read only once.
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
+    this.#reporting = new Periodic(options.scheduler, async () => {
+      await this.#reportAll();
+      return [...this.#windows.values()].some(hasUnreported) ? REPORT_INTERVAL_MS : undefined;
+    });
+    this.#forgetting = new Periodic(options.scheduler, async () => {
+      this.#forgetEmpty();
+      return this.#windows.size > 0 ? FORGET_INTERVAL_MS : undefined;
+    });
   }
 
   admit(state: LimitedCustomer): Admission {
@@ -71,7 +82,7 @@ export class LocalWindows {
     const { bucket, free } = grant;
     if (!window.unreported.has(bucket)) mergeExpired(window.unreported, this.#nowMs());
     addUnits(window.unreported, bucket, 1);
-    this.#reportLater();
+    this.#reporting.start(REPORT_INTERVAL_MS);
     return {
       outcome: 'admitted',
       mode: 'local',
@@ -106,7 +117,7 @@ export class LocalWindows {
     }
     const window: LocalWindow = { state, hash: new MemoryHash(), unreported: new Map(), advance: undefined };
     this.#windows.set(state.customer, window);
-    this.#forgetLater();
+    this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
   }
 
@@ -131,22 +142,6 @@ export class LocalWindows {
     charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - learntAtMs, units }], EPOCH);
     const bucket = Math.floor(learntAtMs / HOURLY.bucketMs);
     window.advance = { learntAt: lastReply.receivedAt, bucket, units };
-  }
-
-  #reportLater(): void {
-    this.#reportTimer ??= this.#options.scheduler.after(REPORT_INTERVAL_MS, async () => {
-      await this.#reportAll();
-      this.#reportTimer = undefined;
-      if ([...this.#windows.values()].some(hasUnreported)) this.#reportLater();
-    });
-  }
-
-  #forgetLater(): void {
-    this.#forgetTimer ??= this.#options.scheduler.after(FORGET_INTERVAL_MS, () => {
-      this.#forgetTimer = undefined;
-      this.#forgetEmpty();
-      if (this.#windows.size > 0) this.#forgetLater();
-    });
   }
 
   /** Reports one customer at a time, because the store has only just recovered. */

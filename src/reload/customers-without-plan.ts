@@ -2,7 +2,8 @@
  * Counts the customers on plans that the running config does not have: all their requests get 403. A reload refuses such
  * a file, but a start cannot, because the store may be unavailable and the other customers must be served.
  */
-import type { Scheduled, Scheduler } from '../base/clock.ts';
+import type { Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type LimitPolicy, planOf } from '../quota/effective-limit.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
@@ -48,7 +49,7 @@ interface CounterOptions {
 export class CustomersWithoutPlanCounter {
   readonly #options: CounterOptions;
   #running = new AbortController();
-  #timer: Scheduled | undefined;
+  #counting: Periodic | undefined;
   #last: CustomersWithoutPlan | undefined;
 
   constructor(options: CounterOptions) {
@@ -64,23 +65,24 @@ export class CustomersWithoutPlanCounter {
   start(policy: LimitPolicy): void {
     this.close();
     this.#running = new AbortController();
-    void this.#count(policy, this.#running.signal);
+    const { signal } = this.#running;
+    this.#counting = new Periodic(this.#options.scheduler, () => this.#count(policy, signal));
+    void this.#counting.run();
   }
 
   close(): void {
     this.#running.abort();
-    this.#timer?.cancel();
+    void this.#counting?.close();
   }
 
-  async #count(policy: LimitPolicy, signal: AbortSignal): Promise<void> {
-    const { records, scheduler } = this.#options;
+  /** Resolves to the ms until the next count; undefined when no customer was found. */
+  async #count(policy: LimitPolicy, signal: AbortSignal): Promise<number | undefined> {
     // The store's metrics count the failure.
-    const result = await countCustomersWithoutPlan(policy, records, signal).catch(() => undefined);
-    if (signal.aborted) return;
-    if (result !== undefined) this.#report(result);
-    if (result?.customers === 0) return;
-    const afterMs = result === undefined ? RETRY_MS : RECOUNT_MS;
-    this.#timer = scheduler.after(afterMs, () => void this.#count(policy, signal));
+    const result = await countCustomersWithoutPlan(policy, this.#options.records, signal).catch(() => undefined);
+    if (signal.aborted) return undefined;
+    if (result === undefined) return RETRY_MS;
+    this.#report(result);
+    return result.customers === 0 ? undefined : RECOUNT_MS;
   }
 
   #report(result: CustomersWithoutPlan): void {

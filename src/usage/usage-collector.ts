@@ -2,7 +2,8 @@
  * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals per
  * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
  */
-import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
+import type { Clock, Scheduler } from '../base/clock.ts';
+import { Periodic } from '../base/periodic.ts';
 import { HOUR_MS, noTotals, type Total, type UsageHistory, unlessClosed } from '../store/usage-history.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
@@ -36,12 +37,15 @@ export class UsageCollector {
   #near = new Map<string, number>();
   /** The store's time minus this process's; learnt at each write. */
   #offsetMs = 0;
-  #writing: Promise<void> | undefined;
-  #timer: Scheduled;
+  readonly #flushing: Periodic;
 
   constructor(options: UsageCollectorOptions) {
     this.#options = options;
-    this.#timer = this.#startTimer();
+    this.#flushing = new Periodic(options.scheduler, async () => {
+      await this.#write();
+      return FLUSH_INTERVAL_MS;
+    });
+    this.#flushing.start(FLUSH_INTERVAL_MS);
   }
 
   /** Counts a refusal. `customer` is undefined for a request without a valid key. */
@@ -76,18 +80,8 @@ export class UsageCollector {
 
   /** Stops, and writes what was collected so far. */
   async close(): Promise<void> {
-    this.#timer.cancel();
-    await this.#writing;
+    await this.#flushing.close();
     await this.#write();
-  }
-
-  #startTimer(): Scheduled {
-    return this.#options.scheduler.after(FLUSH_INTERVAL_MS, () => {
-      this.#writing ??= this.#write().finally(() => {
-        this.#writing = undefined;
-      });
-      this.#timer = this.#startTimer();
-    });
   }
 
   #hour(): CollectedHour {

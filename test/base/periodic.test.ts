@@ -4,7 +4,7 @@ import { Machine } from '../quota/support/machine.ts';
 import { VirtualTime } from '../quota/support/virtual-time.ts';
 
 /** Each run takes 10 ms. */
-function setUp({ nextMs = 100 }: { readonly nextMs?: number | undefined } = { nextMs: 100 }) {
+function setUp(nextMs: number | 'none' = 100) {
   const time = new VirtualTime();
   const machine = new Machine({ time, rate: 1, monotonicOriginMs: 0, wallOriginMs: 0, timerLatenessMs: () => 0 });
   const begun: number[] = [];
@@ -13,7 +13,7 @@ function setUp({ nextMs = 100 }: { readonly nextMs?: number | undefined } = { ne
     begun.push(time.nowMs);
     await new Promise<void>((resolve) => void machine.after(10, resolve));
     ended.push(time.nowMs);
-    return nextMs;
+    return nextMs === 'none' ? undefined : nextMs;
   });
   return { time, periodic, begun, ended };
 }
@@ -36,7 +36,7 @@ test('a second start plans nothing, neither before a run nor during it', async (
 });
 
 test('work that plans no next run rests until it is started again', async () => {
-  const { time, periodic, begun } = setUp({ nextMs: undefined });
+  const { time, periodic, begun } = setUp('none');
   periodic.start(0);
   await time.run(1000);
   periodic.start(100);

@@ -1,4 +1,4 @@
-import type { Scheduled } from '../../base/clock.ts';
+import { Periodic } from '../../base/periodic.ts';
 import { type HealthCheckOptions, sendHealthCheck } from './health-check.ts';
 
 /** Consecutive checks that take the upstream out of service, and that put it back. */
@@ -21,24 +21,27 @@ export class HealthChecks {
   fault: string | undefined;
   /** Consecutive checks whose result contradicts `isFailing`. */
   #contradicting = 0;
-  #timer: Scheduled | undefined;
+  readonly #checks: Periodic;
   #cancelCheck: (() => void) | undefined;
 
   constructor(options: HealthChecksOptions) {
     this.#options = options;
-    this.#check();
+    this.#checks = new Periodic(options.scheduler, async () => {
+      this.#record(await this.#check());
+      return options.intervalMs;
+    });
+    void this.#checks.run();
   }
 
   close(): void {
     this.#cancelCheck?.();
-    this.#timer?.cancel();
+    void this.#checks.close();
   }
 
-  #check(): void {
-    const { intervalMs, scheduler } = this.#options;
-    this.#cancelCheck = sendHealthCheck(this.#options, (fault) => {
-      this.#record(fault);
-      this.#timer = scheduler.after(intervalMs, () => this.#check());
+  /** Resolves to what is wrong. Never resolves after it was cancelled. */
+  #check(): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      this.#cancelCheck = sendHealthCheck(this.#options, resolve);
     });
   }
 

@@ -1,7 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup as systemLookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
-import type { Scheduled, Scheduler } from '../../base/clock.ts';
+import type { Scheduler } from '../../base/clock.ts';
+import { Periodic } from '../../base/periodic.ts';
 
 /** Resolves to all addresses of a name, the preferred ones first. */
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
@@ -32,17 +33,21 @@ export class Addresses {
   readonly #missedLookups = new Map<string, number>();
   #lookupInProgress: Promise<void> | undefined;
   #turn = 0;
-  #timer: Scheduled | undefined;
+  readonly #lookups: Periodic;
   #isClosed = false;
 
   constructor(options: AddressesOptions) {
     this.#options = options;
-    this.#schedule();
+    this.#lookups = new Periodic(options.scheduler, () => {
+      const next = () => LOOKUP_INTERVAL_MS;
+      return this.#refresh().then(next, next);
+    });
+    this.#lookups.start(LOOKUP_INTERVAL_MS);
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#timer?.cancel();
+    void this.#lookups.close();
   }
 
   /**
@@ -59,15 +64,6 @@ export class Addresses {
       (error) => callback(error, []),
     );
   };
-
-  #schedule(): void {
-    this.#timer = this.#options.scheduler.after(LOOKUP_INTERVAL_MS, () => {
-      const scheduleNext = (): void => {
-        if (!this.#isClosed) this.#schedule();
-      };
-      this.#refresh().then(scheduleNext, scheduleNext);
-    });
-  }
 
   /** Runs one lookup at a time; concurrent calls share it. */
   #refresh(): Promise<void> {
