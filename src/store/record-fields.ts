@@ -66,28 +66,10 @@ export function isKeyId(text: string): boolean {
   return KEY_ID.test(text);
 }
 
-export const KEY_FIELDS = [
-  'id',
-  'customer',
-  'name',
-  'prefix',
-  'created_at',
-  'expires_at',
-  'revoked_at',
-  'replaced_by',
-] as const;
-export const CUSTOMER_FIELDS = [
-  'plan',
-  'requests_per_hour',
-  'name',
-  'suspended',
-  'created_at',
-  'usage_reset_at',
-  'notify_url',
-] as const;
-
 /** The fields of {@link EnforcedKey}. */
 export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
+export const KEY_FIELDS = [...ENFORCED_KEY_FIELDS, 'name', 'prefix', 'created_at'] as const;
+
 /** The fields of {@link EnforcedCustomer}. */
 export const ENFORCED_CUSTOMER_FIELDS = [
   'plan',
@@ -96,6 +78,7 @@ export const ENFORCED_CUSTOMER_FIELDS = [
   'created_at',
   'usage_reset_at',
 ] as const;
+export const CUSTOMER_FIELDS = [...ENFORCED_CUSTOMER_FIELDS, 'name', 'notify_url'] as const;
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
 export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
