@@ -8,7 +8,7 @@ export class Periodic {
   #running: Promise<void> | undefined;
   #isClosed = false;
 
-  /** `work` resolves to the ms until the next run, or to undefined: then it rests until it is started again. Never rejects. */
+  /** `work` resolves to the ms until the next run; to undefined to stop until `start` or `run`. Must not reject. */
   constructor(scheduler: Pick<Scheduler, 'after'>, work: () => Promise<number | undefined>) {
     this.#scheduler = scheduler;
     this.#work = work;
@@ -30,7 +30,7 @@ export class Periodic {
     return this.#running ?? Promise.resolve();
   }
 
-  /** Like {@link run}, but a run in progress does not do: it may have begun before what the next one is to see. */
+  /** Like {@link run}, but starts another run after one in progress, which may have missed the latest change. */
   async runAgain(): Promise<void> {
     await this.#running;
     await this.run();

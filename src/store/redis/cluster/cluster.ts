@@ -7,7 +7,8 @@
  * Each master has its own connections, push of changes and sessions, exactly as a single Redis has them. Changes made in a
  * slot while it moves are not pushed, so a new assignment of slots invalidates everything.
  */
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, systemScheduler } from '../../../base/clock.ts';
+import { Periodic } from '../../../base/periodic.ts';
 import { InvalidationListeners } from '../../invalidations.ts';
 import { type StoreObserver, StoreUnavailableError } from '../../store.ts';
 import type { HostAndPort } from '../../store-address.ts';
@@ -64,8 +65,11 @@ export class RedisCluster implements ClusterView {
   /** Seeds, masters and replicas. */
   #nodes: readonly HostAndPort[];
   #refreshes = 0;
-  #refreshing: Promise<void> | undefined;
-  #nextRefresh: NodeJS.Timeout | undefined;
+  /** Reads the slots. */
+  readonly #refreshing = new Periodic(systemScheduler, async () => {
+    await this.#readSlots();
+    return this.#healthy ? REFRESH_MS : UNHEALTHY_REFRESH_MS;
+  });
   #closed = false;
 
   constructor(options: RedisClusterOptions) {
@@ -81,14 +85,13 @@ export class RedisCluster implements ClusterView {
 
   /** Resolves after the first attempt to connect, successful or not. */
   async open(): Promise<void> {
-    await this.#refresh();
+    await this.#refreshing.run();
     await Promise.all([...this.#masters.values()].map(({ opened }) => opened));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#nextRefresh);
-    await this.#refreshing;
+    await this.#refreshing.close();
     await Promise.all([...this.#masters.values()].map(closeMaster));
   }
 
@@ -112,7 +115,7 @@ export class RedisCluster implements ClusterView {
   async slotMoved(slot: number, host: string, port: number): Promise<void> {
     const { address } = await this.#masterAt(slot, host, port);
     this.#slots[slot] = address;
-    void this.#refresh();
+    void this.#refreshing.run();
   }
 
   /** Does nothing: a member that is no longer a master names the new one. */
@@ -153,21 +156,7 @@ export class RedisCluster implements ClusterView {
     return master;
   }
 
-  /** Reads the slots and plans the next refresh; one at a time. Never rejects. */
-  #refresh(): Promise<void> {
-    if (this.#closed) return Promise.resolve();
-    this.#refreshing ??= this.#readSlots().finally(() => {
-      this.#refreshing = undefined;
-      clearTimeout(this.#nextRefresh);
-      if (this.#closed) return;
-      this.#nextRefresh = setTimeout(
-        () => void this.#refresh(),
-        this.#healthy ? REFRESH_MS : UNHEALTHY_REFRESH_MS,
-      ).unref();
-    });
-    return this.#refreshing;
-  }
-
+  /** Never rejects. */
   async #readSlots(): Promise<void> {
     this.#refreshes += 1;
     const masters = rotated([...this.#masters.values()], this.#refreshes);

@@ -10,8 +10,8 @@
  * Changes made in between are unknown. So losing either connection, and tracking again, counts as an invalidation of
  * everything.
  */
-import { setTimeout } from 'node:timers/promises';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, systemScheduler } from '../../../base/clock.ts';
+import { Periodic } from '../../../base/periodic.ts';
 import { InvalidationListeners, type Invalidations } from '../../invalidations.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import { SessionTask } from '../connection/session-task.ts';
@@ -48,7 +48,11 @@ export class InvalidationPush implements PushedInvalidations {
   readonly #options: InvalidationPushOptions;
   #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
   #provenAtMs = Number.NEGATIVE_INFINITY;
-  #proofs = 0;
+  /** Until the session is lost. */
+  readonly #proving = new Periodic(systemScheduler, async () => {
+    await this.#prove();
+    return this.connected ? (this.#options.heartbeatMs ?? HEARTBEAT_MS) : undefined;
+  });
 
   constructor(options: InvalidationPushOptions) {
     const { records, subscriber, onFailure } = options;
@@ -61,7 +65,7 @@ export class InvalidationPush implements PushedInvalidations {
       work: () => this.#enable(),
       onDone: () => {
         this.#emit({ kind: 'all' });
-        void this.#proveRegularly();
+        void this.#proving.runAgain();
       },
       onSessionLost: () => {
         this.#provenAtMs = Number.NEGATIVE_INFINITY;
@@ -85,17 +89,6 @@ export class InvalidationPush implements PushedInvalidations {
 
   get subscribe(): Invalidations['subscribe'] {
     return this.#listeners.subscribe;
-  }
-
-  /** Until the session is lost, or the pushes are enabled once more. */
-  async #proveRegularly(): Promise<void> {
-    const { heartbeatMs = HEARTBEAT_MS } = this.#options;
-    this.#proofs += 1;
-    const proofs = this.#proofs;
-    while (this.connected && proofs === this.#proofs) {
-      await this.#prove();
-      await setTimeout(heartbeatMs, undefined, { ref: false });
-    }
   }
 
   /**
