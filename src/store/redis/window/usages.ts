@@ -5,7 +5,7 @@
 import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { pipelined, storeTimeMs } from '../connection/replies.ts';
+import { inPieces, pipelined, storeTimeMs } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const OP: StoreOp = 'read_usages';
@@ -19,11 +19,15 @@ type Asked = Parameters<UsageReader['usedOf']>[0][number];
 
 export function redisUsages(connection: RedisChannel, names: RedisKeyNames): UsageReader {
   const readAll = (asked: readonly Asked[], size: number, command: readonly [string, ...string[]]) =>
-    inPieces(asked, size, (piece) => {
-      const [name, ...args] = command;
-      const commands = piece.map(({ customer }) => [name, names.window(customer), ...args] as const);
-      return connection.run(OP, (redis) => pipelined(redis, commands));
-    });
+    inPieces(
+      asked,
+      (piece) => {
+        const [name, ...args] = command;
+        const commands = piece.map(({ customer }) => [name, names.window(customer), ...args] as const);
+        return connection.run(OP, (redis) => pipelined(redis, commands));
+      },
+      size,
+    );
 
   return {
     async usedOf(asked) {
@@ -77,15 +81,4 @@ function bucketsOf(reply: unknown): (readonly [bucket: number, units: number])[]
 function fieldsOf(reply: unknown): [string, unknown][] {
   if (!Array.isArray(reply)) return Object.entries(reply ?? {});
   return reply.flatMap((field, index) => (index % 2 === 0 ? [[String(field), reply[index + 1]]] : []));
-}
-
-async function inPieces<Item, Result>(
-  items: readonly Item[],
-  size: number,
-  read: (piece: readonly Item[]) => Promise<readonly Result[]>,
-): Promise<Result[]> {
-  const results: Result[] = [];
-  for (let start = 0; start < items.length; start += size)
-    results.push(...(await read(items.slice(start, start + size))));
-  return results;
 }
