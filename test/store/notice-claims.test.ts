@@ -2,13 +2,14 @@
  * Marks of notices are set and extended by one rule that exists twice, in SQL and in Lua. Both stores get the same random
  * histories and must store the same notices, whatever the clock does.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { Marks } from '../../src/store/notices.ts';
+import { scriptText } from '../../src/store/redis/connection/client.ts';
 import { openEmbeddedContext } from '../support/embedded-context.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
@@ -42,7 +43,7 @@ const step = fc.record({
 });
 
 function script(file: string): string {
-  const text = readFileSync(new URL(`../../src/store/redis/notices/${file}`, import.meta.url), 'utf8');
+  const text = scriptText(new URL(`../../src/store/redis/notices/${file}`, import.meta.url));
   if (text.split(CLOCK_LINE).length !== 2) throw new Error('a script must read the clock in exactly one line');
   return text.replace(CLOCK_LINE, "local time = call('LRANGE', 'test:clock', 0, 1)");
 }
@@ -86,7 +87,7 @@ test('Lua and the embedded store store the same notices for the same history', a
 
 test('a mark that another program damaged counts no more, and the claims of former versions do no harm', async () => {
   const [addOnce = '', extendMarks = ''] = ['add-once.lua', 'extend-marks.lua'].map((file) =>
-    readFileSync(new URL(`../../src/store/redis/notices/${file}`, import.meta.url), 'utf8'),
+    scriptText(new URL(`../../src/store/redis/notices/${file}`, import.meta.url)),
   );
   await redis.command('HSET', 'damaged', 'mark:a', 'x', 'level:80', '1000 1795334400000 0 0');
   const untilMs = Date.now() + MINUTE_MS;

@@ -1,7 +1,7 @@
 /** The steps that hold when something else happens between them; each is tried where the other has just happened. */
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { scriptText } from '../../src/store/redis/connection/client.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { KeyIndex } from '../../src/store/redis/records/key-index.ts';
@@ -35,7 +35,7 @@ async function openIndex(): Promise<KeyIndex> {
 }
 
 function runScript(file: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-  const lua = readFileSync(new URL(`../../src/store/redis/records/${file}`, import.meta.url), 'utf8');
+  const lua = scriptText(new URL(`../../src/store/redis/records/${file}`, import.meta.url));
   return redis.command('EVAL', lua, keys.length, ...keys, ...args);
 }
 

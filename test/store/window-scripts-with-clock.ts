@@ -1,6 +1,6 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
-import { readFileSync } from 'node:fs';
 import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
+import { scriptText } from '../../src/store/redis/connection/client.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { redisUsageHistory } from '../../src/store/redis/usage/usage-history.ts';
 import {
@@ -18,7 +18,7 @@ import type { UsageHistory, UsageRetention } from '../../src/store/usage-history
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
-const RESET_LUA = readFileSync(new URL('../../src/store/redis/window/reset-usage.lua', import.meta.url), 'utf8');
+const RESET_LUA = scriptText(new URL('../../src/store/redis/window/reset-usage.lua', import.meta.url));
 const CLOCK_LINE = "local time = call('TIME')";
 
 export interface ScriptedWindows {

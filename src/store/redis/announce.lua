@@ -1,8 +1,5 @@
 -- Announces an instance. KEYS[1] the sorted set of instances; ARGV[1] the instance, ARGV[2] how long an announcement
 -- counts, in milliseconds. Returns the number of instances announced within that time.
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.0f', now - ARGV[2]))
 call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
 call('PEXPIRE', KEYS[1], ARGV[2])

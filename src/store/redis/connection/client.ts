@@ -14,6 +14,13 @@ export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 /** Runs a script with the names of its Redis keys, then its arguments. */
 export type RunScript = (...namesAndArguments: (string | number)[]) => Promise<unknown>;
 
+const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
+
+/** Returns a Lua file as a script: after the lines with which every script begins. */
+export function scriptText(file: URL): string {
+  return PRELUDE + readFileSync(file, 'utf8');
+}
+
 export class RedisClient extends Redis {
   #holdsWrites = false;
   readonly #actions: (() => void)[] = [];
@@ -46,10 +53,10 @@ export class RedisClient extends Redis {
     });
   }
 
-  /** Defines the script in a Lua file. Must be called before the first command is sent. */
+  /** Defines the script in a Lua file, see {@link scriptText}. Must be called before the first command is sent. */
   defineScript(file: URL, numberOfKeys: number): RunScript {
     const name = `tollgate ${basename(file.pathname)}`;
-    this.defineCommand(name, { numberOfKeys, lua: readFileSync(file, 'utf8') });
+    this.defineCommand(name, { numberOfKeys, lua: scriptText(file) });
     return (Reflect.get(this, name) as RunScript).bind(this);
   }
 

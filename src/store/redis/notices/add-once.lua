@@ -4,9 +4,6 @@
 --          until which the mark counts)
 -- ARGV     id and content of the notice, store time until which the marks count, marks
 -- Returns  1 if the notice was stored, else 0
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if now < (tonumber(call('HGET', KEYS[1], 'mark:' .. ARGV[4]) or 0) or 0) then
   return 0
 end

@@ -3,9 +3,6 @@
 -- KEYS[1]  the customer's notices: see add-once.lua
 -- ARGV     store time in ms until which they count, marks
 -- Returns  1 if the first mark counts, else 0
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local firstCounts = 0
 for i = 2, #ARGV do
   local field = 'mark:' .. ARGV[i]

@@ -3,12 +3,12 @@
 -- KEYS[1]  the customer's notices: see add-once.lua
 -- ARGV     field, content as it was read, new content (empty: delete)
 -- Returns  1, or 0 if the content is another one
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
+if call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return 0
 end
 if ARGV[3] == '' then
-  redis.call('HDEL', KEYS[1], ARGV[1])
+  call('HDEL', KEYS[1], ARGV[1])
 else
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+  call('HSET', KEYS[1], ARGV[1], ARGV[3])
 end
 return 1

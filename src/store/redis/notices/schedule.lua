@@ -2,9 +2,7 @@
 --
 -- KEYS[1]  the index: a sorted set, by store time in ms
 -- ARGV     member, in how many ms it is due, 1 to keep the time of a member that is there
-local call = redis.call
-local time = call('TIME')
-local due = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
+local due = string.format('%.0f', now + ARGV[2])
 if ARGV[3] == '1' then
   return call('ZADD', KEYS[1], 'NX', due, ARGV[1])
 end

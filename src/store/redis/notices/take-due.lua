@@ -3,9 +3,6 @@
 -- KEYS[1]  the index: a sorted set, by store time in ms
 -- ARGV     how many at most, how long they are hidden in ms
 -- Returns  the members
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local members = call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'LIMIT', 0, ARGV[1])
 for _, member in ipairs(members) do
   call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), member)

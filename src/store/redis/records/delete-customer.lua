@@ -1,9 +1,9 @@
 -- Deletes a customer without keys. KEYS[1] the set of its keys, KEYS[2] its record, then everything else of the customer.
 -- Leaves a record with the field `deleting` alone: it has no plan, so no reader finds it, and no id can be created twice.
 -- Returns 1, or 0 when the customer has a key.
-if redis.call('SCARD', KEYS[1]) > 0 then
+if call('SCARD', KEYS[1]) > 0 then
   return 0
 end
-redis.call('DEL', unpack(KEYS, 2))
-redis.call('HSET', KEYS[2], 'deleting', 1)
+call('DEL', unpack(KEYS, 2))
+call('HSET', KEYS[2], 'deleting', 1)
 return 1

@@ -3,14 +3,14 @@
 -- id, ARGV[4] the end of the grace period, then field names.
 -- Returns 1 if the key was changed, else 0, and the resulting values of those fields; nil when the id differs.
 local function held(field)
-  return redis.call('HGET', KEYS[1], field) or ''
+  return call('HGET', KEYS[1], field) or ''
 end
 if held('id') ~= ARGV[1] then
   return false
 end
 local retired = 0
 if held('revoked_at') == '' and held('replaced_by') == '' and held('expires_at') == ARGV[2] then
-  redis.call('HSET', KEYS[1], 'replaced_by', ARGV[3], 'expires_at', ARGV[4])
+  call('HSET', KEYS[1], 'replaced_by', ARGV[3], 'expires_at', ARGV[4])
   retired = 1
 end
-return { retired, redis.call('HMGET', KEYS[1], unpack(ARGV, 5)) }
+return { retired, call('HMGET', KEYS[1], unpack(ARGV, 5)) }

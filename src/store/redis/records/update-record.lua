@@ -3,7 +3,7 @@
 -- field names. Returns the resulting values of those fields, or nil when an expectation is not met.
 local at = 2
 for _ = 1, ARGV[1] do
-  if (redis.call('HGET', KEYS[1], ARGV[at]) or '') ~= ARGV[at + 1] then
+  if (call('HGET', KEYS[1], ARGV[at]) or '') ~= ARGV[at + 1] then
     return false
   end
   at = at + 2
@@ -12,10 +12,10 @@ local changes = ARGV[at]
 at = at + 1
 for _ = 1, changes do
   if ARGV[at + 1] == '' then
-    redis.call('HDEL', KEYS[1], ARGV[at])
+    call('HDEL', KEYS[1], ARGV[at])
   else
-    redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
+    call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
   end
   at = at + 2
 end
-return redis.call('HMGET', KEYS[1], unpack(ARGV, at))
+return call('HMGET', KEYS[1], unpack(ARGV, at))

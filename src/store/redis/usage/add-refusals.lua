@@ -7,4 +7,4 @@ end
 for i = 2, #ARGV, 2 do
   redis.pcall('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1])
 end
-redis.call('PEXPIREAT', KEYS[2], ARGV[1])
+call('PEXPIREAT', KEYS[2], ARGV[1])

@@ -1,19 +1,19 @@
 -- Resets a customer's usage. KEYS[1] its window, KEYS[2] its record; ARGV[1] the time, then field names.
 -- Returns the resulting values of those fields of the record. Does not create a missing record.
 -- The record is written first: if it has a wrong type, the script fails before it changes the window.
-if redis.call('HGET', KEYS[2], 'plan') then
-  redis.call('HSET', KEYS[2], 'usage_reset_at', ARGV[1])
+if call('HGET', KEYS[2], 'plan') then
+  call('HSET', KEYS[2], 'usage_reset_at', ARGV[1])
 end
-local record = redis.call('HMGET', KEYS[2], unpack(ARGV, 2))
+local record = call('HMGET', KEYS[2], unpack(ARGV, 2))
 -- As `reset` in ../../window-arithmetic.ts: the head stays, with the next epoch. A damaged window is deleted as a whole.
 local head = redis.pcall('HGET', KEYS[1], 'head')
 local form = '^([^%s:]+):?(%d*) %d+ %d+ (%d+) %d+$'
 local lineage, number, newest = string.match(type(head) == 'string' and head or '', form)
-redis.call('DEL', KEYS[1])
+call('DEL', KEYS[1])
 if lineage then
   local epoch = string.format('%s:%d', lineage, (tonumber(number) or 0) + 1)
-  redis.call('HSET', KEYS[1], 'head', string.format('%s 0 0 %s 0', epoch, newest))
+  call('HSET', KEYS[1], 'head', string.format('%s 0 0 %s 0', epoch, newest))
   -- Every lease that is open now has ended by then.
-  redis.call('PEXPIRE', KEYS[1], 3600000)
+  call('PEXPIRE', KEYS[1], 3600000)
 end
 return record

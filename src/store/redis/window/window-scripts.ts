@@ -4,9 +4,10 @@ import { ReplyError } from 'ioredis';
 import type { AdmittedUnits, Refund } from '../../store.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
 import type { WindowGrant, WindowRequest, WindowShape } from '../../window-arithmetic.ts';
+import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
-const WINDOW_LUA = read('window.lua');
+const WINDOW_LUA = scriptText(new URL('./window.lua', import.meta.url));
 export const RESERVE_LUA: string = WINDOW_LUA + read('reserve.lua');
 export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
 

@@ -14,12 +14,9 @@ local MAX_STEPS = 16
 local HEAD_FORMAT = '%s %.0f %.0f %.0f %.0f'
 local LINEAGE = '^[^:]+'
 
-local call = redis.call
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local hourRetentionDays, dayRetentionDays = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local latest = math.floor((now + MAX_HOLD_MS) / bucketMs)
 local farthest = latest + math.ceil(CLOCK_STEP_TOLERANCE_MS / bucketMs)
 -- A bucket has expired if its index is at most this.
