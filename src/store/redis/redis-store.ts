@@ -183,8 +183,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     notices: redisNotices(background, names),
     usageHistory: usage,
     invalidations: push,
-    withdraw: instances.withdraw,
-    announced: instances.announced,
+    ...instances,
 
     async announce(instance, state) {
       dataLoss.checkEvictions();

@@ -12,10 +12,10 @@ import {
   wrongType,
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
-import { readHashes, sendAll } from '../connection/replies.ts';
+import { sendAll } from '../connection/replies.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
-import { existing, scanAll } from './name-scan.ts';
+import { scanHashes } from './name-scan.ts';
 
 const OP = 'inspect';
 /** Bounds the memory for key ids to some ten megabytes. */
@@ -33,11 +33,8 @@ export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly 
   /** Hashes of the keys without an index entry by id, by key id. */
   const owners = new Map<string, string>();
   for await (const keys of index.everyKey(OP)) yield await inspectKeys(index, owners, keys);
-  for await (const found of scanAll(connection, OP, names.customerRecordNames.pattern)) {
-    const read = await readHashes(connection, OP, found, CUSTOMER_FIELDS);
-    const records = found.map((name, i) => ({ name, fields: read[i] }));
-    const stored = await existing(connection, OP, records);
-    yield stored.map(({ name, fields }): InspectedCustomer => {
+  for await (const found of scanHashes(connection, OP, names.customerRecordNames.pattern, CUSTOMER_FIELDS)) {
+    yield found.map(({ name, fields }): InspectedCustomer => {
       const id = names.customerRecords.parse(name);
       const kind = 'customer';
       if (id === undefined) return { kind, record: name, found: unbraced(names, name) };

@@ -13,7 +13,7 @@ import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
 import { readHashes, scanSteps, sendAll } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
-import { existing, scanAll } from './name-scan.ts';
+import { scanHashes } from './name-scan.ts';
 
 /** Ids of a customer's set that are read, and perhaps deleted, in one step. */
 const SET_SCAN_COUNT = 200;
@@ -48,11 +48,8 @@ export class KeyIndex {
 
   /** Yields all key records in batches; some may appear twice. */
   async *everyKey(op: StoreOp): AsyncGenerator<readonly StoredKey[]> {
-    for await (const found of scanAll(this.connection, op, this.names.keyRecords.pattern)) {
-      const read = await readHashes(this.connection, op, found, KEY_FIELDS);
-      const records = found.map((name, i) => ({ name, fields: read[i] }));
-      const stored = await existing(this.connection, op, records);
-      yield stored.flatMap((key) => {
+    for await (const found of scanHashes(this.connection, op, this.names.keyRecords.pattern, KEY_FIELDS)) {
+      yield found.flatMap((key) => {
         const sha256 = this.names.keyRecords.parse(key.name);
         return sha256 === undefined ? [] : [{ ...key, sha256 }];
       });

@@ -16,7 +16,7 @@ import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { SCAN_START, scanSteps, sendAll } from '../connection/replies.ts';
+import { readHashes, SCAN_START, scanSteps, sendAll } from '../connection/replies.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
@@ -128,22 +128,23 @@ export async function* scanAll(
   } while (scanned !== (await connection.planScan(op)).layout);
 }
 
-/** Leaves out the records that were deleted after a scan found their names. */
-export async function existing<Found extends { readonly name: string; readonly fields: object | undefined }>(
+/** Yields these fields of all hashes with matching names; undefined for another type. Some may appear twice. */
+export async function* scanHashes<Field extends string>(
   connection: RedisChannel,
   op: StoreOp,
-  found: readonly Found[],
-): Promise<readonly Found[]> {
-  // A hash that has none of the fields looks like a deleted one, so the names are checked again.
-  const isEmpty = ({ fields }: Found) => fields !== undefined && Object.values(fields).every((value) => value === null);
-  const empty = found.filter(isEmpty);
-  const replies = await sendAll(
-    connection,
-    op,
-    empty.map(({ name }) => ['exists', name]),
-  );
-  const deleted = new Set(empty.filter((_, i) => replies[i] === 0));
-  return found.filter((each) => !deleted.has(each));
+  pattern: string,
+  fields: readonly Field[],
+) {
+  for await (const names of scanAll(connection, op, pattern)) {
+    const read = await readHashes(connection, op, names, fields);
+    const found = names.map((name, i) => ({ name, fields: read[i] }));
+    // A hash without any of the fields looks like one that was deleted after the scan, so its name is checked again.
+    const empty = found.filter((each) => each.fields && Object.values(each.fields).every((value) => value === null));
+    const commands = empty.map(({ name }) => ['exists', name] as const);
+    const replies = await sendAll(connection, op, commands);
+    const deleted = new Set(empty.filter((_, i) => replies[i] === 0));
+    yield found.filter((each) => !deleted.has(each));
+  }
 }
 
 function serverAt(servers: readonly RedisChannel[], index: number): RedisChannel {
