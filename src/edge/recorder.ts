@@ -9,8 +9,8 @@ import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { UsageCollector } from '../usage/usage-collector.ts';
-import type { Exchange } from './exchange.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
+import type { AdmittedDecision, RequestContext } from './request-context.ts';
 import { traceId } from './request-ids.ts';
 
 /** Status in metrics and logs if the client disconnects before there is one; nginx introduced the number. */
@@ -43,21 +43,19 @@ interface Finish {
   readonly isAborted?: boolean;
 }
 
-type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
-
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
 export function createRecorder({ metrics, accessLog, refusals, usage, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
-  function finish(exchange: Exchange, { status, source, problem, outcome, isAborted }: Finish): void {
+  function finish(context: RequestContext, { status, source, problem, outcome, isAborted }: Finish): void {
     // An unexpected error can follow after the end of the request was recorded.
-    if (exchange.isRecorded) return;
-    exchange.isRecorded = true;
-    exchange.release?.();
-    const { req, requestId, route, plan } = exchange;
-    const durationMs = clock.monotonicMs() - exchange.startedAtMs;
+    if (context.isRecorded) return;
+    context.isRecorded = true;
+    context.admitted?.release?.();
+    const { req, requestId, route, plan } = context;
+    const durationMs = clock.monotonicMs() - context.startedAtMs;
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
     if (outcome?.wasSent) usage?.sent(plan);
     inFlight--;
@@ -79,26 +77,26 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
       status,
       problem,
       source,
-      customer: exchange.customer,
+      customer: context.customer,
       plan: plan === 'none' ? undefined : plan,
-      keyId: exchange.keyId,
-      clientAddress: exchange.client.address,
+      keyId: context.keyId,
+      clientAddress: context.client.address,
       traceId: traceId(req.headers.traceparent),
       durationMs,
       upstreamMs,
       upstream: outcome?.wasSent ? outcome.upstream : undefined,
-      quota: exchange.quota,
-      shadow: exchange.shadow,
+      quota: context.quota,
+      shadow: context.admitted?.shadow === 'denied' ? 'denied' : undefined,
       bytes: outcome?.contentBytes,
       isAborted,
     });
   }
 
-  function explainFailure(exchange: Exchange, outcome: ForwardOutcome): void {
+  function explainFailure(context: RequestContext, outcome: ForwardOutcome): void {
     // Already logged when the last upstream went out of service.
     if (outcome.kind !== 'failed' || outcome.failure === 'none_available') return;
     if (outcome.failure === 'share_exceeded') {
-      const { customer, keyId } = exchange;
+      const { customer, keyId } = context;
       if (!shareWarnings.isDue(customer ?? '')) return;
       logger.warn(
         { customer, key_id: keyId },
@@ -107,15 +105,15 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
       return;
     }
     const { failure, headSent, cause } = outcome;
-    logger.warn({ request_id: exchange.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
+    logger.warn({ request_id: context.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
-  function noteUsedShare({ customer = '' }: Exchange, { admission, limit }: AdmittedDecision): void {
+  function noteUsedShare({ customer = '' }: RequestContext, { admission, limit }: AdmittedDecision): void {
     usage?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
   }
 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
-  function explainShadow({ customer = '', plan }: Exchange, decision: AdmittedDecision): void {
+  function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision): void {
     if (!shadowNotes.isDue(customer)) return;
     const { admission, limit, shadowLimit } = decision;
     logger.info(
@@ -148,7 +146,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     spoofed: metrics.spoofedHeader,
 
     /** Counts a valid key that a browser sent, and logs its id. */
-    sentByBrowser({ customer, keyId, plan }: Exchange, outcome: BrowserUseOutcome): void {
+    sentByBrowser({ customer, keyId, plan }: RequestContext, outcome: BrowserUseOutcome): void {
       metrics.browserUse(plan, outcome);
       if (!browserWarnings.isDue(keyId ?? '')) return;
       logger.warn(
@@ -157,25 +155,22 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
       );
     },
 
-    decided(exchange: Exchange, decision: QuotaDecision): void {
-      const { plan } = exchange;
+    decided(context: RequestContext, decision: QuotaDecision): void {
+      const { plan } = context;
       switch (decision.outcome) {
         case 'admitted': {
           const { mode } = decision.admission;
-          exchange.quota = mode;
+          context.quota = mode;
           metrics.quotaDecision(plan, HOURLY_POLICY, isNear(decision) ? 'near' : 'allowed', mode);
-          if (isHalfUsed(decision)) noteUsedShare(exchange, decision);
+          if (isHalfUsed(decision)) noteUsedShare(context, decision);
           if (decision.shadow === undefined) return;
-          if (decision.shadow === 'denied') {
-            exchange.shadow = 'denied';
-            explainShadow(exchange, decision);
-          }
+          if (decision.shadow === 'denied') explainShadow(context, decision);
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
           return;
         }
         case 'quota_exceeded':
-          exchange.quota = decision.mode;
-          usage?.near(exchange.customer ?? '', 100);
+          context.quota = decision.mode;
+          usage?.near(context.customer ?? '', 100);
           metrics.quotaDecision(plan, HOURLY_POLICY, 'denied', decision.mode);
           return;
         case 'burst_exceeded':
@@ -188,7 +183,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     },
 
     /** Records that a request needed the store, and the store was unavailable or the record damaged. */
-    undecided({ requestId, customer, keyId, plan }: Exchange, reason: StoreUnavailableError): void {
+    undecided({ requestId, customer, keyId, plan }: RequestContext, reason: StoreUnavailableError): void {
       // The store itself logs and counts damaged records.
       if (reason instanceof DamagedRecordError) {
         metrics.auth('unusable');
@@ -202,31 +197,31 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     },
 
     /** Records a successful response of the gateway itself. */
-    responded(exchange: Exchange): void {
-      finish(exchange, { status: 200, source: 'gateway' });
+    responded(context: RequestContext): void {
+      finish(context, { status: 200, source: 'gateway' });
     },
 
     /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
-    refused(exchange: Exchange, code: ProblemCode, outcome?: ForwardOutcome): void {
-      const { customer, keyId } = exchange;
+    refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
+      const { customer, keyId } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      if (outcome === undefined) usage?.refused(customer, exchange.plan, code);
-      else usage?.upstreamFailed(exchange.plan);
-      finish(exchange, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
-      if (outcome) explainFailure(exchange, outcome);
+      if (outcome === undefined) usage?.refused(customer, context.plan, code);
+      else usage?.upstreamFailed(context.plan);
+      finish(context, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
+      if (outcome) explainFailure(context, outcome);
     },
 
     /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
-    forwarded(exchange: Exchange, outcome: ForwardOutcome): void {
+    forwarded(context: RequestContext, outcome: ForwardOutcome): void {
       const { status } = outcome;
-      if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) usage?.upstreamFailed(exchange.plan);
-      finish(exchange, {
+      if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) usage?.upstreamFailed(context.plan);
+      finish(context, {
         status: status ?? CLIENT_CLOSED_REQUEST,
         source: status === undefined ? 'gateway' : 'upstream',
         outcome,
         isAborted: outcome.kind !== 'completed' && status !== undefined,
       });
-      explainFailure(exchange, outcome);
+      explainFailure(context, outcome);
     },
 
     /** Records the refusal of input that never became a request. */
@@ -243,22 +238,22 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     },
 
     /** Logs a customer without a usable limit: an operator must correct its record or the plans. */
-    limitMissing(exchange: Exchange, reason: string): void {
-      const { requestId, customer, keyId } = exchange;
+    limitMissing(context: RequestContext, reason: string): void {
+      const { requestId, customer, keyId } = context;
       if (!limitErrors.isDue(customer ?? '')) return;
       logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
     },
 
-    /** Logs an unexpected error, and records the end of its request. `exchange` is undefined if none was opened yet. */
-    bug(error: unknown, exchange: Exchange | undefined): void {
-      logger.error({ request_id: exchange?.requestId, err: error }, 'internal error');
-      if (exchange === undefined || exchange.isRecorded) return;
-      const { customer, keyId, res } = exchange;
+    /** Logs an unexpected error, and records the end of its request. `context` is undefined if none was opened yet. */
+    bug(error: unknown, context: RequestContext | undefined): void {
+      logger.error({ request_id: context?.requestId, err: error }, 'internal error');
+      if (context === undefined || context.isRecorded) return;
+      const { customer, keyId, res } = context;
       const code = 'internal_error';
       if (customer !== undefined) refusals.note(customer, code, keyId);
       const isAborted = res.headersSent;
       const status = isAborted ? res.statusCode : PROBLEMS[code].status;
-      finish(exchange, { status, source: 'gateway', problem: code, isAborted });
+      finish(context, { status, source: 'gateway', problem: code, isAborted });
     },
   };
 }

@@ -1,8 +1,12 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { UpstreamFailure } from './failures.ts';
 
+/** A GET or HEAD to send upstream, whose response is streamed into `res`. */
 export interface ForwardRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   /** The customer whose share of the connections the request uses. */
-  readonly customer: string;
+  readonly customer: string | undefined;
   /** Path and query in origin form, validated by the guard. Sent unchanged after the base path of the upstream. */
   readonly path: string;
   /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
@@ -11,21 +15,25 @@ export interface ForwardRequest {
   readonly beginDeadlineMs: number;
   /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */
   readonly beginDeadlineWallMs: number;
+}
+
+/** What the receiver of the outcomes does with each request: the same object for all of them. */
+export interface ForwardHandlers<Request extends ForwardRequest> {
   /**
    * Returns the gateway's response headers, flat; called when the head of the response has arrived. Their names must be
    * in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
    */
-  responseHeaders(): string[];
+  responseHeaders(request: Request): string[];
   /**
    * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
    * `headSent`, close its connection so that the client notices the truncation.
    */
-  onOutcome(outcome: ForwardOutcome): void;
+  onOutcome(request: Request, outcome: ForwardOutcome): void;
   /**
    * Called once on a bug: instead of `onOutcome`, or after `onOutcome` threw. The receiver must respond to the client,
    * or close its connection if the head was sent.
    */
-  onBug(error: unknown): void;
+  onBug(request: Request, error: unknown): void;
 }
 
 export interface ForwardFacts {
@@ -37,8 +45,8 @@ export interface ForwardFacts {
   /** Status of the upstream's response; undefined if no valid head arrived. */
   readonly status: number | undefined;
   /**
-   * From the first time the request was sent to the last byte of the response, or to the end of the exchange; 0 if it
-   * was never sent.
+   * From the first time the request was sent to the last byte of the response, or to its end without one; 0 if it was
+   * never sent.
    */
   readonly upstreamMs: number;
   /** Authority and base path of the upstream that was chosen last; undefined if none was. */

@@ -1,12 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { systemScheduler } from '../base/clock.ts';
 import { ClientDisconnects } from './client-disconnect.ts';
 import { Deadlines } from './deadlines.ts';
-import type { ForwardRequest } from './forward-request.ts';
+import type { ForwardHandlers, ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
-import { Relay, type RelayContext } from './relay.ts';
+import { Relay, type RelayParts } from './relay.ts';
 import type { UpstreamStatus } from './upstream.ts';
 import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
@@ -28,10 +28,10 @@ export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | '
 
 export interface Forwarder {
   /**
-   * Sends a GET or HEAD to an upstream and streams the response into `res`. Calls `request.onOutcome` or `request.onBug`
-   * once at the end, which can be before this returns. Clears `req.url`.
+   * Sends a request to an upstream and streams the response to the client. Calls `onOutcome` or `onBug` once at the end,
+   * which can be before this returns. Clears `req.url`.
    */
-  forward(req: IncomingMessage, res: ServerResponse, request: ForwardRequest): void;
+  forward<Request extends ForwardRequest>(request: Request, handlers: ForwardHandlers<Request>): void;
   /** Returns the status of each upstream, in the order of the URLs. */
   status(): UpstreamStatus[];
   /** Resolves when all requests have ended and the connections are closed. Later requests fail. */
@@ -50,7 +50,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     lookup: options.lookup ?? lookupAddresses,
     scheduler: options.scheduler ?? systemScheduler,
   });
-  const context: RelayContext = {
+  const parts: RelayParts = {
     upstreams,
     deadlines: new Deadlines(clock),
     disconnects: new ClientDisconnects(),
@@ -75,8 +75,10 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   });
 
   return {
-    forward(req: RelayedRequest, res, request) {
-      const relay = new Relay(req, res, request, context);
+    forward(request, handlers) {
+      const { res } = request;
+      const req: RelayedRequest = request.req;
+      const relay = new Relay(request, handlers, parts);
       req[RELAY] = relay;
       // The middleware parses `req.url` unless it is empty. It must not parse what the client sent.
       req.url = '';

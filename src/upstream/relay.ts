@@ -1,9 +1,9 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { ClientDisconnects } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
-import type { ForwardFacts, ForwardOutcome, ForwardRequest } from './forward-request.ts';
+import type { ForwardFacts, ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
 import { type ResponseHandler, requestHead, type UpstreamConnection } from './http1/upstream-connection.ts';
@@ -12,7 +12,7 @@ import type { Upstream } from './upstream.ts';
 import type { Upstreams } from './upstreams.ts';
 
 /** What all requests of one forwarder share. */
-export interface RelayContext {
+export interface RelayParts {
   readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly disconnects: Pick<ClientDisconnects, 'watch' | 'unwatch'>;
@@ -45,10 +45,10 @@ const MAX_TEXT_BYTES = 16 * 1024;
 
 /** Sends one request to the upstream and relays its response to the client. */
 export class Relay implements ResponseHandler, ConnectionRequest, Timed {
-  readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
-  readonly #context: RelayContext;
+  readonly #handlers: ForwardHandlers<ForwardRequest>;
+  readonly #parts: RelayParts;
   readonly #totalDeadlineMs: number;
   deadlineMs = Infinity;
   watchedAt: number | undefined;
@@ -70,52 +70,52 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #status: number | undefined;
   #contentBytes = 0;
 
-  constructor(req: IncomingMessage, res: ServerResponse, request: ForwardRequest, context: RelayContext) {
-    this.#req = req;
-    this.#res = res;
+  constructor(request: ForwardRequest, handlers: ForwardHandlers<ForwardRequest>, parts: RelayParts) {
+    this.#res = request.res;
     this.#request = request;
-    this.#context = context;
-    this.#totalDeadlineMs = context.clock.monotonicMs() + context.totalTimeoutMs;
+    this.#handlers = handlers;
+    this.#parts = parts;
+    this.#totalDeadlineMs = parts.clock.monotonicMs() + parts.totalTimeoutMs;
   }
 
   get customer(): string {
-    return this.#request.customer;
+    return this.#request.customer ?? '';
   }
 
   /** Sends the request as soon as a connection is free. */
   start(): void {
     if (this.#phase !== 'idle') return;
-    if (this.#req.socket.destroyed || this.#res.destroyed) {
+    if (this.#request.req.socket.destroyed || this.#res.destroyed) {
       this.#end({ kind: 'client_gone', ...this.#facts() });
       return;
     }
     this.#phase = 'waiting';
     this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
-    this.#context.disconnects.watch(this.#req.socket, this);
-    this.#context.deadlines.watch(this);
-    this.#context.upstreams.countRequest();
-    const upstream = this.#context.upstreams.choose();
+    this.#parts.disconnects.watch(this.#request.req.socket, this);
+    this.#parts.deadlines.watch(this);
+    this.#parts.upstreams.countRequest();
+    const upstream = this.#parts.upstreams.choose();
     if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
     else this.#requestConnection(upstream, false);
   }
 
-  /** Aborts the exchange because of a bug, and leaves neither side hanging. */
+  /** Aborts the request because of a bug, and leaves neither side hanging. */
   abort(error: unknown): void {
     if (this.#phase === 'ended') return;
     this.#close();
     this.#dropConnection();
-    this.#request.onBug(error);
+    this.#handlers.onBug(this.#request, error);
   }
 
   onConnection(connection: UpstreamConnection): boolean {
     if (this.#phase !== 'waiting') return false;
-    const { clock, responseTimeoutMs } = this.#context;
+    const { clock, responseTimeoutMs } = this.#parts;
     const nowMs = clock.monotonicMs();
     if (!this.#mayBegin(nowMs)) {
       this.#fail('dispatch_timeout', new Error('a connection became free after the deadline'));
       return false;
     }
-    const { method = 'GET' } = this.#req;
+    const { method = 'GET' } = this.#request.req;
     const { path, headers } = this.#request;
     const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
@@ -135,7 +135,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
 
   /** Checks the deadlines again: a turn of the event loop may be long, and the machine may be suspended in it. */
   onSend(): boolean {
-    const nowMs = this.#context.clock.monotonicMs();
+    const nowMs = this.#parts.clock.monotonicMs();
     if (this.#mayBegin(nowMs)) {
       if (!this.#wasSent) this.#sentAtMs = nowMs;
       this.#wasSent = true;
@@ -151,8 +151,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     const headers = buildResponseHeaders(
       received,
       status,
-      this.#context.ownHeaderNames,
-      this.#request.responseHeaders(),
+      this.#parts.ownHeaderNames,
+      this.#handlers.responseHeaders(this.#request),
     );
     if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);
     else this.#res.writeHead(status, reason, headers);
@@ -214,7 +214,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
         else this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
       case 'dispatched': {
-        const total = this.#context.clock.monotonicMs() >= this.#totalDeadlineMs;
+        const total = this.#parts.clock.monotonicMs() >= this.#totalDeadlineMs;
         if (!total) this.#upstream?.failed('the head of a response was late');
         this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the response is late'));
         break;
@@ -270,9 +270,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   /** Returns whether the request may still be sent: its quota unit is valid only until `beginDeadlineMs`. */
   #mayBegin(nowMs: number): boolean {
     const { beginDeadlineMs, beginDeadlineWallMs } = this.#request;
-    return (
-      nowMs < beginDeadlineMs && nowMs < this.#totalDeadlineMs && this.#context.clock.nowMs() < beginDeadlineWallMs
-    );
+    return nowMs < beginDeadlineMs && nowMs < this.#totalDeadlineMs && this.#parts.clock.nowMs() < beginDeadlineWallMs;
   }
 
   /**
@@ -288,7 +286,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     connection: UpstreamConnection | undefined,
     wasStale: boolean,
   ): boolean {
-    const { clock, upstreams } = this.#context;
+    const { clock, upstreams } = this.#parts;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const wasClosed = connection !== undefined || ('code' in cause && cause.code === 'ECONNRESET');
@@ -308,17 +306,17 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #end(outcome: ForwardOutcome): void {
     this.#close();
     try {
-      this.#request.onOutcome(outcome);
+      this.#handlers.onOutcome(this.#request, outcome);
     } catch (error) {
-      this.#request.onBug(error);
+      this.#handlers.onBug(this.#request, error);
     }
   }
 
   #close(): void {
     if (this.#phase === 'waiting') this.#upstream?.pool.withdraw(this);
     if (this.#phase !== 'idle') {
-      this.#context.deadlines.unwatch(this);
-      this.#context.disconnects.unwatch(this.#req.socket, this);
+      this.#parts.deadlines.unwatch(this);
+      this.#parts.disconnects.unwatch(this.#request.req.socket, this);
     }
     this.#phase = 'ended';
   }
@@ -331,7 +329,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   }
 
   #sinceSentMs(): number {
-    return this.#wasSent ? this.#context.clock.monotonicMs() - this.#sentAtMs : 0;
+    return this.#wasSent ? this.#parts.clock.monotonicMs() - this.#sentAtMs : 0;
   }
 
   #facts(): ForwardFacts {

@@ -15,7 +15,7 @@ const bugs: [string, object, Forwarder['forward']][] = [
   [
     'after the head',
     { status: 200, problem: 'internal_error', isAborted: true },
-    (_req, res) => {
+    ({ res }) => {
       res.writeHead(200).write('some');
       throw bug();
     },
@@ -23,17 +23,17 @@ const bugs: [string, object, Forwarder['forward']][] = [
   [
     'twice after the head',
     { status: 200, problem: 'internal_error', isAborted: true },
-    (_req, res, { onBug }) => {
-      res.writeHead(200).write('some');
-      onBug(bug());
+    (request, { onBug }) => {
+      request.res.writeHead(200).write('some');
+      onBug(request, bug());
       throw bug();
     },
   ],
   [
     'before the head and again after it',
     { status: 500, problem: 'internal_error' },
-    (_req, _res, { onBug }) => {
-      onBug(bug());
+    (request, { onBug }) => {
+      onBug(request, bug());
       throw bug();
     },
   ],
@@ -55,7 +55,7 @@ test.each(bugs)(
     expect(edge.accessRecords).toEqual(Array(4).fill(expect.objectContaining(line)));
 
     const held = Promise.withResolvers<ServerResponse>();
-    forward = (_req, res) => held.resolve(res);
+    forward = ({ res }) => held.resolve(res);
     const first = edge.send('good-key');
     const res = await held.promise;
     expect((await edge.send('good-key')).status).toBe(503);

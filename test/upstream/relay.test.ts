@@ -36,17 +36,19 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   const { promise: outcome, resolve: onOutcome, reject: onBug } = Promise.withResolvers<ForwardOutcome>();
   outcome.catch(() => {});
   const relay = new Relay(
-    req,
-    new ServerResponse(req),
     {
+      req,
+      res: new ServerResponse(req),
       path: '/',
       customer: 'acme',
       headers: [],
       beginDeadlineMs: 1_000_000,
       beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+    },
+    {
       responseHeaders: () => [],
-      onOutcome,
-      onBug,
+      onOutcome: (_request, ended) => onOutcome(ended),
+      onBug: (_request, error) => onBug(error),
     },
     {
       upstreams,

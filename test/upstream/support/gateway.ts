@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { resetSocket } from '../../../src/base/reset-socket.ts';
 import { FAILURE_PROBLEMS } from '../../../src/upstream/failures.ts';
-import type { ForwardOutcome, ForwardRequest } from '../../../src/upstream/forward-request.ts';
+import type { ForwardHandlers, ForwardOutcome, ForwardRequest } from '../../../src/upstream/forward-request.ts';
 import { createForwarder, type Forwarder, type ForwarderOptions } from '../../../src/upstream/forwarder.ts';
 
 /** As the edge does it, for connections that have no complete response before. */
@@ -26,7 +26,7 @@ export interface Gateway {
 
 export interface GatewayOptions extends Partial<ForwarderOptions> {
   /** What one request is forwarded with, where it is not the default. */
-  request?: (url: string) => Partial<ForwardRequest>;
+  request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'responseHeaders'>>;
   beforeForwarding?: (req: IncomingMessage) => Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function startGateway(
   upstreamPort: number | readonly [number, ...number[]],
   options: GatewayOptions = {},
 ): Promise<Gateway> {
-  const { request = () => ({}), beforeForwarding, ...forwarderOptions } = options;
+  const { request, beforeForwarding, ...forwarderOptions } = options;
   const [first, ...others] = typeof upstreamPort === 'number' ? [upstreamPort] : upstreamPort;
   const forwarder = createForwarder({
     urls: [localUrl(first), ...others.map(localUrl)],
@@ -59,17 +59,24 @@ export async function startGateway(
     const target = req.url ?? '';
     if (beforeForwarding) await beforeForwarding(req);
     const forwarded = new Promise<ForwardOutcome>((onOutcome, onBug) => {
-      forwarder.forward(req, res, {
-        path: target,
-        customer: 'acme',
-        headers: [],
-        beginDeadlineMs: systemClock.monotonicMs() + 10_000,
-        beginDeadlineWallMs: Number.POSITIVE_INFINITY,
-        responseHeaders: () => [],
-        onOutcome,
-        onBug,
-        ...request(target),
-      });
+      const { responseHeaders = () => [], ...given } = request?.(target) ?? {};
+      forwarder.forward(
+        {
+          req,
+          res,
+          path: target,
+          customer: 'acme',
+          headers: [],
+          beginDeadlineMs: systemClock.monotonicMs() + 10_000,
+          beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+          ...given,
+        },
+        {
+          responseHeaders,
+          onOutcome: (_request, outcome) => onOutcome(outcome),
+          onBug: (_request, error) => onBug(error),
+        },
+      );
     });
     const want = wanted.shift();
     if (want) want(forwarded);

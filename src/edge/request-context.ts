@@ -1,0 +1,87 @@
+import type { Request, Response } from 'express';
+import type { KnownKey } from '../keys/authenticator.ts';
+import { type Problem, problemResponse } from '../problems/document.ts';
+import type { QuotaDecision } from '../quota/customer-quota.ts';
+import type { QuotaMode } from '../quota/hourly-quota.ts';
+import type { ForwardRequest } from '../upstream/forward-request.ts';
+import { type Client, identifyClient } from './client-address.ts';
+import { chooseRequestId } from './request-ids.ts';
+import type { PublicSettings } from './settings.ts';
+
+export type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
+
+/** The state of one request in the gateway: what its response, metrics and log line need, and what is sent upstream. */
+export class RequestContext implements ForwardRequest {
+  readonly req: Request;
+  readonly res: Response;
+  /** The settings that were current when the request arrived. */
+  readonly settings: PublicSettings;
+  readonly requestId: string;
+  /** Monotonic ms. */
+  readonly startedAtMs: number;
+  readonly client: Client;
+  /** The matched route's template, or `none`. */
+  route = 'none';
+  /** A configured name. `none` before the customer is known, `unknown` if the config lacks the customer's plan. */
+  plan = 'none';
+  customer: string | undefined;
+  keyId: string | undefined;
+  /** The valid key of the request. */
+  known: KnownKey | undefined;
+  /** How the hourly quota was decided; undefined if it was not. */
+  quota: QuotaMode | undefined;
+  /** Undefined until the quota has admitted the request. */
+  admitted: AdmittedDecision | undefined;
+  path = '';
+  headers: readonly string[] = [];
+  /** The end of the request is recorded: it no longer counts as in flight. */
+  isRecorded = false;
+
+  constructor(req: Request, res: Response, settings: PublicSettings, startedAtMs: number) {
+    this.req = req;
+    this.res = res;
+    this.settings = settings;
+    this.requestId = chooseRequestId(req.headers['x-request-id'], req.headers.authorization);
+    this.startedAtMs = startedAtMs;
+    this.client = identifyClient(req, settings);
+  }
+
+  /** A request that is not admitted is never sent. */
+  get beginDeadlineMs(): number {
+    return this.admitted?.admission.beginDeadlineMs ?? Number.NEGATIVE_INFINITY;
+  }
+
+  get beginDeadlineWallMs(): number {
+    return this.admitted?.admission.beginDeadlineWallMs ?? Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
+export function sendProblem(context: RequestContext, problem: Problem): void {
+  const { res, requestId, settings } = context;
+  const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
+  res.writeHead(status, headers);
+  setImmediate(end, context, body);
+}
+
+/** Sends a JSON document as the complete response. It is about one customer, so caches must not store it. */
+export function sendJson(context: RequestContext, document: object): void {
+  const { res, requestId } = context;
+  const body = JSON.stringify(document);
+  res.writeHead(200, [
+    'X-Request-Id',
+    requestId,
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Cache-Control',
+    'no-store',
+  ]);
+  setImmediate(end, context, body);
+}
+
+/** Called at the end of the event loop turn, for all responses of that turn: clients are woken up less often. */
+function end({ req, res }: RequestContext, body: string): void {
+  res.end(req.method === 'HEAD' ? undefined : body);
+}
