@@ -3,6 +3,7 @@
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
 import { isWebhookUrl } from '../base/webhook-url.ts';
+import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../notices/webhook-signature.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
@@ -12,7 +13,6 @@ import { settingAt } from './json-schema.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import { type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
-import { readSigningKeys } from './signing-keys.ts';
 
 /** Shorter tokens can be guessed: they are refused if other machines can reach the admin listener. */
 export const MIN_TOKEN_LENGTH = 16;
@@ -252,7 +252,7 @@ function checkSigningKeys({ given, report, secrets }: CheckContext): void {
   const { 'identity.assertion.signing_key': keys } = secrets;
   // A missing or unreadable file is already reported.
   if (keys.kind === 'unknown' || typeof given(path) !== 'string') return;
-  const signing = readSigningKeys(secretText(keys) ?? '');
+  const signing = readSigningKeyFile(secretText(keys) ?? '');
   if (signing.kind === 'invalid') report(path, signing.fault);
 }
 

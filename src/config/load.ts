@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
@@ -16,7 +17,6 @@ import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } 
 import { type FileValues, RENAMED_SETTINGS } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
-import { readSigningKeys } from './signing-keys.ts';
 import { findWarnings } from './warnings.ts';
 
 /**
@@ -162,7 +162,7 @@ function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): Upstrea
 
 function identityConfig({ headers, assertion }: Section<'identity'>, secrets: Secrets): IdentityConfig {
   if (!assertion) return { headers };
-  const signing = readSigningKeys(secretText(secrets['identity.assertion.signing_key']) ?? '');
+  const signing = readSigningKeyFile(secretText(secrets['identity.assertion.signing_key']) ?? '');
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
   const { signingKeyFile: _, ...settings } = assertion;
   return { headers, assertion: { ...settings, signingKeys: signing.keys } };

@@ -1,5 +1,5 @@
-import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { type CryptoKey, calculateJwkThumbprint, importPKCS8, type JSONWebKeySet, type JWK } from 'jose';
+import { ed25519PublicKey } from './signing-key-file.ts';
 
 export const ALGORITHM = 'EdDSA';
 
@@ -12,7 +12,7 @@ export interface SigningKeys {
   readonly published: JSONWebKeySet;
 }
 
-/** Imports the keys. `pems`: Ed25519 keys, validated by the configuration; the first is a PKCS#8 private key. */
+/** Imports the keys. `pems`: Ed25519 keys of a valid signing key file; the first is a PKCS#8 private key. */
 export async function importSigningKeys(pems: readonly string[]): Promise<SigningKeys> {
   const keys = await Promise.all(pems.map(publicJwk));
   const [pem = ''] = pems;
@@ -21,12 +21,8 @@ export async function importSigningKeys(pems: readonly string[]): Promise<Signin
 }
 
 async function publicJwk(pem: string): Promise<JWK> {
-  const isPrivate = pem.startsWith('-----BEGIN PRIVATE KEY-----');
-  const {
-    kty = '',
-    crv = '',
-    x = '',
-  } = createPublicKey(isPrivate ? createPrivateKey(pem) : pem).export({ format: 'jwk' });
-  const jwk = { kty, crv, x };
+  const x = ed25519PublicKey(pem);
+  if (x === undefined) throw new Error('a signing key is not an Ed25519 key');
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x };
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: ALGORITHM, use: 'sig' };
 }
