@@ -2,11 +2,10 @@
  * Records every change made through the admin API: a log line and an audit entry. Both are written after the change,
  * which is kept even if recording it fails. Lists the audit entries, newest first.
  */
-import type { Response } from 'express';
-import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
+import type { AuditDocument } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
 import { definedMembers, pageDocument } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
 import { actorOf, peerAddressOf } from './request-context.ts';
@@ -31,7 +30,7 @@ export function auditHandlers({ audit }: AdminDependencies) {
 }
 
 /** The log message of each action. */
-const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>, string>> = {
+const MESSAGES: Readonly<Record<ChangeAction, string>> = {
   'customer.create': 'customer created',
   'customer.update': 'customer updated',
   'customer.delete': 'customer deleted',
@@ -47,17 +46,6 @@ const MESSAGES: Readonly<Record<Exclude<AuditAction, 'access.refused' | 'endpoin
   'session.create': 'console session created',
   'notice.retry': 'notice sent again',
 };
-
-export interface Change {
-  readonly action: keyof typeof MESSAGES;
-  readonly customer?: string;
-  readonly keyId?: string;
-  /** As named in the admin API; undefined members are omitted. */
-  readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
-}
-
-/** Never rejects: the change is already made, and an error response would make the client repeat it. */
-export type RecordChange = (res: Response, change: Change) => Promise<void>;
 
 export function createChangeRecorder({
   audit,

@@ -1,3 +1,5 @@
+import type { Response } from 'express';
+import type { AuditAction } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Disclosed } from '../config/config.ts';
 import type { ConsoleFiles } from '../console/build-files.ts';
@@ -14,9 +16,8 @@ import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
-import type { RecordChange } from './audit.ts';
+import type { GatewayStatus } from './gateway-status.ts';
 import type { JwtVerifier } from './jwt.ts';
-import type { GatewayStatus } from './status.ts';
 
 /** Names by which the admin listener may be addressed. */
 export interface AdminNames {
@@ -75,6 +76,19 @@ export interface AdminDependencies {
   /** Must be cryptographically secure: API keys and secrets are generated from it. */
   randomBytes(size: number): Buffer;
 }
+
+export type ChangeAction = Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>;
+
+interface Change {
+  readonly action: ChangeAction;
+  readonly customer?: string;
+  readonly keyId?: string;
+  /** As named in the admin API; undefined members are omitted. */
+  readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+}
+
+/** Never rejects: the change is already made, and an error response would make the client repeat it. */
+export type RecordChange = (res: Response, change: Change) => Promise<void>;
 
 /** What the routes use. */
 export interface AdminContext extends AdminDependencies {

@@ -1,11 +1,5 @@
 import type { CustomerState } from './customer-state.ts';
-
-/** How much of its hourly limit a customer has used. */
-export interface CustomerUsage {
-  readonly customer: string;
-  /** Used units divided by the limit. Exceeds 1 after the limit was lowered. */
-  readonly ratio: number;
-}
+import type { UsageRatio } from './hourly-quota.ts';
 
 type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'> & {
   readonly leases: Pick<CustomerState['leases'], 'unusedUnits'>;
@@ -19,8 +13,8 @@ const MAX_REPLY_AGE_MS = 300_000;
  * store replied to this instance within the last five minutes are included. Each ratio is an upper bound: it includes
  * units that were refunded since that reply. Takes one pass, without sorting. `nowMs`: monotonic.
  */
-export function highestUsage(customers: Iterable<UsageState>, count: number, nowMs: number): CustomerUsage[] {
-  const highest: CustomerUsage[] = [];
+export function highestUsage(customers: Iterable<UsageState>, count: number, nowMs: number): UsageRatio[] {
+  const highest: UsageRatio[] = [];
   for (const state of customers) {
     const { lastReply, settings } = state;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > MAX_REPLY_AGE_MS) continue;

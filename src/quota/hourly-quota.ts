@@ -1,7 +1,13 @@
 /** The hourly quota as the rest of the gateway sees it: admissions, usage and the state of a customer's leases. */
 import { CLOCK_DRIFT } from '../base/clock.ts';
 import type { Grant } from '../store/store.ts';
-import type { CustomerUsage } from './highest-usage.ts';
+
+/** How much of its hourly limit a customer has used. */
+export interface UsageRatio {
+  readonly customer: string;
+  /** Used units divided by the limit. Exceeds 1 after the limit was lowered. */
+  readonly ratio: number;
+}
 
 export interface HourlyQuota {
   /**
@@ -21,7 +27,7 @@ export interface HourlyQuota {
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
   leaseState(customer: string): LeaseState;
   /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
-  highestUsage(count: number): readonly CustomerUsage[];
+  highestUsage(count: number): readonly UsageRatio[];
   /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
   close(): Promise<void>;
 }

@@ -17,7 +17,7 @@ import { type Grant, StoreUnavailableError, type WindowStore } from '../store/st
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
 import { CustomerLeases, LeaseTimers, REFUND_GRACE_MS } from './customer-leases.ts';
 import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
-import { type CustomerUsage, highestUsage } from './highest-usage.ts';
+import { highestUsage } from './highest-usage.ts';
 import {
   type Admission,
   areSameSettings,
@@ -27,6 +27,7 @@ import {
   type QuotaMode,
   type QuotaSettings,
   type Usage,
+  type UsageRatio,
 } from './hourly-quota.ts';
 import { type Instant, Lease, type LeaseLength, LONG_LEASE, SHORT_LEASE } from './lease.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
@@ -135,7 +136,7 @@ export class LeasedQuota implements HourlyQuota {
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
 
-  highestUsage(count: number): readonly CustomerUsage[] {
+  highestUsage(count: number): readonly UsageRatio[] {
     return highestUsage(this.#customers.values(), count, this.#options.clock.monotonicMs());
   }
 

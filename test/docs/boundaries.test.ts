@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { boundaryFaults } from '../../scripts/boundaries.ts';
+import { boundaryFaults, circleFaults } from '../../scripts/boundaries.ts';
 
 const BOUNDARIES = { base: '', store: 'base npm:ioredis', keys: 'type:store' };
 
@@ -35,4 +35,17 @@ test('an entry that no file needs is a fault, and so is one of a higher layer', 
     'base lists store of a higher layer',
     'base lists store, which no file of it imports',
   ]);
+});
+
+test('files that import each other are a fault, even if they import types alone', () => {
+  const imports = [
+    ['a/one.ts', 'a/two.ts'],
+    ['a/two.ts', 'b/three.ts'],
+    ['b/three.ts', 'a/one.ts'],
+    ['b/three.ts', 'b/four.ts'],
+  ].map(([file = '', imported]) => ({ file, imported, target: 'a', isTypeOnly: true }));
+  const circle = 'a/one.ts → a/two.ts → b/three.ts → a/one.ts';
+  expect(circleFaults(imports, [])).toEqual([`files import each other: ${circle}`]);
+  expect(circleFaults(imports, [circle])).toEqual([]);
+  expect(circleFaults(imports.slice(1), [circle])).toEqual([`KNOWN_CIRCLES lists ${circle}, which is gone`]);
 });
