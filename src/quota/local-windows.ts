@@ -6,8 +6,8 @@
  * Local windows survive the end of an outage: if each outage began with an empty window, an unstable store would let
  * each instance admit a whole share per outage.
  *
- * When the store is available again, locally admitted units are reported to it once, dated no earlier than their
- * requests, and removed here. If the outcome of a report is unknown, its units stay here until they expire, and are not
+ * When the store is available again, locally admitted units are charged to it once, dated no earlier than their
+ * requests, and removed here. If the outcome of a charge is unknown, its units stay here until they expire, and are not
  * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
@@ -19,8 +19,8 @@ import type { CustomerState } from './customer-state.ts';
 import { type Admission, moreAt } from './hourly-quota.ts';
 import { SHORT_LEASE } from './lease.ts';
 
-/** Delay before each attempt to report units, so reports begin about this soon after the store is available again. */
-const REPORT_INTERVAL_MS = 500;
+/** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
+const CHARGE_INTERVAL_MS = 500;
 const FORGET_INTERVAL_MS = 60_000;
 /** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
@@ -30,14 +30,14 @@ type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'
 interface LocalWindow {
   state: LimitedCustomer;
   readonly hash: MemoryHash;
-  /** Units admitted and not yet reported, by bucket; those of all expired buckets may be in bucket 0. */
-  unreported: Map<number, number>;
+  /** Units admitted and not yet charged to the store, by bucket; those of all expired buckets may be in bucket 0. */
+  uncharged: Map<number, number>;
   /** Usage charged in advance from the store's last reply. A newer reply replaces it. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
 export interface LocalWindowsOptions {
-  readonly windows: Pick<WindowStore, 'report'>;
+  readonly windows: Pick<WindowStore, 'charge'>;
   readonly storeIsUp: (customer: string) => boolean;
   readonly instances: () => number;
   readonly clock: Clock;
@@ -48,8 +48,8 @@ export class LocalWindows {
   readonly #options: LocalWindowsOptions;
   readonly #windows = new Map<string, LocalWindow>();
   readonly #originMs: number;
-  /** Runs while there are units to report. */
-  readonly #reporting: Periodic;
+  /** Runs while there are units to charge. */
+  readonly #charging: Periodic;
   /** Runs while there are windows. */
   readonly #forgetting: Periodic;
 
@@ -57,9 +57,9 @@ export class LocalWindows {
     this.#options = options;
     // Buckets are numbered from the Unix epoch, but local time must not jump: wall time is read only once.
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
-    this.#reporting = new Periodic(options.scheduler, async () => {
-      await this.#reportAll();
-      return [...this.#windows.values()].some(hasUnreported) ? REPORT_INTERVAL_MS : undefined;
+    this.#charging = new Periodic(options.scheduler, async () => {
+      await this.#chargeAll();
+      return [...this.#windows.values()].some(hasUncharged) ? CHARGE_INTERVAL_MS : undefined;
     });
     this.#forgetting = new Periodic(options.scheduler, async () => {
       this.#forgetEmpty();
@@ -80,9 +80,9 @@ export class LocalWindows {
   #admitted(window: LocalWindow, grant: WindowGrant): Admission {
     const { clock } = this.#options;
     const { bucket, free } = grant;
-    if (!window.unreported.has(bucket)) mergeExpired(window.unreported, this.#nowMs());
-    addUnits(window.unreported, bucket, 1);
-    this.#reporting.start(REPORT_INTERVAL_MS);
+    if (!window.uncharged.has(bucket)) mergeExpired(window.uncharged, this.#nowMs());
+    addUnits(window.uncharged, bucket, 1);
+    this.#charging.start(CHARGE_INTERVAL_MS);
     return {
       outcome: 'admitted',
       mode: 'local',
@@ -90,9 +90,9 @@ export class LocalWindows {
       beginDeadlineMs: clock.monotonicMs() + SHORT_LEASE.usableHoldMs,
       beginDeadlineWallMs: clock.nowMs() + SHORT_LEASE.usableHoldMs,
       refund: () => {
-        // A unit that was already reported stays counted in the store.
-        if ((window.unreported.get(bucket) ?? 0) === 0) return;
-        addUnits(window.unreported, bucket, -1);
+        // A unit that was already charged stays counted in the store.
+        if ((window.uncharged.get(bucket) ?? 0) === 0) return;
+        addUnits(window.uncharged, bucket, -1);
         refund(window.hash, [{ epoch: EPOCH, bucket, units: 1 }]);
       },
       resetSeconds: this.#countdown(grant),
@@ -115,7 +115,7 @@ export class LocalWindows {
       known.state = state;
       return known;
     }
-    const window: LocalWindow = { state, hash: new MemoryHash(), unreported: new Map(), advance: undefined };
+    const window: LocalWindow = { state, hash: new MemoryHash(), uncharged: new Map(), advance: undefined };
     this.#windows.set(state.customer, window);
     this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
@@ -144,20 +144,20 @@ export class LocalWindows {
     window.advance = { learntAt: lastReply.receivedAt, bucket, units };
   }
 
-  /** Reports one customer at a time, because the store has only just recovered. */
-  async #reportAll(): Promise<void> {
-    for (const window of [...this.#windows.values()].filter(hasUnreported)) {
-      if (this.#options.storeIsUp(window.state.customer)) await this.#report(window);
+  /** Charges one customer at a time, because the store has only just recovered. */
+  async #chargeAll(): Promise<void> {
+    for (const window of [...this.#windows.values()].filter(hasUncharged)) {
+      if (this.#options.storeIsUp(window.state.customer)) await this.#charge(window);
     }
   }
 
-  async #report(window: LocalWindow): Promise<void> {
-    const { state, hash, unreported } = window;
+  async #charge(window: LocalWindow): Promise<void> {
+    const { state, hash, uncharged } = window;
     const nowMs = this.#nowMs();
-    const units = [...unreported];
-    window.unreported = new Map();
+    const units = [...uncharged];
+    window.uncharged = new Map();
     try {
-      const { used } = await this.#options.windows.report(
+      const { used } = await this.#options.windows.charge(
         state.customer,
         // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
         units.map(([bucket, count]) => ({ ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units: count })),
@@ -181,16 +181,16 @@ export class LocalWindows {
       const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] };
       const { used } = reserve(window.hash, HOURLY, nowMs, nothing, EPOCH);
       // Units that expired here still belong to the usage history.
-      if (used === 0 && !hasUnreported(window)) this.#windows.delete(customer);
+      if (used === 0 && !hasUncharged(window)) this.#windows.delete(customer);
     }
   }
 }
 
-function hasUnreported({ unreported }: LocalWindow): boolean {
-  return unreported.size > 0;
+function hasUncharged({ uncharged }: LocalWindow): boolean {
+  return uncharged.size > 0;
 }
 
-/** Adds up all expired buckets in bucket 0: the quota does not count them, and the history counts them when reported. */
+/** Adds up all expired buckets in bucket 0: the quota does not count them, and the history counts them when charged. */
 function mergeExpired(byBucket: Map<number, number>, nowMs: number): void {
   let expired = 0;
   for (const [bucket, units] of byBucket) {

@@ -253,7 +253,7 @@ export interface WindowStore {
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Must not be retried when
    * the outcome is unknown.
    */
-  report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }>;
+  charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ readonly used: number }>;
 }
 
 /** Reads the usage of many windows for reports, in small steps. Changes nothing. */
@@ -268,9 +268,9 @@ export interface UsageReader {
 }
 
 /**
- * Units that may have reached the upstream until `ageMs` before the report. A negative age is a time after the report.
+ * Units that may have reached the upstream until `ageMs` before the call. A negative age is a time after it.
  */
-export interface AdmittedUnits {
+export interface ChargedUnits {
   readonly ageMs: number;
   readonly units: number;
 }

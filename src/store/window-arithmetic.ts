@@ -26,7 +26,7 @@
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import type { AdmittedUnits, Grant, Refund, ReserveRequest } from './store.ts';
+import type { ChargedUnits, Grant, Refund, ReserveRequest } from './store.ts';
 
 export const WINDOW_MS = 3_600_000;
 export const BUCKET_MS = 10_000;
@@ -95,11 +95,11 @@ export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest,
 }
 
 /**
- * Checks the units of a report.
+ * Checks the units of a charge.
  * @throws RangeError when an age is not finite, or units are not an integer of at least 0.
  */
-export function checkAdmitted(admitted: readonly AdmittedUnits[]): void {
-  if (!admitted.every(({ ageMs, units }) => Number.isFinite(ageMs) && Number.isSafeInteger(units) && units >= 0)) {
+export function checkCharge(charged: readonly ChargedUnits[]): void {
+  if (!charged.every(({ ageMs, units }) => Number.isFinite(ageMs) && Number.isSafeInteger(units) && units >= 0)) {
     throw new RangeError('ageMs must be finite, and units an integer of at least 0');
   }
 }
@@ -145,12 +145,12 @@ export function charge(
   hash: WindowHash,
   shape: WindowShape,
   nowMs: number,
-  admitted: readonly AdmittedUnits[],
+  charged: readonly ChargedUnits[],
   freshEpoch: string,
 ): { readonly used: number } {
   const ledger = openLedger(hash, freshEpoch);
   let changed = dropExpired(hash, ledger, shape, nowMs);
-  for (const { ageMs, units } of admitted) {
+  for (const { ageMs, units } of charged) {
     const bucket = Math.min(Math.floor((nowMs - ageMs) / shape.bucketMs), latestBucket(shape, nowMs));
     if (units === 0 || dropTimeMs(bucket, shape) <= nowMs) continue;
     hash.add(bucket, units);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { LastReply } from '../../src/quota/customer-state.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
-import { type AdmittedUnits, StoreUnavailableError } from '../../src/store/store.ts';
+import { type ChargedUnits, StoreUnavailableError } from '../../src/store/store.ts';
 import { Machine } from './support/machine.ts';
 import { VirtualTime } from './support/virtual-time.ts';
 
@@ -30,11 +30,11 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     outcome: 'counted' as Outcome,
     /** What the store answers to a report. */
     used: 0,
-    reports: [] as { readonly customer: string; readonly admitted: readonly AdmittedUnits[] }[],
+    reports: [] as { readonly customer: string; readonly admitted: readonly ChargedUnits[] }[],
   };
   const local = new LocalWindows({
     windows: {
-      report: async (customer, admitted) => {
+      charge: async (customer, admitted) => {
         world.reports.push({ customer, admitted });
         if (world.outcome === 'unknown') throw new StoreUnavailableError('the connection was cut');
         return { used: world.used };

@@ -97,8 +97,8 @@ const inRedis: OpenStore = async (time, startMs) => {
     ...clock,
     reserve: ({ customer: _, ...request }) => call(request),
     refund: async (_, refunds) => (await call({ ...nothing, refunds })).refunded,
-    report: async (_, admitted) => ({
-      used: await scripts.report(key, clock.nowMs(), admitted, `epoch-${++epochs}`),
+    charge: async (_, admitted) => ({
+      used: await scripts.charge(key, clock.nowMs(), admitted, `epoch-${++epochs}`),
     }),
     reset: () => scripts.reset(key),
     hours: async () => (await history.hours([CUSTOMER], range))[0] ?? [],
@@ -127,7 +127,7 @@ const inSqlite: OpenStore = async (time, startMs) => {
       refunded: 0,
     }),
     refund: (customer, refunds) => windows.refund(customer, inOneSession(refunds)),
-    report: (customer, admitted) => windows.report(customer, admitted),
+    charge: (customer, admitted) => windows.charge(customer, admitted),
     reset: () => store.records.resetUsage(CUSTOMER, new Date(clock.nowMs()).toISOString()),
     hours: async () => (await usageHistory?.hours([CUSTOMER], range))?.[0] ?? [],
     days: async () => (await usageHistory?.days(CUSTOMER, range)) ?? [],

@@ -140,11 +140,11 @@ test('a new customer costs no more than before when more are active than fit', (
   const common = { storeIsUp: () => false, clock: systemClock, scheduler: systemScheduler };
   const quota = new LeasedQuota({
     ...common,
-    windows: { reserve: neverCalled, refund: neverCalled, report: neverCalled },
+    windows: { reserve: neverCalled, refund: neverCalled, charge: neverCalled },
     withoutStore: createQuotaWithoutStore({
       ...common,
       onError: 'allow',
-      windows: { reserve: neverCalled, refund: neverCalled, report: neverCalled },
+      windows: { reserve: neverCalled, refund: neverCalled, charge: neverCalled },
       instances: () => 1,
     }),
     timeoutMs: 100,

@@ -1,7 +1,7 @@
 /** What every store promises: one suite, run over each of them. Time is real here; histories in time are tried elsewhere. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type {
-  AdmittedUnits,
+  ChargedUnits,
   Grant,
   Refund,
   ReserveRequest,
@@ -199,7 +199,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
         { ageMs: 0, units: 3 },
         { ageMs: -2000, units: 2 },
       ];
-      expect(await windows.report('acme', admitted)).toEqual({ used: 19 });
+      expect(await windows.charge('acme', admitted)).toEqual({ used: 19 });
       const { waitMs, ...after } = await windows.reserve(request({ limit: 16 }));
       expect(after).toMatchObject({ granted: 0, free: 0, used: 19 });
       expect(waitMs).toBeGreaterThan(1_799_000);
@@ -212,14 +212,14 @@ export function storeContract(name: string, openStore: OpenStore): void {
         { ageMs: 3_611_000, units: 5 },
         { ageMs: 0, units: 0 },
       ];
-      expect(await windows.report('acme', nothing)).toEqual({ used: 0 });
+      expect(await windows.charge('acme', nothing)).toEqual({ used: 0 });
       const { epoch } = await windows.reserve(request({ need: 0 }));
       expect((await windows.reserve(request({ need: 0 }))).epoch).not.toBe(epoch);
     });
 
     test('count nothing later than a grant could be counted', async () => {
       const { windows } = await open();
-      await windows.report('acme', [{ ageMs: -500_000, units: 1 }]);
+      await windows.charge('acme', [{ ageMs: -500_000, units: 1 }]);
       const { waitMs } = await windows.reserve(request({ need: 0, limit: 1 }));
       expect(waitMs).toBeLessThanOrEqual(3_620_000);
     });
@@ -227,17 +227,17 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('leave the end of the last hold and the epoch as they are when units are reported', async () => {
       const { windows } = await open();
       const { epoch, holdEndMs } = await windows.reserve(request());
-      await windows.report('acme', [{ ageMs: -10_000, units: 1 }]);
+      await windows.charge('acme', [{ ageMs: -10_000, units: 1 }]);
       expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ epoch, holdEndMs, used: 2 });
     });
 
-    test.each<AdmittedUnits>([
+    test.each<ChargedUnits>([
       { ageMs: 0, units: -1 },
       { ageMs: 0, units: 0.5 },
       { ageMs: Number.NaN, units: 1 },
     ])('refuse to count what makes no sense: %o', async (entry) => {
       const { windows, observer } = await open();
-      await expect(windows.report('acme', [entry])).rejects.toBeInstanceOf(RangeError);
+      await expect(windows.charge('acme', [entry])).rejects.toBeInstanceOf(RangeError);
       expect(observer.calls).toEqual([]);
     });
 
@@ -446,7 +446,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('is told to the observer under the names of the calls', async () => {
       const { store, records, windows, observer } = await open();
-      await windows.report('acme', []);
+      await windows.charge('acme', []);
       await records.resetUsage('acme', '2026-01-01T00:00:00Z');
       expect(await store.announce('instance-1')).toBe(1);
       expect(observer.calls.map(({ op }) => op)).toEqual(['report', 'reset_usage', 'announce']);

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AdmittedUnits } from '../../src/store/store.ts';
+import type { ChargedUnits } from '../../src/store/store.ts';
 import {
   charge,
   refund,
@@ -37,7 +37,7 @@ type Step =
     }
   | { readonly kind: 'refund'; readonly refunds: readonly PastRefund[] }
   | { readonly kind: 'reset' }
-  | { readonly kind: 'report'; readonly advanceMs: number; readonly admitted: readonly AdmittedUnits[] };
+  | { readonly kind: 'report'; readonly advanceMs: number; readonly admitted: readonly ChargedUnits[] };
 
 /** Names an earlier grant by how long ago it was. */
 interface PastRefund {
@@ -132,7 +132,7 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       nowMs += step.advanceMs;
       const { used } = charge(hash, shape, nowMs, step.admitted, `epoch-${index}`);
       for (const name of [key, `${key}-again`]) {
-        expect(await windows.report(name, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
+        expect(await windows.charge(name, nowMs, step.admitted, `epoch-${index}`)).toBe(used);
       }
     } else {
       nowMs += step.advanceMs;
@@ -173,7 +173,7 @@ describe.each([
     }));
     const { used } = charge(hash, shape, START_MS, everyBucket, 'epoch');
     const key = `full-${bucketCount}`;
-    expect(await windows.report(key, START_MS, everyBucket, 'epoch')).toBe(used);
+    expect(await windows.charge(key, START_MS, everyBucket, 'epoch')).toBe(used);
     for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
       const request = { need: 0, ahead: 0, limit, holdMs: 0, refunds: [] };
       const { waitMs } = reserve(hash, shape, START_MS, request, 'epoch');

@@ -200,7 +200,7 @@ test('a report that is lost counts once or not at all', async () => {
   const redis = await start();
   const { store, observer } = await open(redis.url, 100);
   redis.pause();
-  await expect(store.windows.report('acme', [{ ageMs: 0, units: 5 }])).rejects.toBeInstanceOf(StoreUnavailableError);
+  await expect(store.windows.charge('acme', [{ ageMs: 0, units: 5 }])).rejects.toBeInstanceOf(StoreUnavailableError);
   redis.resume();
   await observer.until(true);
   expect([0, 5]).toContain((await store.windows.reserve(request({ need: 0 }))).used);

@@ -224,7 +224,7 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
     () => store.keyUses.lastUses(['k1']),
     () => store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' }),
     () => store.audit.list(undefined, 10),
-    () => store.windows.report('acme', []),
+    () => store.windows.charge('acme', []),
     () => store.windows.reserve(request()),
   ];
   for (const call of calls) {
@@ -244,6 +244,6 @@ test('a window whose head is damaged is a failure, and is left as it is', async 
   const refunds = [{ epoch: 'garbage', bucket: 1, units: 1, session, hour: 0 }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', refunds)).rejects.toThrow('the head of this window');
-  await expect(store.windows.report('acme', [])).rejects.toThrow('the head of this window');
+  await expect(store.windows.charge('acme', [])).rejects.toThrow('the head of this window');
   expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(['head', 'garbage']);
 });

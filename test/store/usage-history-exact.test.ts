@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
-import type { AdmittedUnits, Grant, Refund, Store } from '../../src/store/store.ts';
+import type { ChargedUnits, Grant, Refund, Store } from '../../src/store/store.ts';
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
 import { HeldClock } from '../keys/held-clock.ts';
@@ -30,7 +30,7 @@ type Step =
 interface Windows {
   reserve(nowMs: number, need: number, holdMs: number, epoch: string): Promise<Grant>;
   refund(nowMs: number, refund: Refund): Promise<void>;
-  report(nowMs: number, admitted: AdmittedUnits): Promise<void>;
+  charge(nowMs: number, admitted: ChargedUnits): Promise<void>;
   reset(): Promise<void>;
   /** Deletes the customer, with its history, and creates it again. */
   delete(): Promise<void>;
@@ -99,7 +99,7 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
       const most = expected.get(Math.floor(countedAtMs / HOUR_MS) * HOUR_MS) ?? 0;
       if (lease.isCounted) add(countedAtMs, -Math.min(units, most));
     } else if (each.kind === 'report') {
-      await windows.report(nowMs, each);
+      await windows.charge(nowMs, each);
       add(nowMs, each.units);
     } else if (each.kind === 'reset') {
       await windows.reset();
@@ -139,8 +139,8 @@ function overRedis(): Windows {
     refund: async (nowMs, refund) => {
       await scripts.reserve([key], nowMs, [{ ...nothing, refunds: [refund] }], `epoch-${++epochs}`);
     },
-    report: async (nowMs, admitted) => {
-      await scripts.report(key, nowMs, [admitted], `epoch-${++epochs}`);
+    charge: async (nowMs, admitted) => {
+      await scripts.charge(key, nowMs, [admitted], `epoch-${++epochs}`);
     },
     reset: () => scripts.reset(key),
     delete: async () => {
@@ -172,9 +172,9 @@ async function overSqlite(clock: HeldClock): Promise<{ windows: Windows; store: 
       at(nowMs);
       await store.windows.refund('acme', [refund]);
     },
-    async report(nowMs, admitted) {
+    async charge(nowMs, admitted) {
       at(nowMs);
-      await store.windows.report('acme', [admitted]);
+      await store.windows.charge('acme', [admitted]);
     },
     reset: async () => {
       await store.records.resetUsage('acme', new Date(clock.wallMs).toISOString());
@@ -259,7 +259,7 @@ describe.each([
     const { windows, requests } = await opened();
     await windows.reserve(nextMs - 1000, 3, 2000, 'epoch');
     expect(await requests()).toEqual([[hourMs, 3]]);
-    await windows.report(exportMs, { ageMs: 600_000, units: 60 });
+    await windows.charge(exportMs, { ageMs: 600_000, units: 60 });
     expect(await requests()).toEqual([
       [hourMs, 3],
       [nextMs, 60],

@@ -13,7 +13,7 @@ import {
   reserveArguments,
   type ScriptRequest,
 } from '../../src/store/redis/window/window-scripts.ts';
-import type { AdmittedUnits } from '../../src/store/store.ts';
+import type { ChargedUnits } from '../../src/store/store.ts';
 import type { UsageHistory, UsageRetention } from '../../src/store/usage-history.ts';
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
 import type { RedisServer } from '../support/redis-server.ts';
@@ -29,7 +29,7 @@ export interface ScriptedWindows {
     requests: readonly ScriptRequest[],
     freshEpoch: string,
   ): Promise<readonly (Reserved | Error)[]>;
-  report(key: string, nowMs: number, admitted: readonly AdmittedUnits[], freshEpoch: string): Promise<number>;
+  charge(key: string, nowMs: number, admitted: readonly ChargedUnits[], freshEpoch: string): Promise<number>;
   reset(key: string): Promise<void>;
   fields(key: string): Promise<Record<string, string>>;
 }
@@ -48,7 +48,7 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
       const reply = await redis.command('EVAL', reserveLua, keys.length, ...keys, ...args);
       return parseReserved(reply, requests, shape);
     },
-    async report(key, nowMs, admitted, freshEpoch) {
+    async charge(key, nowMs, admitted, freshEpoch) {
       await setClock(nowMs);
       const args = chargeArguments(admitted, shape, freshEpoch, retention);
       return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));

@@ -193,7 +193,7 @@ class World {
         note(customer);
         return link.refund(customer, refunds);
       },
-      report: (customer, admitted) => link.report(customer, admitted),
+      charge: (customer, admitted) => link.charge(customer, admitted),
     };
   }
 

@@ -4,7 +4,7 @@ import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
 import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
   charge,
-  checkAdmitted,
+  checkCharge,
   checkRequest,
   HOURLY,
   lineageOf,
@@ -76,13 +76,13 @@ export function embeddedWindows(
       });
     },
 
-    async report(customer, admitted) {
-      checkAdmitted(admitted);
+    async charge(customer, charged) {
+      checkCharge(charged);
       return transact('report', () => {
         const nowMs = clock.nowMs();
         // Not in the hour in which they were admitted: it may be closed.
-        for (const { units } of admitted) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
-        return charge(hashOf(customer), HOURLY, nowMs, admitted, newEpoch());
+        for (const { units } of charged) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
+        return charge(hashOf(customer), HOURLY, nowMs, charged, newEpoch());
       });
     },
   };

@@ -1,6 +1,6 @@
 import { MemoryHash } from '../../../src/store/memory-hash.ts';
 import {
-  type AdmittedUnits,
+  type ChargedUnits,
   type Grant,
   type Refund,
   type ReserveRequest,
@@ -28,7 +28,7 @@ type Executed<T> = T | Promise<T>;
 export interface LinkedStore {
   reserve(request: ReserveRequest): Executed<WindowGrant & { readonly refunded: number }>;
   refund(customer: string, refunds: readonly Refund[]): Executed<number>;
-  report(customer: string, admitted: readonly AdmittedUnits[]): Executed<{ readonly used: number }>;
+  charge(customer: string, admitted: readonly ChargedUnits[]): Executed<{ readonly used: number }>;
 }
 
 /** Is told what a connection carries, at the instant at which it happens. */
@@ -81,7 +81,7 @@ export class SimulatedStore implements LinkedStore {
     return refund(this.#windowOf(customer), refunds);
   }
 
-  report(customer: string, admitted: readonly AdmittedUnits[]): { used: number } {
+  charge(customer: string, admitted: readonly ChargedUnits[]): { used: number } {
     const { used } = charge(this.#windowOf(customer), HOURLY, this.nowMs(), admitted, this.#newEpoch());
     return { used };
   }
@@ -237,11 +237,11 @@ export class StoreLink implements WindowStore {
     );
   }
 
-  async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ readonly used: number }> {
+  async charge(customer: string, admitted: readonly ChargedUnits[]): Promise<{ readonly used: number }> {
     this.counts.reports++;
     for (const { units } of admitted) this.counts.reported += units;
     return this.#call(
-      () => this.#store.report(customer, admitted),
+      () => this.#store.charge(customer, admitted),
       () => {
         for (const { units } of admitted) this.#observer?.reported(units);
       },

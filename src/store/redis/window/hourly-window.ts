@@ -14,7 +14,7 @@
  */
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import {
-  type AdmittedUnits,
+  type ChargedUnits,
   type Grant,
   type Refund,
   type ReserveRequest,
@@ -22,7 +22,7 @@ import {
   type WindowStore,
 } from '../../store.ts';
 import type { UsageRetention } from '../../usage-history.ts';
-import { checkAdmitted, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
+import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
@@ -124,10 +124,10 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     return refunded;
   }
 
-  async report(customer: string, admitted: readonly AdmittedUnits[]): Promise<{ used: number }> {
-    checkAdmitted(admitted);
+  async charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ used: number }> {
+    checkCharge(charged);
     const name = this.#names.window(customer);
-    const args = chargeArguments(admitted, this.#shape, this.#newEpoch(), this.#retention);
+    const args = chargeArguments(charged, this.#shape, this.#newEpoch(), this.#retention);
     return this.#connection.run('report', async () => ({
       used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
     }));

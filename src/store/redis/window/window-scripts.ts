@@ -1,7 +1,7 @@
 /** The arguments and replies of reserve.lua and charge.lua. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
-import type { AdmittedUnits, Refund } from '../../store.ts';
+import type { ChargedUnits, Refund } from '../../store.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
 import type { WindowGrant, WindowRequest, WindowShape } from '../../window-arithmetic.ts';
 import { scriptText } from '../connection/client.ts';
@@ -36,12 +36,12 @@ export function reserveArguments(
 }
 
 export function chargeArguments(
-  admitted: readonly AdmittedUnits[],
+  charged: readonly ChargedUnits[],
   shape: WindowShape,
   freshEpoch: string,
   retention?: UsageRetention,
 ): ScriptArgument[] {
-  return [...windowArguments(shape, freshEpoch, retention), ...admitted.flatMap(({ ageMs, units }) => [ageMs, units])];
+  return [...windowArguments(shape, freshEpoch, retention), ...charged.flatMap(({ ageMs, units }) => [ageMs, units])];
 }
 
 /** Without a retention, no usage history is written. */
