@@ -8,7 +8,7 @@ import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
 import { definedMembers, pageDocument } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
-import { actorOf, peerAddressOf } from './request-context.ts';
+import { actorOf, peerAddressOf } from './response-locals.ts';
 import type { Handlers } from './routes.ts';
 
 export function auditHandlers({ audit }: AdminDependencies) {

@@ -21,7 +21,7 @@ import {
   type RefusedAccess,
 } from './credentials.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { type Actor, peerAddressOf, routeOf } from './request-context.ts';
+import { type Actor, peerAddressOf, routeOf } from './response-locals.ts';
 
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;

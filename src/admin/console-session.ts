@@ -10,7 +10,7 @@ import { credentialsOf, unauthorized } from './credentials.ts';
 import type { AdminContext } from './dependencies.ts';
 import { parseBody, requireJson } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
-import type { Actor } from './request-context.ts';
+import type { Actor } from './response-locals.ts';
 import type { PathHandlers } from './routes.ts';
 
 /** A login is parsed before it is authenticated. */

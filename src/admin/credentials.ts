@@ -9,14 +9,14 @@ import { SESSION_COOKIE, SessionSeal } from '../console/session.ts';
 import type { Problem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { JwtVerdict } from './jwt.ts';
-import type { Actor } from './request-context.ts';
+import type { Actor } from './response-locals.ts';
 
 export type Credentials =
   | { readonly kind: 'bearer'; readonly token: string }
   | { readonly kind: 'cookie'; readonly cookies: readonly CookieValue[]; readonly binding: string }
   | { readonly kind: 'none' };
 
-export type Access =
+type Access =
   | { readonly admitted: Actor }
   /** `reason` is for the log; without it, the refusal is not logged. `actor`: of valid credentials. */
   | RefusedAccess;

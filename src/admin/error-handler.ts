@@ -5,7 +5,7 @@ import { PreviewBusyError } from '../reload/preview.ts';
 import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
 import { MAX_BODY_BYTES } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
-import { actorOf, peerAddressOf } from './request-context.ts';
+import { actorOf, peerAddressOf } from './response-locals.ts';
 
 /** Turns every error into a problem document. Logs only bugs and an unavailable store. */
 export function createErrorHandler(logger: Logger): ErrorRequestHandler {

@@ -5,7 +5,7 @@ import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies, AdminNames } from './dependencies.ts';
-import { peerAddressOf } from './request-context.ts';
+import { peerAddressOf } from './response-locals.ts';
 
 /** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
 const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)?$/;

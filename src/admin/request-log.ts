@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { knownActorOf, peerAddressOf, routeOf } from './request-context.ts';
+import { knownActorOf, peerAddressOf, routeOf } from './response-locals.ts';
 
 /**
  * Counts each request of the admin listener. Logs each authenticated request, reads included, at any log level;

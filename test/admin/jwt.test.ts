@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createGate } from '../../src/admin/authorize.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import { RemoteKeySet } from '../../src/admin/remote-key-set.ts';
-import { actorOf, noteRequest } from '../../src/admin/request-context.ts';
+import { actorOf, noteRequest } from '../../src/admin/response-locals.ts';
 import { systemScheduler } from '../../src/base/clock.ts';
 import { createStrictApp } from '../../src/listener/strict-app.ts';
 import { createLogger } from '../../src/observability/logger.ts';
