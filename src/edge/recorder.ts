@@ -8,7 +8,7 @@ import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
-import type { UsageCollector } from '../usage/usage-collector.ts';
+import type { HistoryCollector } from '../usage/history-collector.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 import type { AdmittedDecision, RequestContext } from './request-context.ts';
 import { traceId } from './request-ids.ts';
@@ -29,7 +29,7 @@ interface RecorderParts {
   /** `note` is called for each refusal of a known customer, so it must be cheap. */
   readonly refusals: Pick<RecentRefusals, 'note'>;
   /** Collects the approximate part of the usage history. Undefined: there is none. */
-  readonly usage?: UsageCollector | undefined;
+  readonly history?: HistoryCollector | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -46,7 +46,7 @@ interface Finish {
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
-export function createRecorder({ metrics, accessLog, refusals, usage, logger, clock }: RecorderParts) {
+export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
   function finish(context: RequestContext, { status, source, problem, outcome, isAborted }: Finish): void {
@@ -57,7 +57,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     const { req, requestId, route, plan } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
-    if (outcome?.wasSent) usage?.sent(plan);
+    if (outcome?.wasSent) history?.sent(plan);
     inFlight--;
     metrics.inflight(-1);
     metrics.request({
@@ -109,7 +109,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
   }
 
   function noteUsedShare({ customer = '' }: RequestContext, { admission, limit }: AdmittedDecision): void {
-    usage?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
+    history?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
   }
 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
@@ -170,7 +170,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
         }
         case 'quota_exceeded':
           context.quota = decision.mode;
-          usage?.near(context.customer ?? '', 100);
+          history?.near(context.customer ?? '', 100);
           metrics.quotaDecision(plan, HOURLY_POLICY, 'denied', decision.mode);
           return;
         case 'burst_exceeded':
@@ -205,8 +205,8 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      if (outcome === undefined) usage?.refused(customer, context.plan, code);
-      else usage?.upstreamFailed(context.plan);
+      if (outcome === undefined) history?.refused(customer, context.plan, code);
+      else history?.upstreamFailed(context.plan);
       finish(context, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(context, outcome);
     },
@@ -214,7 +214,7 @@ export function createRecorder({ metrics, accessLog, refusals, usage, logger, cl
     /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
     forwarded(context: RequestContext, outcome: ForwardOutcome): void {
       const { status } = outcome;
-      if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) usage?.upstreamFailed(context.plan);
+      if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) history?.upstreamFailed(context.plan);
       finish(context, {
         status: status ?? CLIENT_CLOSED_REQUEST,
         source: status === undefined ? 'gateway' : 'upstream',

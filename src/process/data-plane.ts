@@ -45,8 +45,8 @@ import { type CertificateFiles, type UsableCertificate, watchCertificate } from 
 import { createForwarder } from '../upstream/forwarder.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
 import type { UpstreamObserver } from '../upstream/upstreams.ts';
+import { HistoryCollector } from '../usage/history-collector.ts';
 import { RecentHistory } from '../usage/recent-history.ts';
-import { UsageCollector } from '../usage/usage-collector.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
 
 /** The status of a data plane. Plain data, so that a worker can send it to the primary. */
@@ -83,9 +83,9 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   opened.defer(() => accessLog.close());
   const refusals = new RecentRefusals(clock);
   const { usageHistory } = store;
-  const usage =
+  const history =
     usageHistory &&
-    new UsageCollector({
+    new HistoryCollector({
       history: usageHistory,
       storeIsUp: () => store.isUp(),
       dropped: (count) =>
@@ -93,8 +93,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       clock,
       scheduler: systemScheduler,
     });
-  opened.defer(() => usage?.close());
-  const recorder = createRecorder({ metrics, accessLog, refusals, usage, logger, clock });
+  opened.defer(() => history?.close());
+  const recorder = createRecorder({ metrics, accessLog, refusals, history, logger, clock });
 
   const [firstUrl, ...otherUrls] = config.upstream.urls;
   const upstreamUrls: [URL, ...URL[]] = [new URL(firstUrl), ...otherUrls.map((url) => new URL(url))];

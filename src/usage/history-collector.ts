@@ -10,7 +10,7 @@ const FLUSH_INTERVAL_MS = 10_000;
 /** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
 const MAX_ENTRIES = 20_000;
 
-export interface UsageCollectorOptions {
+interface HistoryCollectorOptions {
   readonly history: Pick<UsageHistory, 'add' | 'nowMs'>;
   readonly storeIsUp: () => boolean;
   /** Called with the number of refusals that were not counted, because too many customers were refused at once. */
@@ -27,8 +27,8 @@ interface CollectedHour {
   readonly totals: Map<string, Record<Total, number>>;
 }
 
-export class UsageCollector {
-  readonly #options: UsageCollectorOptions;
+export class HistoryCollector {
+  readonly #options: HistoryCollectorOptions;
   /** Oldest first. More than one only around the turn of an hour, or while the store is away. */
   #hours: CollectedHour[] = [];
   #refusals = 0;
@@ -39,7 +39,7 @@ export class UsageCollector {
   #offsetMs = 0;
   readonly #flushing: Periodic;
 
-  constructor(options: UsageCollectorOptions) {
+  constructor(options: HistoryCollectorOptions) {
     this.#options = options;
     this.#flushing = new Periodic(options.scheduler, async () => {
       await this.#write();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Scheduler } from '../../src/base/clock.ts';
 import { type CollectedUsage, HOUR_MS } from '../../src/store/usage-history.ts';
-import { UsageCollector } from '../../src/usage/usage-collector.ts';
+import { HistoryCollector } from '../../src/usage/history-collector.ts';
 import { HeldClock } from '../keys/held-clock.ts';
 
 function collectorOver({ storeAheadMs = 0 } = {}) {
@@ -16,7 +16,7 @@ function collectorOver({ storeAheadMs = 0 } = {}) {
     },
   };
   const store = { isUp: true, fails: false };
-  const collector = new UsageCollector({
+  const collector = new HistoryCollector({
     history: {
       nowMs: async () => clock.nowMs() + storeAheadMs,
       add: async (collected) => {
