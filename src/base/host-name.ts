@@ -5,3 +5,11 @@ const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
 export function isHostName(text: string): boolean {
   return HOST_NAME.test(text) && !/^[\d.]+$/.test(text);
 }
+
+/**
+ * Returns the host of a URL as Node.js connects to it: IPv6 without brackets, and an IPv4 address as `a.b.c.d`, however
+ * the URL spells it.
+ */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '');
+}

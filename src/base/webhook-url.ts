@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { hostOf } from './host-name.ts';
 import { isPublicAddress } from './public-address.ts';
 
 const MAX_LENGTH = 2048;
@@ -12,14 +13,6 @@ const PATTERN = /^https?:\/\/(?!\/|[^/?]*[@\\])[\x21\x22\x24-\x7e]+$/i;
 /** The rule of {@link isWebhookUrl}, in words. */
 export const WEBHOOK_URL_RULE =
   'must be https://host[:port]/path of at most 2048 characters, without @ or \\ before the path, without a fragment, and not an address of a private network';
-
-/**
- * Returns the host of a URL as Node.js connects to it: IPv6 without brackets, and an IPv4 address as `a.b.c.d`, however
- * the URL spells it.
- */
-export function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '');
-}
 
 /**
  * Returns whether notices may be sent to a URL. What a host name resolves to is checked when a connection is made.

@@ -6,7 +6,7 @@ import type { Problem } from '../problems/document.ts';
 /** How to treat a request with a valid API key that a browser sent (setting `auth.browser_keys`). */
 export type BrowserKeys = 'allow' | 'warn' | 'reject';
 
-export type Credentials =
+type Credentials =
   | { readonly token: string }
   | { readonly reason: 'missing' | 'in_query' | 'malformed'; readonly problem: Problem };
 

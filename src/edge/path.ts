@@ -6,6 +6,7 @@
  * path names. So everything that some server normalises is refused: dot segments, percent-encoded unreserved
  * characters, encoded separators, encoded controls, and bytes that are not UTF-8 once decoded.
  */
+import { hexValue } from '../base/hex-digit.ts';
 
 /** Why a path is refused. Completes the error message `The path …`. */
 type PathFault =
@@ -30,13 +31,6 @@ const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
 const PERCENT = 0x25;
 /** Slash, backslash, percent sign and semicolon. */
 const FORBIDDEN_WHEN_ENCODED: ReadonlySet<number> = new Set([0x2f, 0x5c, PERCENT, 0x3b]);
-
-function hexValue(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  if (code >= 0x41 && code <= 0x46) return code - 0x37;
-  if (code >= 0x61 && code <= 0x66) return code - 0x57;
-  return -1;
-}
 
 /** C1 control characters (ISO 6429), which are beyond ASCII (RFC 20). For decoded text. */
 const C1_CONTROL = /[\u0080-\u009f]/;

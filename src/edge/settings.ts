@@ -1,3 +1,4 @@
+import type { Assertions } from '../identity/assertions.ts';
 import type { FailedAttempts } from '../listener/failed-attempts.ts';
 import type { CredentialsPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
@@ -23,13 +24,5 @@ export interface PublicSettings extends ProxyTrust {
   /** For problem documents; `{code}` is replaced by the problem's code. */
   readonly documentationUrl?: string | undefined;
   /** Undefined: the backend gets no signed assertion of the customer's identity. */
-  readonly assertions?: Assertions | undefined;
-}
-
-export interface Assertions {
-  /**
-   * Returns a signed statement of customer, plan and key id, as a header value. A promise only if it must be signed
-   * first. If it throws or rejects, that is an internal error: the request is neither sent nor counted.
-   */
-  of(customer: string, plan: string, keyId: string): string | Promise<string>;
+  readonly assertions?: Pick<Assertions, 'of'> | undefined;
 }

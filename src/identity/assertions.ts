@@ -45,7 +45,10 @@ export class Assertions {
     this.#assertions = new LruMap(options.entries);
   }
 
-  /** Returns a JWT in compact form; a promise only if it must be signed first. */
+  /**
+   * Returns a JWT in compact form; a promise only if it must be signed first. If it rejects, that is an internal error:
+   * the request is neither sent nor counted.
+   */
   of(customer: string, plan: string, keyId: string): string | Promise<string> {
     // None of the three contains a space.
     const id = `${keyId} ${plan} ${customer}`;

@@ -2,7 +2,7 @@
  * Bounds the deliveries in progress to customers' own endpoints. A receiver that does not respond occupies its place for
  * 15 seconds, so receivers of one host must not occupy all places, and those of all customers none of the operator's.
  */
-import { hostOf } from '../base/webhook-url.ts';
+import { hostOf } from '../base/host-name.ts';
 
 const MAX_PLACES = 60;
 const MAX_PLACES_PER_HOST = 20;

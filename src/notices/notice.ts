@@ -1,6 +1,6 @@
 /** The content of a stored notice: its body, and the state of each delivery. */
 import { randomBytes } from 'node:crypto';
-import type { NewNotice } from '../store/notices.ts';
+import type { NewNotice, NoticeState } from '../store/notices.ts';
 
 export const NOTICE_TYPES = ['quota.threshold', 'quota.exceeded', 'key.expiring'] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
@@ -12,7 +12,7 @@ export const CUSTOMER_ENDPOINT = 'notify_url';
 export interface Delivery {
   /** A URL of the configuration, or {@link CUSTOMER_ENDPOINT}. */
   readonly endpoint: string;
-  readonly state: 'pending' | 'dead';
+  readonly state: NoticeState;
   /** Failed attempts. */
   readonly attempts: number;
   /** Wall time in ms; of a pending delivery. */

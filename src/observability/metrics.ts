@@ -1,5 +1,9 @@
 /** What the gateway counts and measures, one method per event. See metric-definitions.ts for what each metric means. */
 import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import { NOTICE_TYPES, type NoticeType } from '../notices/notice.ts';
+import type { QuotaMode } from '../quota/hourly-quota.ts';
+import type { NoticeState } from '../store/notices.ts';
+import type { RetryResult } from '../upstream/upstreams.ts';
 import { METRIC_DEFINITIONS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { addCounter, addHistogram, addMeasured } from './series.ts';
@@ -18,7 +22,7 @@ const AUTH_RESULTS = [
   'expired',
   'store_error',
 ] as const;
-export type AuthResult = (typeof AUTH_RESULTS)[number];
+type AuthResult = (typeof AUTH_RESULTS)[number];
 /** Result of an attempt to reload the config file; `applied` and `unchanged` are successes. */
 const RELOAD_RESULTS = [
   'applied',
@@ -31,8 +35,7 @@ const RELOAD_RESULTS = [
 ] as const;
 export type ReloadResult = (typeof RELOAD_RESULTS)[number];
 const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
-const RETRY_RESULTS = ['sent', 'over_budget'] as const;
-export type RetryResult = (typeof RETRY_RESULTS)[number];
+const RETRY_RESULTS: readonly RetryResult[] = ['sent', 'over_budget'];
 export type BrowserUseOutcome = 'allowed' | 'refused';
 /** Why the gateway closed a client connection instead of serving it. */
 export const CLOSE_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
@@ -49,13 +52,10 @@ const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
   ['customer', 'no_plan'],
   ['customer', 'unbraced_name'],
 ];
-const NOTICE_TYPES = ['quota.threshold', 'quota.exceeded', 'key.expiring'] as const;
-type NoticeType = (typeof NOTICE_TYPES)[number];
 const NOTICE_RESULTS = ['delivered', 'failed', 'dead', 'gone'] as const;
 type NoticeResult = (typeof NOTICE_RESULTS)[number];
 type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
-export type QuotaMode = 'lease' | 'store' | 'local';
 
 /** A finished request of the public listener. */
 export interface RequestSample {
@@ -100,7 +100,7 @@ export interface Metrics {
   noticeCreated(type: NoticeType): void;
   noticeAttempt(endpoint: 'operator' | 'customer', result: NoticeResult): void;
   /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
-  noticesCounted(counts: Readonly<Record<'pending' | 'dead', number>> | undefined): void;
+  noticesCounted(counts: Readonly<Record<NoticeState, number>> | undefined): void;
   customersWithoutPlanCounted(customers: number): void;
 
   configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
@@ -176,7 +176,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     Number((storeReached && !storeUp) || storeRefusing || options.storeIsDoubtful()),
   );
 
-  let noticeCounts: Readonly<Record<'pending' | 'dead', number>> | undefined;
+  let noticeCounts: Readonly<Record<NoticeState, number>> | undefined;
   addMeasured(define.noticesUndelivered, registry, () =>
     Object.entries(noticeCounts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
   );

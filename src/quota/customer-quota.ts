@@ -49,7 +49,7 @@ export type QuotaDecision =
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
 
-export interface CustomerQuotaParts {
+interface CustomerQuotaParts {
   /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
@@ -144,7 +144,9 @@ export class CustomerQuota {
         const { mode } = admission;
         return { outcome: 'quota_exceeded', limit, burst, mode, resetSeconds: admission.resetSeconds() };
       }
-      const shadow = shadowLimit === undefined ? undefined : judge(limit - admission.remaining, shadowLimit);
+      // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
+      const used = limit - admission.remaining;
+      const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
       return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
     };
     const admission = this.hourly.admit(customer.id, settingsOf(customer, limit));
@@ -176,9 +178,4 @@ function undoUnlessAdmitted(
 
 function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, limit: number): QuotaSettings {
   return { limit, usageResetAt };
-}
-
-/** `used` includes this request, and units leased to other instances: the result errs towards denied. */
-function judge(used: number, shadowLimit: number): 'allowed' | 'denied' {
-  return used > shadowLimit ? 'denied' : 'allowed';
 }

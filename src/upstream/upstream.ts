@@ -1,11 +1,12 @@
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock, Scheduler } from '../base/clock.ts';
+import { hostOf } from '../base/host-name.ts';
 import type { Balanced } from './balancer.ts';
 import { Ejection, type EjectionReason } from './health/ejection.ts';
 import type { HealthCheckConfig } from './health/health-check.ts';
 import { HealthChecks } from './health/health-checks.ts';
 import { Addresses, type Lookup } from './http1/addresses.ts';
-import { authorityOf, type Connect, hostOf, isUnix } from './http1/connect.ts';
+import { authorityOf, type Connect, isUnix } from './http1/connect.ts';
 import { ConnectionPool } from './http1/connection-pool.ts';
 import type { CustomerSharesOptions } from './http1/customer-shares.ts';
 

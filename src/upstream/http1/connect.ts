@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemScheduler } from '../../base/clock.ts';
+import { hostOf } from '../../base/host-name.ts';
 
 /** A connection failed, or none is available. Failures that Node.js reports are errors with other codes. */
 export class ConnectionError extends Error {
@@ -18,11 +19,6 @@ export interface ConnectionEvents {
   onConnected(): void;
   /** The first `length` of `bytes` arrived. The callee may overwrite them; the buffer may be reused after the call. */
   onBytes(bytes: Buffer, length: number): void;
-}
-
-/** Returns the host of a URL, without the brackets of an IPv6 address. */
-export function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '');
 }
 
 /** Returns the value of the Host header; a unix socket has no name. */

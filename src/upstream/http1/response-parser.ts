@@ -3,6 +3,7 @@
  * ambiguous is rejected, where a browser would guess: bare line feeds, folded headers, a length beside a transfer
  * coding, a second length, any coding but `chunked`.
  */
+import { hexValue } from '../../base/hex-digit.ts';
 
 /** The upstream's response is invalid. */
 export class InvalidResponseError extends Error {
@@ -424,10 +425,4 @@ function trimmed(text: string, start: number, end: number): string {
 
 function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
-}
-
-function hexValue(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const letter = code | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
