@@ -4,7 +4,7 @@
  * for an hour. The marks that this instance remembers only save store calls.
  *
  * The store's replies to reservations count the unused units of all leases as used. So a reply only raises the question.
- * The answer is the usage without units that may still be refunded, read when the leases of the reply are over. Of a
+ * What counts is the usage without units that may still be refunded, read when the leases of the reply are over. Of a
  * limit that was used up, 99 % must remain then: a customer who goes on sending requests takes new units all the time.
  */
 import type { Clock, Scheduler } from '../base/clock.ts';
@@ -41,7 +41,7 @@ interface Seen {
   untilMs: number | undefined;
 }
 
-export interface LevelObserverOptions {
+interface LevelObserverOptions {
   readonly notices: Pick<NoticeStore, 'addOnce' | 'extend'>;
   readonly usages: Pick<UsageReader, 'settledOf'>;
   /** Called for each notice that this instance made. */

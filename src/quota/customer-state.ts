@@ -22,7 +22,7 @@ export interface Call {
   readonly need: number;
   readonly settings: QuotaSettings;
   /** Resolves once the reply or failure was handled. */
-  answered: Promise<void> | undefined;
+  settled: Promise<void> | undefined;
   /** Fires at the next deadline of the call or of a waiting request. */
   timer: Scheduled | undefined;
   /** The call timed out. Until it settles, the store counts as unavailable; a late grant is refunded whole. */

@@ -50,7 +50,7 @@ export interface UsageLevels {
   reached(customer: string, limit: number, grant: Grant): void;
 }
 
-export interface LeasedQuotaOptions {
+interface LeasedQuotaOptions {
   readonly windows: WindowStore;
   /** Returns whether calls about this customer's window are worth making now. Must be cheap. */
   readonly storeIsUp: (customer: string) => boolean;
@@ -85,7 +85,7 @@ export class LeasedQuota implements HourlyQuota {
     const fromLease = this.#admitFromLease(state, now, 'lease');
     if (fromLease) return fromLease;
     if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
-    if (!this.#storeAnswers(customer)) return this.#options.withoutStore.admit(state);
+    if (!this.#storeResponds(customer)) return this.#options.withoutStore.admit(state);
     return new Promise((resolve, reject) => {
       const since = now.monotonicMs;
       state.waiters.push({ since, until: since + this.#options.timeoutMs, resolve, reject });
@@ -94,7 +94,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   async usage(customer: string, limit: number): Promise<Usage> {
-    if (!this.#storeAnswers(customer)) throw new StoreUnavailableError('the store is away');
+    if (!this.#storeResponds(customer)) throw new StoreUnavailableError('the store is unavailable');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
     const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: 0, refunds });
     const grant = await this.#withinTimeout(reading, () => {
@@ -122,7 +122,7 @@ export class LeasedQuota implements HourlyQuota {
 
   secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
     const state = this.#customers.get(customer);
-    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeAnswers(customer)) return 0;
+    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeResponds(customer)) return 0;
     const { free, moreAt } = state.lastReply;
     const nowMs = this.#options.clock.monotonicMs();
     return free + state.leases.unitsLeft === 0 && moreAt > nowMs ? secondsUntil(moreAt, nowMs) : 0;
@@ -141,7 +141,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   async close(): Promise<void> {
-    await this.#withinTimeout(this.#callsAnswered()).catch(() => undefined);
+    await this.#withinTimeout(this.#callsSettled()).catch(() => undefined);
     const now = this.#now();
     const sent = [...this.#customers.values()].map((state) => {
       state.leases.end(now);
@@ -151,8 +151,8 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   /** Resolves once no reservation is in flight, those included that follow another. */
-  async #callsAnswered(): Promise<void> {
-    for (const state of this.#customers.values()) while (state.call !== undefined) await state.call.answered;
+  async #callsSettled(): Promise<void> {
+    for (const state of this.#customers.values()) while (state.call !== undefined) await state.call.settled;
   }
 
   /** Returns the customer's state, updated to these settings. */
@@ -182,7 +182,7 @@ export class LeasedQuota implements HourlyQuota {
     return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
   }
 
-  #storeAnswers(customer: string): boolean {
+  #storeResponds(customer: string): boolean {
     return this.#overdueCalls === 0 && this.#options.storeIsUp(customer);
   }
 
@@ -231,13 +231,13 @@ export class LeasedQuota implements HourlyQuota {
       length,
       need,
       settings: state.settings,
-      answered: undefined,
+      settled: undefined,
       timer: undefined,
       overdue: false,
     };
     state.call = call;
     this.#watch(state, call);
-    call.answered = this.#options.windows
+    call.settled = this.#options.windows
       .reserve({
         customer: state.customer,
         need,
@@ -258,7 +258,7 @@ export class LeasedQuota implements HourlyQuota {
   #refill(state: CustomerState): void {
     state.refillAtUnits = -1;
     state.refillAfter = Number.POSITIVE_INFINITY;
-    if (this.#storeAnswers(state.customer)) this.#reserve(state);
+    if (this.#storeResponds(state.customer)) this.#reserve(state);
   }
 
   #received(state: CustomerState, call: Call, grant: Grant): void {

@@ -19,7 +19,7 @@ export const FAILURE_PROBLEMS = {
   /** The connection closed before the response was complete. */
   reset: 'bad_gateway',
   /** The upstream sent something other than a valid HTTP/1.1 response. */
-  invalid_answer: 'bad_gateway',
+  invalid_response: 'bad_gateway',
 } as const satisfies Record<string, ProblemCode>;
 
 /** Why a request got no complete response from the upstream. */
@@ -30,7 +30,7 @@ export type UpstreamFailure = keyof typeof FAILURE_PROBLEMS;
  * `hadConnection`: the request had been handed to a connection.
  */
 export function classifyError(error: unknown, hadConnection: boolean): UpstreamFailure | undefined {
-  if (error instanceof InvalidResponseError) return 'invalid_answer';
+  if (error instanceof InvalidResponseError) return 'invalid_response';
   if (error === SHARE_EXCEEDED) return 'share_exceeded';
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
   if (BUG_CODE.test(error.code)) return undefined;

@@ -36,7 +36,7 @@ test.each<[unknown, string | undefined]>([
   [systemError('ETIMEDOUT'), 'reset'],
   [systemError('ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC'), 'reset'],
   [ended, 'reset'],
-  [new InvalidResponseError('status 999'), 'invalid_answer'],
+  [new InvalidResponseError('status 999'), 'invalid_response'],
   [systemError('ERR_ASSERTION'), undefined],
   [systemError('ERR_HTTP_INVALID_HEADER_VALUE'), undefined],
   [new TypeError('x is not a function'), undefined],
@@ -52,7 +52,7 @@ test.each([
   ['response_timeout', 'gateway_timeout'],
   ['total_timeout', 'gateway_timeout'],
   ['reset', 'bad_gateway'],
-  ['invalid_answer', 'bad_gateway'],
+  ['invalid_response', 'bad_gateway'],
 ] as const)('%s is reported as %s', (failure, problem) => {
   expect(FAILURE_PROBLEMS[failure]).toBe(problem);
 });

@@ -37,10 +37,10 @@ test.each<[string, string | Buffer]>([
   const upstream = await startRawUpstream((socket) => socket.write(bytes));
   const gateway = await startGateway(upstream.port, { maxHeaderBytes: 2_000 });
   const answer = await call(gateway.port);
-  expect(answer.content.toString()).toContain('bad_gateway invalid_answer');
+  expect(answer.content.toString()).toContain('bad_gateway invalid_response');
   expect(await gateway.nextOutcome()).toMatchObject({
     kind: 'failed',
-    failure: 'invalid_answer',
+    failure: 'invalid_response',
     wasSent: true,
     headSent: false,
     status: undefined,
@@ -94,7 +94,7 @@ test('an invalid first chunk that arrives with the head closes the connection', 
   const upstream = await startRawUpstream((socket) => socket.write(`${OK}Transfer-Encoding: chunked\r\n\r\nzz\r\n`));
   const gateway = await startGateway(upstream.port);
   expect((await call(gateway.port)).end).toBe('reset');
-  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'invalid_answer', headSent: true });
+  expect(await gateway.nextOutcome()).toMatchObject({ kind: 'failed', failure: 'invalid_response', headSent: true });
 });
 
 test('an HTTP/1.0 client sees a reset too, not the end of a response without length', async () => {
