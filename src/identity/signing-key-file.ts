@@ -5,7 +5,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 
 /** `keys`: one PEM block each. */
-export type SigningKeyFile =
+type SigningKeyFile =
   | { readonly kind: 'keys'; readonly keys: readonly string[] }
   | { readonly kind: 'invalid'; readonly fault: string };
 

@@ -24,7 +24,7 @@ const PAGE_INTERVAL_MS = 1000;
 const MAX_NOTICES_PER_CUSTOMER = 100;
 const MAX_KNOWN_MARKS = 10_000;
 
-export interface ExpiringKeysOptions {
+interface ExpiringKeysOptions {
   readonly records: Pick<RecordStore, 'listKeys'>;
   readonly notices: Pick<NoticeStore, 'addOnce'>;
   readonly storeIsUp: () => boolean;

@@ -39,7 +39,7 @@ const DISABLED = 'the endpoint is disabled: it responded with status 410';
 
 export type DeliveryResult = DeliveryOutcome['kind'] | 'dead';
 
-export interface NoticeSenderOptions {
+interface NoticeSenderOptions {
   readonly notices: NoticeStore;
   readonly records: Pick<RecordStore, 'findCustomerRecord'>;
   readonly storeIsUp: () => boolean;
@@ -72,7 +72,7 @@ export interface NoticeObserver {
   failed(error: unknown): void;
 }
 
-export interface AttemptedNotice {
+interface AttemptedNotice {
   readonly id: string;
   readonly type: NoticeType;
   readonly customer: string;

@@ -10,7 +10,7 @@ import { wholeLines } from '../observability/whole-lines.ts';
 import { openStore } from '../store/open/open-store.ts';
 import type { Store, StoreObserver } from '../store/store.ts';
 
-export interface Log {
+interface Log {
   readonly logger: Logger;
   readonly destination: LogDestination;
   /** Returns the number of lines dropped since the start. */

@@ -27,7 +27,7 @@ export interface BurstTaken {
   readonly slot: number;
 }
 
-export type BurstDecision =
+type BurstDecision =
   | BurstTaken
   | { readonly allowed: false /** Whole seconds until one more is allowed. */; readonly resetSeconds: number };
 

@@ -23,7 +23,7 @@ export type EffectiveLimit =
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
 /** Where limits are set, such as `config/gateway.yaml:41`: by plan name (former names included), and by customer id. */
-export interface LimitOrigins {
+interface LimitOrigins {
   readonly plans: ReadonlyMap<string, string>;
   readonly overrides: ReadonlyMap<string, string>;
 }

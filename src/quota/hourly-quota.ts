@@ -75,7 +75,7 @@ export interface Admitted {
   resetSeconds(): number;
 }
 
-export interface Refused {
+interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
   /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */

@@ -7,7 +7,7 @@ const RETRY_MS = 1000;
 /** How long a request that was admitted on a share counts against the limit. */
 const SHARE_MS = 3_600_000;
 
-export interface InstancesOptions {
+interface InstancesOptions {
   /** Announces this instance. Resolves to the number of instances announced within the last hour. */
   readonly announce: () => Promise<number>;
   /** Withdraws the announcement. */

@@ -36,7 +36,7 @@ interface LocalWindow {
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
-export interface LocalWindowsOptions {
+interface LocalWindowsOptions {
   readonly windows: Pick<WindowStore, 'charge'>;
   readonly storeIsUp: (customer: string) => boolean;
   readonly instances: () => number;

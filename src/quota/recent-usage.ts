@@ -13,7 +13,7 @@ interface Read {
   isUnderWay: boolean;
 }
 
-export interface RecentUsageOptions {
+interface RecentUsageOptions {
   readonly hourly: Pick<HourlyQuota, 'usage' | 'admitted'>;
   readonly storeIsUp: (customer: string) => boolean;
   readonly clock: Clock;

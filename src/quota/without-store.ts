@@ -12,7 +12,7 @@ export interface QuotaWithoutStore {
 
 export type OnStoreError = 'local' | 'deny' | 'allow';
 
-export interface WithoutStoreOptions {
+interface WithoutStoreOptions {
   readonly onError: OnStoreError;
   readonly windows: WindowStore;
   readonly storeIsUp: (customer: string) => boolean;

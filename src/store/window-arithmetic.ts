@@ -29,9 +29,9 @@
 import type { ChargedUnits, Grant, Refund, ReserveRequest } from './store.ts';
 
 export const WINDOW_MS = 3_600_000;
-export const BUCKET_MS = 10_000;
+const BUCKET_MS = 10_000;
 /** The longest hold a reservation may ask for; the latest bucket that can be written follows from it. */
-export const MAX_HOLD_MS = 10_000;
+const MAX_HOLD_MS = 10_000;
 
 /** By then after the end of a hold, the unused units of its lease are refunded, unless the gateway or its connection failed. */
 export const REFUNDED_MS = 1000;

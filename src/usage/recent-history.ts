@@ -8,7 +8,7 @@ const REUSE_MS = 10_000;
 const MAX_CUSTOMERS = 1000;
 
 /** A customer's last 24 hours and 35 days. */
-export interface RecentHistoryDocument {
+interface RecentHistoryDocument {
   readonly customer: string;
   readonly hours: readonly UsagePoint[];
   readonly days: readonly UsagePoint[];

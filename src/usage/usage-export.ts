@@ -12,7 +12,7 @@ type ExportFormat = 'csv' | 'jsonl' | 'cloudevents' | 'stripe';
 const EXPORTED_AFTER_MS = 60_000;
 const MAX_STRIPE_ID = 100;
 
-export interface Encoding {
+interface Encoding {
   readonly contentType: string;
   /** The first line, if the format has one. */
   readonly header?: string;

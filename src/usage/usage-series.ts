@@ -8,7 +8,7 @@ const STEP_MS: Readonly<Record<Step, number>> = { hour: HOUR_MS, day: DAY_MS };
 /** Without `from`, a series begins this long before its end. */
 const DEFAULT_STEPS: Readonly<Record<Step, number>> = { hour: 24, day: 35 };
 /** The most points of a series. */
-export const MAX_POINTS = 1000;
+const MAX_POINTS = 1000;
 
 export interface UsagePoint {
   /** ISO 8601 UTC. */
@@ -20,7 +20,7 @@ export interface UsagePoint {
   readonly open?: true;
 }
 
-export interface TotalsPoint {
+interface TotalsPoint {
   readonly start: string;
   readonly plans: Readonly<Record<string, Readonly<Record<Total, number>>>>;
   readonly open?: true;
