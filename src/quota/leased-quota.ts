@@ -94,7 +94,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   async usage(customer: string, limit: number): Promise<Usage> {
-    if (!this.#storeResponds(customer)) throw new StoreUnavailableError('the store is unavailable');
+    if (!this.#storeResponds(customer)) throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
     const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: 0, refunds });
     const grant = await this.#withinTimeout(reading, () => {
