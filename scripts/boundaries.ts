@@ -53,12 +53,6 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   cli: 'admin-api admin-client base config keys process process/workers quota store npm:@commander-js/extra-typings npm:yaml npm:zod',
 };
 
-/** Circles of imports that are yet to be removed. */
-const KNOWN_CIRCLES = [
-  'config/config-files.ts → config/problems.ts → config/config-files.ts',
-  'config/config.ts → config/schema.ts → config/config.ts',
-];
-
 export interface ImportStatement {
   /** Path below src/. */
   readonly file: string;
@@ -94,8 +88,8 @@ export function boundaryFaults(boundaries = BOUNDARIES, statements = readImports
   return [...faults];
 }
 
-/** Returns a sentence for each import, even of types alone, that closes a circle of files, and for each removed one. */
-export function circleFaults(statements = readImports(), known = KNOWN_CIRCLES): string[] {
+/** Returns a sentence for each import, even of types alone, that closes a circle of files. */
+export function circleFaults(statements = readImports()): string[] {
   const importsOf = Map.groupBy(statements, ({ file }) => file);
   const circles: string[] = [];
   const path: string[] = [];
@@ -110,12 +104,7 @@ export function circleFaults(statements = readImports(), known = KNOWN_CIRCLES):
     path.pop();
   }
   for (const file of [...importsOf.keys()].sort()) visit(file);
-  return [
-    ...circles.filter((circle) => !known.includes(circle)).map((circle) => `files import each other: ${circle}`),
-    ...known
-      .filter((circle) => !circles.includes(circle))
-      .map((circle) => `KNOWN_CIRCLES lists ${circle}, which is gone`),
-  ];
+  return circles.map((circle) => `files import each other: ${circle}`);
 }
 
 const SOURCES = fileURLToPath(new URL('../src/', import.meta.url));
