@@ -11,7 +11,7 @@ export interface Customer {
 }
 
 /** More than the benchmark can use up. */
-export const AMPLE_REQUESTS_PER_HOUR = 1_000_000_000;
+const AMPLE_REQUESTS_PER_HOUR = 1_000_000_000;
 const CUSTOMERS_A_PIPELINE = 5_000;
 
 /** A customer with a key of its own. */

@@ -13,7 +13,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 type Scheme = 'http' | 'https';
 
 /** In lower case, as Node.js has it. */
-export const BINDING_HEADER = 'x-tollgate-session-binding';
+const BINDING_HEADER = 'x-tollgate-session-binding';
 const BINDING_BYTES = 32;
 const BINDING = /^[\w-]{43}$/;
 /** Browsers ignore a cookie if its name and value together are longer (RFC 6265bis §5.7). */

@@ -31,7 +31,7 @@ export interface ConsoleFiles {
 }
 
 /** Also the package's location of the client: it is copied there with its types. */
-export const CLIENT_FOLDER = join(import.meta.dirname, 'client');
+const CLIENT_FOLDER = join(import.meta.dirname, 'client');
 
 interface Library {
   /** Name under which it is served. */

@@ -31,7 +31,7 @@ export interface MarkedNotice extends Marks {
 }
 
 /** The new state of a notice after an attempt. */
-export interface NextNotice {
+interface NextNotice {
   readonly content: string;
   /** The time until the next attempt. Undefined: no delivery is pending. */
   readonly dueInMs: number | undefined;
@@ -42,7 +42,7 @@ export interface NextNotice {
 /** A notice with several deliveries can be in both states. */
 export type NoticeState = 'pending' | 'dead';
 
-export interface NoticePage {
+interface NoticePage {
   readonly items: readonly StoredNotice[];
   /** Undefined on the last page. */
   readonly nextOffset: number | undefined;

@@ -120,7 +120,7 @@ export interface NearCustomer {
   readonly percent: number;
 }
 
-export interface RefusedCustomer {
+interface RefusedCustomer {
   readonly customer: string;
   /** The problem code. */
   readonly code: string;

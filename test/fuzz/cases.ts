@@ -1,7 +1,7 @@
 /** Request bytes to try, made by chance from a seed: the same seed and number give the same bytes. */
 
 /** A number from 0 to before 1. */
-export type Chance = () => number;
+type Chance = () => number;
 
 /** What is sent over one connection. */
 export interface Case {
@@ -15,7 +15,7 @@ export interface Case {
 export const FUZZ_KEY = 'fuzz-key-0123456789';
 
 /** Mulberry32: small, and good enough to vary bytes. */
-export function createChance(seed: number): Chance {
+function createChance(seed: number): Chance {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -6,10 +6,10 @@ import type { Subject } from './subject.ts';
 import { findFault } from './verdict.ts';
 
 /** Cases that were found to do harm; each is tried again with every run of the tests. */
-export const FINDINGS = fileURLToPath(new URL('findings', import.meta.url));
+const FINDINGS = fileURLToPath(new URL('findings', import.meta.url));
 
 /** What was found, as it is kept. */
-export interface Finding {
+interface Finding {
   readonly fault: string;
   /** Base64. */
   readonly pieces: readonly string[];

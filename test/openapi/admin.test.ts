@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { ILayer } from 'express-serve-static-core';
+import type { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
 import type { AdminDependencies } from '../../src/admin/dependencies.ts';
@@ -200,9 +200,9 @@ it('the file has the paths and methods that the admin listener has, and no other
 });
 
 /** Of all routers in a stack. Express answers HEAD wherever there is GET. */
-function routesOf(stack: readonly ILayer[]): string[] {
+function routesOf(stack: Router['stack']): string[] {
   return stack.flatMap(({ route, handle }) => {
-    if (route === undefined) return 'stack' in handle ? routesOf(handle.stack as ILayer[]) : [];
+    if (route === undefined) return 'stack' in handle ? routesOf(handle.stack as Router['stack']) : [];
     const methods = route.stack.flatMap(({ method }) => (method === undefined ? [] : method.toUpperCase()));
     const withHead = methods.includes('GET') ? [...methods, 'HEAD'] : methods;
     return [...new Set(withHead)].map((method) => `${method} ${[route.path].flat().join(' ').replace(/:\w+/g, '{}')}`);

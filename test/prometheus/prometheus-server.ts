@@ -11,13 +11,13 @@ import { inject, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { PROMETHEUS_FOLDER } from './files.ts';
 
-export interface Sample {
+interface Sample {
   readonly metric: Readonly<Record<string, string>>;
   /** Unix time in seconds, and the value as a text. */
   readonly value: readonly [number, string];
 }
 
-export interface Rule {
+interface Rule {
   readonly name: string;
   /** `ok`, or not if the last evaluation failed. */
   readonly health: string;

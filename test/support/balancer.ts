@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 
 const POLL_MS = 200;
 
-export interface Target {
+interface Target {
   readonly public: string;
   readonly ops: string;
 }

@@ -33,7 +33,7 @@ export interface RedisClusterServers {
   stop(): Promise<void>;
 }
 
-export interface MoveSteps {
+interface MoveSteps {
   /** Where to; left out: any other master. Nothing happens to a slot that is there. */
   readonly target?: RedisServer;
   /** Called while the slot is being moved, before any name was. */

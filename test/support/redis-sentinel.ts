@@ -19,7 +19,7 @@ import {
 
 const SENTINELS = 3;
 const QUORUM = 2;
-export const MASTER_NAME = 'the-master';
+const MASTER_NAME = 'the-master';
 /** After so long a silent master counts as lost. */
 const DOWN_AFTER_MS = 1000;
 

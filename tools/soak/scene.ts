@@ -25,7 +25,7 @@ export interface Scene extends AsyncDisposable {
   configure(limit: number | 'broken'): void;
 }
 
-export interface SoakRedis {
+interface SoakRedis {
   readonly client: Redis;
   signal(name: NodeJS.Signals): void;
   start(): Promise<void>;

@@ -2,7 +2,7 @@
 import { UPSTREAM_FAILURE_TYPE } from './upstream.ts';
 
 /** `good`: far from its limit. `spent`: a limit that is soon used up. `unknown`: no such key. `aborting`: hangs up. */
-export const CALLER_KINDS = ['good', 'spent', 'unknown', 'aborting'] as const;
+const CALLER_KINDS = ['good', 'spent', 'unknown', 'aborting'] as const;
 export type ClientKind = (typeof CALLER_KINDS)[number];
 
 export type Outcome =

@@ -22,7 +22,7 @@ export interface ReadAnswer extends Message {
   readonly framing: 'none' | 'length' | 'chunked' | 'close';
 }
 
-export class NotAMessageError extends Error {
+class NotAMessageError extends Error {
   override readonly name = 'NotAMessageError';
 }
 

@@ -7,10 +7,10 @@ import { fieldValue, fieldValues, type ReadAnswer, type ReadRequest } from './ht
 import { type RecordingUpstream, startRecordingUpstream, type UpstreamAnswer } from './recording-upstream.ts';
 import { countTried } from './tally.ts';
 
-export const CUSTOMER = 'acme';
+const CUSTOMER = 'acme';
 
 /** What came of one case: the caller's side and what the backend saw of it. */
-export interface Attempt extends Conversation {
+interface Attempt extends Conversation {
   readonly seen: readonly ReadRequest[];
 }
 

@@ -57,7 +57,7 @@ export async function startWithWorkers(settings: WorkersSettings = {}): Promise<
   return { gateway, backend, key: await createCustomerWithKey(gateway, customer), storeUrl: redis.url, file, sections };
 }
 
-export async function isReady({ ops }: Pick<RunningGateway, 'ops'>): Promise<void> {
+async function isReady({ ops }: Pick<RunningGateway, 'ops'>): Promise<void> {
   await expect.poll(async () => (await fetch(`${ops}/readyz`)).status, PATIENCE).toBe(200);
 }
 

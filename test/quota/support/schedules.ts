@@ -12,7 +12,7 @@ const CLOCK_FAULT_GAP_MS = 12_000;
 const ECHO_MS = 14_000;
 const ECHO_INTERVAL_MS = 250;
 
-export interface Burst {
+interface Burst {
   readonly atMs: number;
   readonly gateway: number;
   /** In hundredths of the limit. */
@@ -37,7 +37,7 @@ export type Fault =
   | { readonly kind: 'outage'; readonly atMs: number; readonly gateway: number; readonly durationMs: number };
 
 /** Requests at random instants, few enough for long leases. */
-export interface Trickle {
+interface Trickle {
   readonly fromMs: number;
   readonly durationMs: number;
   readonly gateway: number;
@@ -120,7 +120,7 @@ export const flapping: fc.Arbitrary<Fault[]> = fc
   );
 
 export const harmless: Network = { slowShare: 0.03, lossShare: 0 };
-export const anyNetwork: fc.Arbitrary<Network> = fc.record({
+const anyNetwork: fc.Arbitrary<Network> = fc.record({
   slowShare: fc.constantFrom(0, 0.03, 0.3),
   lossShare: fc.constantFrom(0, 0, 0.02, 0.15),
 });

@@ -22,11 +22,6 @@ export function isReply(error: unknown): boolean {
   return error instanceof ReplyError || error instanceof UnexpectedReplyError;
 }
 
-/** Returns whether Redis will refuse the command again: it is not permitted, or the Redis key has another type. */
-export function isPermanentRefusal(error: unknown): boolean {
-  return error instanceof Error && error instanceof ReplyError && /^(?:NOPERM|WRONGTYPE) /.test(error.message);
-}
-
 export function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(describe).join('; ');
   return error instanceof Error ? error.message.replace(SCRIPT_PLACE, '') || error.name : String(error);

@@ -19,7 +19,7 @@ interface SampleCustomer {
 }
 
 /** Their history is invented: some requests an hour, more at noon, for the last 35 days. */
-export const SAMPLE_CUSTOMERS: readonly SampleCustomer[] = [
+const SAMPLE_CUSTOMERS: readonly SampleCustomer[] = [
   { id: 'globex', name: 'Globex Corporation', plan: 'professional', requests_per_hour: 50, requests: 47 },
   { id: 'initech', name: 'Initech', plan: 'starter', requests_per_hour: 20, requests: 26 },
   { id: 'hooli', name: 'Hooli', plan: 'enterprise', requests_per_hour: 60, requests: 52 },
