@@ -16,6 +16,16 @@ export interface Peer {
 
 export interface Tollgate extends Peer {
   readonly opsOrigin: string;
+  readonly adminOrigin: string;
+}
+
+export interface TollgateOptions {
+  /** Node.js options besides those that a production start has. */
+  readonly nodeOptions?: readonly string[];
+  readonly workers?: number;
+  /** Left out: Redis. */
+  readonly storeUrl?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -71,13 +81,10 @@ export async function startPeers(names: readonly PeerName[], surroundings: Surro
   return { peers, leftOut, problems };
 }
 
-/**
- * As its operators start it: the production configuration, the access log into a file. `nodeOptions`: what Node.js is
- * told besides.
- */
+/** Starts it as its operators do: the production configuration, the access log into a file. */
 export async function startTollgate(
   { workspace, pinning, upstream, redis }: Surroundings,
-  { nodeOptions = [], workers = 1 }: { nodeOptions?: readonly string[]; workers?: number } = {},
+  { nodeOptions = [], workers = 1, storeUrl = redis.url, env = {} }: TollgateOptions = {},
 ): Promise<Tollgate> {
   const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const opsOrigin = `http://127.0.0.1:${opsPort}`;
@@ -91,17 +98,24 @@ export async function startTollgate(
     env: {
       NODE_ENV: 'production',
       UPSTREAM_URL: upstream.origin,
-      REDIS_URL: redis.url,
+      REDIS_URL: storeUrl,
       LISTEN_HOST: '127.0.0.1',
       PORT: String(port),
       OPS_HOST: '127.0.0.1',
       OPS_PORT: String(opsPort),
       ADMIN_PORT: String(adminPort),
       WORKERS: String(workers),
+      ...env,
     },
     isReady: async () => (await isListening(opsPort)) && (await fetch(`${opsOrigin}/readyz`)).ok,
   });
-  return { name: 'tollgate', origin: `http://127.0.0.1:${port}`, process, opsOrigin };
+  return {
+    name: 'tollgate',
+    origin: `http://127.0.0.1:${port}`,
+    process,
+    opsOrigin,
+    adminOrigin: `http://127.0.0.1:${adminPort}`,
+  };
 }
 
 async function startPlainNginx({ workspace, programs, pinning, upstream }: Surroundings): Promise<Peer> {

@@ -5,22 +5,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { treeCpuMicros } from '../../bench/cpu.ts';
 import { runLoad } from '../../bench/load.ts';
+import { startTollgate } from '../../bench/peers.ts';
 import { allowedCpus, choosePinning } from '../../bench/pinning.ts';
 import { findPrograms } from '../../bench/programs.ts';
 import { renderTable } from '../../bench/report.ts';
 import { median } from '../../bench/statistics.ts';
-import {
-  command,
-  freePort,
-  isListening,
-  LIST_PATH,
-  type Surroundings,
-  startSurroundings,
-} from '../../bench/surroundings.ts';
+import { command, LIST_PATH, type Surroundings, startSurroundings } from '../../bench/surroundings.ts';
 import { exitOnSignals } from '../../bench/workspace.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
@@ -34,7 +27,6 @@ interface Options {
   readonly slice: number;
 }
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const POLL_MS = 10_000;
 /** As many requests a second as an installation of this size may have: 1000, over this many customers. */
 const CONNECTIONS = 32;
@@ -63,7 +55,11 @@ async function run({ store: kind, customers, turns, slice }: Options): Promise<v
   const startedMs = performance.now();
   const filled = await fill(url, customers);
   console.error(`${customers} customers written in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
-  const { origin, admin, pid } = await startGateway(surroundings, url);
+  const {
+    origin,
+    adminOrigin: admin,
+    process: { pid },
+  } = await startTollgate(surroundings, { storeUrl: url, env: { TOLLGATE_ADMIN_TOKEN: TOKEN } });
 
   const calls = [];
   for (const path of PAGE_CALLS) calls.push(await timeCall(admin, path));
@@ -120,28 +116,6 @@ async function fill(url: string, customers: number): Promise<FilledCustomer[]> {
   const filled = await fillStore(store, customers);
   await store.close();
   return filled;
-}
-
-async function startGateway({ workspace, pinning, upstream }: Surroundings, storeUrl: string) {
-  const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
-  const { pid } = await workspace.start({
-    name: 'tollgate',
-    command: command(pinning.measured, process.execPath, ['src/main.ts', 'start', '--config', 'config/gateway.yaml']),
-    cwd: ROOT,
-    env: {
-      NODE_ENV: 'production',
-      UPSTREAM_URL: upstream.origin,
-      REDIS_URL: storeUrl,
-      LISTEN_HOST: '127.0.0.1',
-      PORT: String(port),
-      OPS_HOST: '127.0.0.1',
-      OPS_PORT: String(opsPort),
-      ADMIN_PORT: String(adminPort),
-      TOLLGATE_ADMIN_TOKEN: TOKEN,
-    },
-    isReady: async () => (await isListening(opsPort)) && (await fetch(`http://127.0.0.1:${opsPort}/readyz`)).ok,
-  });
-  return { origin: `http://127.0.0.1:${port}`, admin: `http://127.0.0.1:${adminPort}`, pid };
 }
 
 interface Comparison {
