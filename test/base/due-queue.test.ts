@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DueQueue } from '../../src/base/due-queue.ts';
-import { Machine } from '../quota/support/machine.ts';
-import { VirtualTime } from '../quota/support/virtual-time.ts';
+import { Machine } from '../../tools/simulator/machine.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 
 function setUp() {
   const time = new VirtualTime();

@@ -9,7 +9,7 @@ import type { NoticeContent } from '../../src/notices/notice.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
-import { VirtualTime } from '../quota/support/virtual-time.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 import { openWithPrefix } from '../store/open-with-prefix.ts';
 import { openEmbeddedContext } from '../support/embedded-context.ts';
 import { startRedis } from '../support/redis-server.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { LevelObserver } from '../../src/notices/level-observer.ts';
 import { parseNotice } from '../../src/notices/notice.ts';
 import type { MarkedNotice, Marks } from '../../src/store/notices.ts';
-import { VirtualTime } from '../quota/support/virtual-time.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 
 const LIMIT = 1000;
 const START_MS = Date.UTC(2030, 0, 1);

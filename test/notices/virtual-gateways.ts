@@ -9,8 +9,8 @@ import type { NoticeContent } from '../../src/notices/notice.ts';
 import { type DeliveryResult, NoticeSender } from '../../src/notices/notice-sender.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import type { NoticeStore } from '../../src/store/notices.ts';
-import { unharmed } from '../quota/support/simulated-store.ts';
-import { VirtualWorld } from '../quota/support/virtual-world.ts';
+import { unharmed } from '../../tools/simulator/simulated-store.ts';
+import { VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { openEmbeddedContext } from '../support/embedded-context.ts';
 
 export const MINUTE_MS = 60_000;

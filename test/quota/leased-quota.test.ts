@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Admitted, Usage } from '../../src/quota/hourly-quota.ts';
-import { unharmed } from './support/simulated-store.ts';
+import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
+import { unharmed } from '../../tools/simulator/simulated-store.ts';
 import {
-  type Answer,
   CUSTOMER,
   type SimulatedGateway,
   VirtualWorld,
   type WorldOptions,
-} from './support/virtual-world.ts';
+} from '../../tools/simulator/virtual-world.ts';
 
 const TIMEOUT_MS = 100;
 const PLENTY = 1_000_000_000;

@@ -3,8 +3,8 @@ import type { LastReply } from '../../src/quota/customer-state.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
 import { type ChargedUnits, StoreUnavailableError } from '../../src/store/store.ts';
-import { Machine } from './support/machine.ts';
-import { VirtualTime } from './support/virtual-time.ts';
+import { Machine } from '../../tools/simulator/machine.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 
 const WINDOW_MS = 3_600_000;
 /** A unit is counted until its bucket has ended, a window later. */

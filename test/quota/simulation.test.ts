@@ -7,6 +7,9 @@
  */
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
+import { unharmed } from '../../tools/simulator/simulated-store.ts';
+import { type Begin, CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { mostInAnyWindow } from './support/most-in-any-window.ts';
 import {
   crash,
@@ -23,8 +26,6 @@ import {
   wallClock,
   worldOptions,
 } from './support/schedules.ts';
-import { unharmed } from './support/simulated-store.ts';
-import { type Answer, type Begin, CUSTOMER, type SimulatedGateway, VirtualWorld } from './support/virtual-world.ts';
 
 const BUCKET_MS = 10_000;
 /** Schedules with leases of one length. `holdMs`: from the reservation to the last instant at which a request begins. */

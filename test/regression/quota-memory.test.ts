@@ -14,8 +14,9 @@ import type { Admission, Admitted } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { type Fate, unharmed } from '../quota/support/simulated-store.ts';
-import { type Answer, CUSTOMER, type SimulatedGateway, VirtualWorld } from '../quota/support/virtual-world.ts';
+import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
+import { type Fate, unharmed } from '../../tools/simulator/simulated-store.ts';
+import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 function worldWith(gateways: number, limit: number, fate: () => Fate): VirtualWorld {

@@ -7,14 +7,12 @@
  *
  * Memory is bounded by customers and gateways, not by the length of the run: what has begun is counted, not kept.
  */
-import type { Admission } from '../../src/quota/hourly-quota.ts';
-import { LeasedQuota } from '../../src/quota/leased-quota.ts';
-import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
-import { StoreUnavailableError, type WindowStore } from '../../src/store/store.ts';
-import { Dice } from '../../test/quota/support/dice.ts';
-import { Machine } from '../../test/quota/support/machine.ts';
-import { type Fate, SimulatedStore, StoreLink } from '../../test/quota/support/simulated-store.ts';
-import { VirtualTime } from '../../test/quota/support/virtual-time.ts';
+import type { WindowStore } from '../../src/store/store.ts';
+import { Dice } from '../simulator/dice.ts';
+import { type Answer, LeasingGateway } from '../simulator/leasing-gateway.ts';
+import { Machine } from '../simulator/machine.ts';
+import { type Fate, SimulatedStore, StoreLink } from '../simulator/simulated-store.ts';
+import { VirtualTime } from '../simulator/virtual-time.ts';
 import { HourlyCount, WholeCount } from './hourly-count.ts';
 import { type CustomerClass, customerClasses } from './traffic.ts';
 
@@ -85,19 +83,13 @@ interface ClassTally {
   inTurn: number;
 }
 
-interface Gateway {
-  readonly machine: Machine;
-  readonly link: StoreLink;
-  readonly quota: LeasedQuota;
-}
-
 class World {
   readonly #settings: ScaleSettings;
   readonly #time = new VirtualTime();
   readonly #store = new SimulatedStore(this.#time);
   readonly #dice: Dice;
   readonly #tallies: readonly ClassTally[];
-  readonly #gateways: Gateway[] = [];
+  readonly #gateways: LeasingGateway[] = [];
   #crashes = 0;
   #lostConnections = 0;
   /** Of gateways that are gone. */
@@ -153,7 +145,7 @@ class World {
     };
   }
 
-  #newGateway(): Gateway {
+  #newGateway(): LeasingGateway {
     const dice = this.#dice;
     const machine = new Machine({
       time: this.#time,
@@ -163,19 +155,15 @@ class World {
       timerLatenessMs: () => dice.between(0, 1.5),
     });
     const link = new StoreLink(this.#store, this.#time, machine, () => this.#nextFate());
-    const shared = {
+    return new LeasingGateway({
+      machine,
+      link,
       windows: this.#counted(link),
-      storeIsUp: () => link.isUp(),
-      clock: machine,
-      scheduler: machine,
-    };
-    const withoutStore = createQuotaWithoutStore({
-      ...shared,
       onError: 'deny',
-      instances: () => this.#settings.gateways,
+      instances: this.#settings.gateways,
+      timeoutMs: TIMEOUT_MS,
+      customers: ACCOUNTS,
     });
-    const quota = new LeasedQuota({ ...shared, withoutStore, timeoutMs: TIMEOUT_MS, customers: ACCOUNTS });
-    return { machine, link, quota };
   }
 
   /** Calls about a customer count for its class. */
@@ -235,36 +223,23 @@ class World {
     const gateway = this.#gateways[at];
     if (gateway === undefined) return;
     tally.requests++;
-    const settle = (admission: Admission) => this.#settle(tally, customer, gateway, admission);
-    const fail = (error: unknown) => {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      tally.failed++;
-    };
-    gateway.machine.run(() => {
-      try {
-        const admission = gateway.quota.admit(`${index}/${customer}`, { limit, usageResetAt: '' });
-        if (admission instanceof Promise) admission.then(settle, fail);
-        else settle(admission);
-      } catch (error) {
-        fail(error);
-      }
-    });
+    gateway.admit(`${index}/${customer}`, { limit, usageResetAt: '' }, (answer) =>
+      this.#settle(tally, customer, gateway, answer),
+    );
   }
 
-  #settle(tally: ClassTally, customer: number, { machine }: Gateway, admission: Admission): void {
-    if (admission.outcome === 'refused') {
+  #settle(tally: ClassTally, customer: number, gateway: LeasingGateway, answer: Answer): void {
+    if (answer.outcome === 'refused') {
       tally.refused++;
-      return;
-    }
-    const isLate =
-      machine.monotonicMs() >= admission.beginDeadlineMs || machine.nowMs() >= admission.beginDeadlineWallMs;
-    if (isLate || this.#dice.chance(UNSENT_SHARE)) {
+    } else if (answer.outcome === 'unavailable') {
       tally.failed++;
-      admission.refund();
-      return;
+    } else if (!gateway.mayBegin(answer) || this.#dice.chance(UNSENT_SHARE)) {
+      tally.failed++;
+      answer.refund();
+    } else {
+      tally.begun++;
+      tally.check.begins(customer, this.#time.nowMs);
     }
-    tally.begun++;
-    tally.check.begins(customer, this.#time.nowMs);
   }
 
   #crash(): void {

@@ -1,4 +1,4 @@
-import type { Clock, Scheduled, Scheduler } from '../../../src/base/clock.ts';
+import type { Clock, Scheduled, Scheduler } from '../../src/base/clock.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export interface MachineOptions {

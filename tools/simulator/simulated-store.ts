@@ -1,4 +1,4 @@
-import { MemoryHash } from '../../../src/store/memory-hash.ts';
+import { MemoryHash } from '../../src/store/memory-hash.ts';
 import {
   type ChargedUnits,
   type Grant,
@@ -6,7 +6,7 @@ import {
   type ReserveRequest,
   StoreUnavailableError,
   type WindowStore,
-} from '../../../src/store/store.ts';
+} from '../../src/store/store.ts';
 import {
   charge,
   HOURLY,
@@ -15,7 +15,7 @@ import {
   reset,
   unitsSettled,
   type WindowGrant,
-} from '../../../src/store/window-arithmetic.ts';
+} from '../../src/store/window-arithmetic.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 

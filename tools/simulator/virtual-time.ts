@@ -1,4 +1,4 @@
-import type { Scheduled } from '../../../src/base/clock.ts';
+import type { Scheduled } from '../../src/base/clock.ts';
 
 interface Event {
   readonly atMs: number;

@@ -4,12 +4,11 @@
  * A request that is admitted begins upstream after a while if its gateway's own clocks say that it still may, else it
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
-
-import type { Admission, Admitted, QuotaMode, QuotaSettings } from '../../../src/quota/hourly-quota.ts';
-import { LeasedQuota, type UsageLevels } from '../../../src/quota/leased-quota.ts';
-import { createQuotaWithoutStore, type OnStoreError } from '../../../src/quota/without-store.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import type { Admitted, QuotaMode, QuotaSettings } from '../../src/quota/hourly-quota.ts';
+import type { UsageLevels } from '../../src/quota/leased-quota.ts';
+import type { OnStoreError } from '../../src/quota/without-store.ts';
 import { Dice } from './dice.ts';
+import { type Answer, LeasingGateway } from './leasing-gateway.ts';
 import { Machine } from './machine.ts';
 import { type Fate, type LinkedStore, type LinkObserver, SimulatedStore, StoreLink } from './simulated-store.ts';
 import { VirtualTime } from './virtual-time.ts';
@@ -47,8 +46,6 @@ export interface Begin {
   readonly mode: QuotaMode;
   readonly gateway: SimulatedGateway;
 }
-
-export type Answer = Admission | { readonly outcome: 'unavailable' };
 
 const LARGEST_DRIFT = 0.0005;
 
@@ -115,11 +112,8 @@ export class VirtualWorld {
   }
 }
 
-export class SimulatedGateway {
-  readonly machine: Machine;
-  readonly link: StoreLink;
+export class SimulatedGateway extends LeasingGateway {
   readonly observer: LinkObserver | undefined;
-  readonly quota: LeasedQuota;
   settings: QuotaSettings;
   /** Begun upstream on units of the store. */
   begunOnLease = 0;
@@ -131,50 +125,28 @@ export class SimulatedGateway {
 
   constructor(world: VirtualWorld, settings: QuotaSettings) {
     const { options, time, dice } = world;
-    this.#world = world;
-    this.settings = settings;
-    this.machine = world.newMachine();
-    this.observer = options.observe?.();
-    const store = options.store ?? world.store;
-    this.link = new StoreLink(store, time, this.machine, () => options.fate(dice), this.observer);
-    const shared = {
-      windows: this.link,
-      storeIsUp: () => this.link.isUp(),
-      clock: this.machine,
-      scheduler: this.machine,
-    };
-    this.quota = new LeasedQuota({
-      ...shared,
-      withoutStore: createQuotaWithoutStore({
-        ...shared,
-        onError: options.onError,
-        instances: () => options.gateways,
-      }),
-      ...(options.levels && { levels: options.levels(this.machine) }),
+    const machine = world.newMachine();
+    const observer = options.observe?.();
+    super({
+      machine,
+      link: new StoreLink(options.store ?? world.store, time, machine, () => options.fate(dice), observer),
+      onError: options.onError,
+      instances: options.gateways,
       timeoutMs: options.timeoutMs,
       customers: options.customers ?? 1000,
+      levels: options.levels?.(machine),
     });
+    this.#world = world;
+    this.observer = observer;
+    this.settings = settings;
   }
 
   /** A request that arrives; once it is decided, `decided` is told and an admitted one goes its way. */
   request(decided: (answer: Answer) => void = () => {}, customer = CUSTOMER): void {
-    const settle = (answer: Answer) => {
+    this.admit(customer, this.settings, (answer) => {
       this.#count(answer);
       if (answer.outcome === 'admitted') this.#dispatch(answer);
       decided(answer);
-    };
-    const unavailable = (error: unknown) => {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      settle({ outcome: 'unavailable' });
-    };
-    this.machine.run(() => {
-      try {
-        const admission = this.quota.admit(customer, this.settings);
-        if (admission instanceof Promise) admission.then(settle, unavailable);
-        else settle(admission);
-      } catch (error) {
-        unavailable(error);
-      }
     });
   }
 
@@ -188,9 +160,7 @@ export class SimulatedGateway {
     const { options, dice } = this.#world;
     const dispatch = options.dispatch(dice);
     const act = () => {
-      const inTime =
-        this.machine.monotonicMs() < admitted.beginDeadlineMs && this.machine.nowMs() < admitted.beginDeadlineWallMs;
-      if (dispatch.kind === 'begins' && inTime) this.#begin(admitted.mode);
+      if (dispatch.kind === 'begins' && this.mayBegin(admitted)) this.#begin(admitted.mode);
       else admitted.refund();
     };
     if (dispatch.afterMs === 0) act();

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Customer } from '../../bench/customers.ts';
 import { LIST_PATH } from '../../bench/surroundings.ts';
 import { createApiKey } from '../../src/keys/api-key.ts';
-import type { Dice } from '../../test/quota/support/dice.ts';
+import type { Dice } from '../simulator/dice.ts';
 import { type ClientKind, judge, type Outcome } from './verdict.ts';
 
 export interface CallersSettings {

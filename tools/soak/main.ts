@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { exitOnSignals } from '../../bench/workspace.ts';
-import { Dice } from '../../test/quota/support/dice.ts';
+import { Dice } from '../simulator/dice.ts';
 import { Clients } from './clients.ts';
 import { type Fault, faultsFor } from './faults.ts';
 import { type Round, renderReport } from './report.ts';

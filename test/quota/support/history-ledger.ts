@@ -7,7 +7,7 @@ import { vi } from 'vitest';
 import { CustomerLeases } from '../../../src/quota/customer-leases.ts';
 import type { Grant, Refund } from '../../../src/store/store.ts';
 import { HOUR_MS } from '../../../src/store/usage-history.ts';
-import type { LinkObserver } from './simulated-store.ts';
+import type { LinkObserver } from '../../../tools/simulator/simulated-store.ts';
 
 interface GrantedUnits {
   readonly hour: number;

@@ -1,9 +1,9 @@
 /** Random schedules: what is asked of the gateways, and what happens to them meanwhile. */
 import fc from 'fast-check';
-import type { Dice } from './dice.ts';
-import type { StoppedClock } from './machine.ts';
-import { type Fate, unharmed } from './simulated-store.ts';
-import type { Dispatch, VirtualWorld, WorldOptions } from './virtual-world.ts';
+import type { Dice } from '../../../tools/simulator/dice.ts';
+import type { StoppedClock } from '../../../tools/simulator/machine.ts';
+import { type Fate, unharmed } from '../../../tools/simulator/simulated-store.ts';
+import type { Dispatch, VirtualWorld, WorldOptions } from '../../../tools/simulator/virtual-world.ts';
 
 export const WINDOW_MS = 3_600_000;
 export const HORIZON_MS = 2.4 * WINDOW_MS;

@@ -1,0 +1,60 @@
+/** The lease algorithm (src/quota) on a machine and a connection of its own, in virtual time. */
+import type { Admission, Admitted, QuotaSettings } from '../../src/quota/hourly-quota.ts';
+import { LeasedQuota, type UsageLevels } from '../../src/quota/leased-quota.ts';
+import { createQuotaWithoutStore, type OnStoreError } from '../../src/quota/without-store.ts';
+import { StoreUnavailableError, type WindowStore } from '../../src/store/store.ts';
+import type { Machine } from './machine.ts';
+import type { StoreLink } from './simulated-store.ts';
+
+export interface LeasingGatewayOptions {
+  readonly machine: Machine;
+  readonly link: StoreLink;
+  /** What passes calls on to the link; left out: nothing between. */
+  readonly windows?: WindowStore;
+  readonly onError: OnStoreError;
+  /** Gateways that share the store. */
+  readonly instances: number;
+  readonly timeoutMs: number;
+  /** How many a gateway keeps in memory. */
+  readonly customers: number;
+  readonly levels?: UsageLevels | undefined;
+}
+
+export type Answer = Admission | { readonly outcome: 'unavailable' };
+
+export class LeasingGateway {
+  readonly machine: Machine;
+  readonly link: StoreLink;
+  readonly quota: LeasedQuota;
+
+  constructor(options: LeasingGatewayOptions) {
+    const { machine, link, windows = link, onError, instances, timeoutMs, customers, levels } = options;
+    this.machine = machine;
+    this.link = link;
+    const shared = { windows, storeIsUp: () => link.isUp(), clock: machine, scheduler: machine };
+    const withoutStore = createQuotaWithoutStore({ ...shared, onError, instances: () => instances });
+    this.quota = new LeasedQuota({ ...shared, withoutStore, ...(levels && { levels }), timeoutMs, customers });
+  }
+
+  /** Calls `decided` once, at the latest when the store has replied. */
+  admit(customer: string, settings: QuotaSettings, decided: (answer: Answer) => void): void {
+    const unavailable = (error: unknown) => {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      decided({ outcome: 'unavailable' });
+    };
+    this.machine.run(() => {
+      try {
+        const admission = this.quota.admit(customer, settings);
+        if (admission instanceof Promise) admission.then(decided, unavailable);
+        else decided(admission);
+      } catch (error) {
+        unavailable(error);
+      }
+    });
+  }
+
+  /** Whether the request may begin upstream, by the clocks of the machine. */
+  mayBegin({ beginDeadlineMs, beginDeadlineWallMs }: Admitted): boolean {
+    return this.machine.monotonicMs() < beginDeadlineMs && this.machine.nowMs() < beginDeadlineWallMs;
+  }
+}
