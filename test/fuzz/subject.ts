@@ -8,7 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { fieldValue, type ReadRequest } from '../http/support/http-reader.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../http/support/recording-upstream.ts';
+import { createCustomerWithKey } from '../support/admin.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
+import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { FUZZ_KEY } from './cases.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -41,11 +43,11 @@ export async function startSubject(): Promise<Subject> {
     stringify({
       listen: anyPort,
       ops: anyPort,
+      admin: { ...anyPort, token: ADMIN_TOKEN },
       store: { url: 'sqlite:store.sqlite' },
       upstream: { urls: [upstream.url] },
       plans: { starter: { requests_per_hour: 1_000_000_000 } },
       auth: { failures_per_minute: 1_000_000_000 },
-      seed: { customers: [{ id: 'fuzz', plan: 'starter', key: FUZZ_KEY }] },
       shutdown: { not_ready_ms: 0, drain_ms: 0 },
       logging: { access: 'off' },
     }),
@@ -63,25 +65,25 @@ export async function startSubject(): Promise<Subject> {
   child.once('exit', (status, signal) => {
     ended = `the gateway ended with ${status ?? signal}: ${said}`;
   });
-  const listening = new Promise<string>((resolve, reject) => {
+  const listening = new Promise<{ readonly public: string; readonly admin: string }>((resolve, reject) => {
     let line = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       line += text;
       for (let end = line.indexOf('\n'); end >= 0; end = line.indexOf('\n')) {
         const entry = line.slice(0, end);
         line = line.slice(end + 1);
-        if (!entry.startsWith('{')) continue; // what the quick start says to people
-        const { msg, public: url } = JSON.parse(entry);
-        if (msg === 'tollgate started') resolve(url);
-        if (msg === 'internal error') bugs++;
+        const record = JSON.parse(entry);
+        if (record.msg === 'tollgate started') resolve(record);
+        if (record.msg === 'internal error') bugs++;
       }
     });
     child.once('exit', () => reject(new Error(ended)));
     setTimeout(() => reject(new Error(`the gateway does not start: ${said}`)), START_MS).unref();
   });
-  const url = await listening;
+  const urls = await listening;
+  await createCustomerWithKey(urls, { id: 'fuzz', plan: 'starter' }, FUZZ_KEY);
   return {
-    port: Number(new URL(url).port),
+    port: Number(new URL(urls.public).port),
     upstream,
     seenFrom(address) {
       const seen = byCaller.get(address) ?? [];
