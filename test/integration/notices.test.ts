@@ -1,191 +1,111 @@
-/** Notices of real gateways to a real receiver. Histories of hours: test/notices/many-gateways.test.ts. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+/** Notices of a real gateway to a real receiver. Several processes: test/faults/notices.test.ts. */
+import { expect, onTestFinished, test } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
-import { ADMIN_TOKEN } from '../support/gateway.ts';
-import { startGatewayProcess } from '../support/gateway-process.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startNoticeReceiver } from '../support/notice-receiver.ts';
-import type { RunningGateway } from '../support/process.ts';
-import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
+import { startRedisSystem } from '../support/redis-system.ts';
 
-const KEY = 'key-of-acme';
-const LIMIT = 200;
+const LIMIT = 100;
 const PATIENCE = { timeout: 30_000, interval: 50 };
 
-async function startRedisWithCustomer(): Promise<RedisServer> {
-  const redis = await startRedis();
-  onTestFinished(() => redis.stop());
-  await writeCustomer(redis, 'acme', { plan: 'enterprise', requests_per_hour: LIMIT });
-  await writeKey(redis, KEY, 'acme');
-  return redis;
-}
-
-function startGatewayOver(redis: RedisServer, config: Record<string, unknown>): Promise<RunningGateway> {
-  return startGatewayProcess({
-    config: {
-      admin: { host: '127.0.0.1', port: 0, token: ADMIN_TOKEN },
-      store: { url: redis.url, timeout_ms: 5000 },
-      plans: { enterprise: { requests_per_hour: 'custom' } },
-      ...config,
-    },
-  });
-}
-
-async function read({ public: url }: Pick<RunningGateway, 'public'>, key = KEY): Promise<number> {
+async function read({ public: url }: { readonly public: string }, key: string): Promise<number> {
   const response = await fetch(`${url}/v1/conversations`, { headers: bearer(key) });
   await response.arrayBuffer();
   return response.status;
 }
 
-test('three gateways, one of them with workers, tell of each level once while a customer climbs to 120 %', async () => {
-  const redis = await startRedisWithCustomer();
+const start = async (receiver: { readonly config: Record<string, unknown> }) =>
+  startRedisSystem({
+    config: { notices: receiver.config, store: { timeout_ms: 300 } },
+    customer: { plan: 'enterprise', requests_per_hour: LIMIT },
+  });
+
+test('a level reached while Redis is unavailable causes a notice after the outage', async () => {
   const receiver = await startNoticeReceiver();
-  const gateways = await Promise.all(
-    [1, 1, 2].map((workers) => startGatewayOver(redis, { notices: receiver.config, workers })),
-  );
-  const statuses: number[] = [];
-  for (const [at, share] of [0.85, 0.97, 1.2].entries()) {
-    while (statuses.length < share * LIMIT) {
-      statuses.push(await read(gateways[statuses.length % 3] as RunningGateway));
-    }
-    await expect.poll(() => receiver.received.length, PATIENCE).toBe(at + 1);
-  }
-  expect(statuses.at(-1)).toBe(429);
-  // Whatever is still stored would be sent now.
-  for (const gateway of gateways) await read(gateway);
-  await expect.poll(() => redis.command('ZCARD', 'tollgate:notices-due'), PATIENCE).toBe(0);
-  expect(receiver.received.map(({ type, data }) => [type, data.limit]).sort()).toEqual([
-    ['quota.exceeded', LIMIT],
-    ['quota.threshold', LIMIT],
-    ['quota.threshold', LIMIT],
-  ]);
-  const percents = receiver.received.map(({ data }) => Number(data.percent)).sort((a, b) => a - b);
-  expect(percents[0]).toBeGreaterThanOrEqual(80);
-  expect(percents[0]).toBeLessThan(95);
-  expect(percents[1]).toBeGreaterThanOrEqual(95);
-  expect(percents[2]).toBe(100);
-  for (const { data } of receiver.received) expect(data).toMatchObject({ customer: 'acme', plan: 'enterprise' });
-  const created = await Promise.all(gateways.map((gateway) => readMetric(gateway, 'tollgate_notices_created_total')));
-  const sum = created.flatMap((series) => Object.values(series)).reduce((total, value) => total + value, 0);
-  expect(sum).toBe(3);
+  const { redis, gateway, key } = await start(receiver);
+  for (let i = 0; i < 0.5 * LIMIT; i++) await read(gateway, key);
+  redis.pause();
+  onTestFinished(() => redis.resume());
+  let admitted = 0;
+  for (let i = 0; i < 0.4 * LIMIT; i++) admitted += Number((await read(gateway, key)) === 200);
+  expect(admitted).toBeGreaterThan(0.35 * LIMIT);
+  expect(receiver.received).toEqual([]);
+  redis.resume();
+  await expect
+    .poll(async () => {
+      await read(gateway, key);
+      return receiver.received.length;
+    }, PATIENCE)
+    .toBeGreaterThan(0);
+  expect(receiver.received[0]?.data).toMatchObject({ customer: 'acme', limit: LIMIT });
 });
 
-test('a notice of a gateway that is killed before its receiver responds is sent by another one, with the same id', async () => {
-  const redis = await startRedisWithCustomer();
-  let hangs = true;
-  const receiver = await startNoticeReceiver((res) => {
-    if (!hangs) res.writeHead(204).end();
+test('a notice that failed is listed, and sent again on request', async () => {
+  let status = 503;
+  const receiver = await startNoticeReceiver((res) => void res.writeHead(status, { 'retry-after': '600' }).end());
+  const { gateway, key } = await start(receiver);
+  for (let i = 0; i < 0.85 * LIMIT; i++) await read(gateway, key);
+  const list = async () => (await callAdmin(gateway, '/admin/v1/notices?state=pending')).body.items;
+  await expect.poll(async () => (await list())[0]?.deliveries[0]?.attempts, PATIENCE).toBe(1);
+  const [notice] = await list();
+  const [endpoint] = receiver.config.endpoints as { url: string }[];
+  expect(notice).toMatchObject({
+    id: receiver.received[0]?.id,
+    type: 'quota.threshold',
+    customer: 'acme',
+    deliveries: [{ endpoint: endpoint?.url, state: 'pending', last_error: 'the response had status 503' }],
   });
-  const killed = await startGatewayOver(redis, { notices: receiver.config });
-  for (let i = 0; i < 0.85 * LIMIT; i++) await read(killed);
-  await expect.poll(() => receiver.received.length, PATIENCE).toBe(1);
-  killed.signal('SIGKILL');
-  await killed.finished;
-  hangs = false;
-  await startGatewayOver(redis, { notices: receiver.config });
-  const [member] = (await redis.command('ZRANGE', 'tollgate:notices-due', '0', '-1')) as string[];
-  // The minute passes for which the killed one hid the notice.
-  await redis.command('ZADD', 'tollgate:notices-due', 1, String(member));
+  status = 204;
+  await callAdmin(gateway, `/admin/v1/notices/${notice.id}/retry`, { method: 'POST' });
   await expect.poll(() => receiver.received.length, PATIENCE).toBe(2);
-  expect(receiver.received[1]).toEqual(receiver.received[0]);
-  await expect.poll(() => redis.command('EXISTS', 'tollgate:notices-due'), PATIENCE).toBe(0);
+  expect(receiver.received[1]?.id).toBe(notice.id);
+  await expect.poll(list, PATIENCE).toEqual([]);
+  expect(await readMetric(gateway, 'tollgate_notices_attempts_total')).toMatchObject({
+    'endpoint="operator",result="failed"': 1,
+    'endpoint="operator",result="delivered"': 1,
+  });
 });
 
-describe('in one process', () => {
-  const start = async (receiver: { readonly config: Record<string, unknown> }) =>
-    startRedisSystem({
-      config: { notices: receiver.config, store: { timeout_ms: 300 } },
-      customer: { plan: 'enterprise', requests_per_hour: LIMIT },
-    });
-
-  test('a level reached while Redis is unavailable causes a notice after the outage', async () => {
-    const receiver = await startNoticeReceiver();
-    const { redis, gateway, key } = await start(receiver);
-    for (let i = 0; i < 0.5 * LIMIT; i++) await read(gateway, key);
-    redis.pause();
-    onTestFinished(() => redis.resume());
-    let admitted = 0;
-    for (let i = 0; i < 0.4 * LIMIT; i++) admitted += Number((await read(gateway, key)) === 200);
-    expect(admitted).toBeGreaterThan(0.35 * LIMIT);
-    expect(receiver.received).toEqual([]);
-    redis.resume();
-    await expect
-      .poll(async () => {
-        await read(gateway, key);
-        return receiver.received.length;
-      }, PATIENCE)
-      .toBeGreaterThan(0);
-    expect(receiver.received[0]?.data).toMatchObject({ customer: 'acme', limit: LIMIT });
+test('an endpoint that responds 410 is disabled, which is audited, until a notice for it is sent again', async () => {
+  let status = 410;
+  const receiver = await startNoticeReceiver((res) => void res.writeHead(status).end());
+  const { gateway, key } = await start(receiver);
+  for (let i = 0; i < LIMIT + 1; i++) await read(gateway, key);
+  const dead = async () => (await callAdmin(gateway, '/admin/v1/notices?state=dead')).body.items;
+  await expect.poll(async () => (await dead()).length, PATIENCE).toBeGreaterThan(0);
+  const { body: audit } = await callAdmin(gateway, '/admin/v1/audit');
+  const [endpoint] = receiver.config.endpoints as { url: string }[];
+  expect(audit.items[0]).toMatchObject({
+    actor: 'gateway',
+    from: '-',
+    action: 'endpoint.disable',
+    details: { endpoint: endpoint?.url },
   });
+  status = 204;
+  const [notice] = await dead();
+  const sent = () => receiver.received.filter(({ id }) => id === notice.id).length;
+  const before = sent();
+  await callAdmin(gateway, `/admin/v1/notices/${notice.id}/retry`, { method: 'POST' });
+  await expect.poll(sent, PATIENCE).toBe(before + 1);
+});
 
-  test('a notice that failed is listed, and sent again on request', async () => {
-    let status = 503;
-    const receiver = await startNoticeReceiver((res) => void res.writeHead(status, { 'retry-after': '600' }).end());
-    const { gateway, key } = await start(receiver);
-    for (let i = 0; i < 0.85 * LIMIT; i++) await read(gateway, key);
-    const list = async () => (await callAdmin(gateway, '/admin/v1/notices?state=pending')).body.items;
-    await expect.poll(async () => (await list())[0]?.deliveries[0]?.attempts, PATIENCE).toBe(1);
-    const [notice] = await list();
-    const [endpoint] = receiver.config.endpoints as { url: string }[];
-    expect(notice).toMatchObject({
-      id: receiver.received[0]?.id,
-      type: 'quota.threshold',
-      customer: 'acme',
-      deliveries: [{ endpoint: endpoint?.url, state: 'pending', last_error: 'the response had status 503' }],
-    });
-    status = 204;
-    await callAdmin(gateway, `/admin/v1/notices/${notice.id}/retry`, { method: 'POST' });
-    await expect.poll(() => receiver.received.length, PATIENCE).toBe(2);
-    expect(receiver.received[1]?.id).toBe(notice.id);
-    await expect.poll(list, PATIENCE).toEqual([]);
-    expect(await readMetric(gateway, 'tollgate_notices_attempts_total')).toMatchObject({
-      'endpoint="operator",result="failed"': 1,
-      'endpoint="operator",result="delivered"': 1,
-    });
-  });
+test('a gateway that stops while a receiver does not respond leaves the notice to the others at once', async () => {
+  const receiver = await startNoticeReceiver(() => {});
+  const { redis, gateway, key } = await start(receiver);
+  for (let i = 0; i < 0.85 * LIMIT; i++) await read(gateway, key);
+  await expect.poll(() => receiver.received.length, PATIENCE).toBe(1);
+  await gateway.close();
+  const due = await redis.command('ZRANGEBYSCORE', 'tollgate:notices-due', '-inf', String(Date.now() + 1000));
+  expect(due).toEqual([`${receiver.received[0]?.id} acme`]);
+});
 
-  test('an endpoint that responds 410 is disabled, which is audited, until a notice for it is sent again', async () => {
-    let status = 410;
-    const receiver = await startNoticeReceiver((res) => void res.writeHead(status).end());
-    const { gateway, key } = await start(receiver);
-    for (let i = 0; i < LIMIT + 1; i++) await read(gateway, key);
-    const dead = async () => (await callAdmin(gateway, '/admin/v1/notices?state=dead')).body.items;
-    await expect.poll(async () => (await dead()).length, PATIENCE).toBeGreaterThan(0);
-    const { body: audit } = await callAdmin(gateway, '/admin/v1/audit');
-    const [endpoint] = receiver.config.endpoints as { url: string }[];
-    expect(audit.items[0]).toMatchObject({
-      actor: 'gateway',
-      from: '-',
-      action: 'endpoint.disable',
-      details: { endpoint: endpoint?.url },
-    });
-    status = 204;
-    const [notice] = await dead();
-    const sent = () => receiver.received.filter(({ id }) => id === notice.id).length;
-    const before = sent();
-    await callAdmin(gateway, `/admin/v1/notices/${notice.id}/retry`, { method: 'POST' });
-    await expect.poll(sent, PATIENCE).toBe(before + 1);
+test('a gateway without notices makes none and looks for none', async () => {
+  const { redis, gateway, key } = await startRedisSystem({
+    customer: { plan: 'enterprise', requests_per_hour: LIMIT },
   });
-
-  test('a gateway that stops while a receiver does not respond leaves the notice to the others at once', async () => {
-    const receiver = await startNoticeReceiver(() => {});
-    const { redis, gateway, key } = await start(receiver);
-    for (let i = 0; i < 0.85 * LIMIT; i++) await read(gateway, key);
-    await expect.poll(() => receiver.received.length, PATIENCE).toBe(1);
-    await gateway.close();
-    const due = await redis.command('ZRANGEBYSCORE', 'tollgate:notices-due', '-inf', String(Date.now() + 1000));
-    expect(due).toEqual([`${receiver.received[0]?.id} acme`]);
-  });
-
-  test('a gateway without notices makes none and looks for none', async () => {
-    const { redis, gateway, key } = await startRedisSystem({
-      customer: { plan: 'enterprise', requests_per_hour: LIMIT },
-    });
-    for (let i = 0; i < LIMIT + 1; i++) await read(gateway, key);
-    expect(await redis.command('KEYS', 'tollgate:notices*')).toEqual([]);
-    const calls = await readMetric(gateway, 'tollgate_store_calls_total');
-    expect(Object.keys(calls).filter((labels) => labels.includes('notice'))).toEqual([]);
-    expect((await callAdmin(gateway, '/status')).body.notices).toBeNull();
-  });
+  for (let i = 0; i < LIMIT + 1; i++) await read(gateway, key);
+  expect(await redis.command('KEYS', 'tollgate:notices*')).toEqual([]);
+  const calls = await readMetric(gateway, 'tollgate_store_calls_total');
+  expect(Object.keys(calls).filter((labels) => labels.includes('notice'))).toEqual([]);
+  expect((await callAdmin(gateway, '/status')).body.notices).toBeNull();
 });
