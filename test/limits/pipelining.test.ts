@@ -49,33 +49,37 @@ it.each([
   ['', []],
   // Node.js treats these in another way.
   [', with Content-Length: 0', ['Content-Length: 0']],
-])('what a client pipelines beyond%s is not read before there is room: it waits with the client', async (_, fields) => {
-  const held: ServerResponse[] = [];
-  let isHeld = true;
-  const { gateway, key } = await startSystem({
-    // So many may wait that it is not their number that ends it.
-    config: { limits: { pipelined: 2, connections: 100_000 } },
-    answer: (_req, res) => void (isHeld ? held.push(res) : res.end(LONG)),
-  });
-  const session = await openSession(gateway.public);
-  const chunk = request(key, '/v1/conversations', `X-Filler: ${'x'.repeat(2000)}`, ...fields).repeat(100);
-  let sent = 0;
-  // 64 MB: more than the systems on both sides take.
-  for (let i = 0; i < CHUNKS; i++) session.socket.write(chunk, () => sent++);
-  await expect.poll(() => held.length).toBe(2);
-  await quiet(() => sent);
-  const taken = sent;
-  expect(taken).toBeLessThan(CHUNKS / 2);
-  isHeld = false;
-  for (const res of held) res.end(LONG);
-  await expect.poll(() => session.statuses().length, { timeout: 20_000 }).toBeGreaterThan(400);
-  isHeld = true;
-  await quiet(() => sent);
-  // As much was read as there was room for.
-  expect(sent - taken).toBeLessThan(session.statuses().length / 100 + 10);
-  expect(session.isClosed()).toBe(false);
-  session.socket.destroy();
-});
+])(
+  'what a client pipelines beyond%s is not read before there is room: it waits with the client',
+  async (_, fields) => {
+    const held: ServerResponse[] = [];
+    let isHeld = true;
+    const { gateway, key } = await startSystem({
+      // So many may wait that it is not their number that ends it.
+      config: { limits: { pipelined: 2, connections: 100_000 } },
+      answer: (_req, res) => void (isHeld ? held.push(res) : res.end(LONG)),
+    });
+    const session = await openSession(gateway.public);
+    const chunk = request(key, '/v1/conversations', `X-Filler: ${'x'.repeat(2000)}`, ...fields).repeat(100);
+    let sent = 0;
+    // 64 MB: more than the systems on both sides take.
+    for (let i = 0; i < CHUNKS; i++) session.socket.write(chunk, () => sent++);
+    await expect.poll(() => held.length).toBe(2);
+    await quiet(() => sent);
+    const taken = sent;
+    expect(taken).toBeLessThan(CHUNKS / 2);
+    isHeld = false;
+    for (const res of held) res.end(LONG);
+    await expect.poll(() => session.statuses().length, { timeout: 50_000 }).toBeGreaterThan(400);
+    isHeld = true;
+    await quiet(() => sent);
+    // As much was read as there was room for.
+    expect(sent - taken).toBeLessThan(session.statuses().length / 100 + 10);
+    expect(session.isClosed()).toBe(false);
+    session.socket.destroy();
+  },
+  120_000,
+);
 
 it('a connection that a refusal ends takes no further request, and those before it are answered', async () => {
   const { gateway, key, backend } = await startSystem({
