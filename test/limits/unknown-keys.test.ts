@@ -64,7 +64,9 @@ it(`different unknown keys from different addresses leave memory flat and the st
   await writeCustomer(redis, 'good', { plan: 'unlimited' });
   await writeKey(redis, 'key-of-good', 'good');
   await expect.poll(async () => (await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
-  const contents = async () => ((await redis.command('KEYS', '*')) as string[]).sort();
+  // Every ten seconds all refusals together are added to one count of the hour.
+  const isTotal = (name: string) => name.startsWith('tollgate:usage-total:');
+  const contents = async () => ((await redis.command('KEYS', '*')) as string[]).filter((name) => !isTotal(name)).sort();
   const memory = async () => {
     const held = () => [...gateway.output().matchAll(/^held: (\d+)$/gm)].map(([, bytes]) => Number(bytes));
     const before = held().length;
@@ -81,12 +83,12 @@ it(`different unknown keys from different addresses leave memory flat and the st
   await redis.command('CONFIG', 'RESETSTAT');
   const statuses = await flood(gateway.public, COUNT, request);
   const grown = (await memory()) - held;
-  const writes = await writesTo(redis);
+  const writes = await countWrites(redis);
 
   expect([...warm.keys(), ...statuses.keys()].every((status) => status === '401' || status === '429')).toBe(true);
   expect([...statuses.values()].reduce((sum, each) => sum + each, 0)).toBe(COUNT);
   expect(await contents()).toEqual(before);
-  expect(writes).toEqual([]);
+  expect(writes).toBeLessThan(COUNT / 100);
   expect(gateway.backend.seen).toHaveLength(0);
   expect(grown, 'bytes held').toBeLessThan(MOST_GROWTH_BYTES);
   const good = await fetch(`${gateway.public}/v1/conversations`, { headers: { authorization: 'Bearer key-of-good' } });
@@ -94,11 +96,11 @@ it(`different unknown keys from different addresses leave memory flat and the st
   if (COUNT >= 100_000) process.stdout.write(`${JSON.stringify({ COUNT, held, grown, statuses: [...statuses] })}\n`);
 }, 600_000);
 
-/** Commands that were called and write, but for the announcement of the instance itself. */
-async function writesTo(redis: RedisServer): Promise<string[]> {
+/** All calls of commands that write. The gateway itself makes some a second, such as the announcement of the instance. */
+async function countWrites(redis: RedisServer): Promise<number> {
   const commandstats = String(await redis.command('INFO', 'commandstats'));
-  const called = [...commandstats.matchAll(/^cmdstat_([a-z|_-]+):/gm)].map(([, name = '']) => name);
   const writing = new Set((await redis.command('COMMAND', 'LIST', 'FILTERBY', 'ACLCAT', 'write')) as string[]);
-  const own = new Set(['zadd', 'zremrangebyscore', 'pexpire', 'expire']);
-  return called.filter((name) => writing.has(name) && !own.has(name));
+  return [...commandstats.matchAll(/^cmdstat_([a-z|_-]+):calls=(\d+)/gm)]
+    .filter(([, name = '']) => writing.has(name))
+    .reduce((sum, [, , calls]) => sum + Number(calls), 0);
 }
