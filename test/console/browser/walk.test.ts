@@ -155,6 +155,8 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, '7 requests per hour');
       await see(page, 'customer record: requests_per_hour');
 
+      // Without a valid key, that would be the reason of the refusal.
+      const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
       await click(page, 'Suspend');
       await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click();
       await see(page, /refused now: the customer is suspended/);
