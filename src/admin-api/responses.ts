@@ -22,7 +22,7 @@ export const RECORD_TIME = TEXT.meta({
 export const NEXT_CURSOR = TEXT.describe('The `cursor` of the next page; null on the last page.');
 
 /** Returns the schema of a page of a list. */
-export function pageOf<Item extends z.ZodType>(item: Item) {
+function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({ items: z.array(item), next_cursor: NEXT_CURSOR });
 }
 

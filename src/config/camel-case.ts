@@ -1,5 +1,5 @@
 /** Names of settings (`requests_per_hour`) as names of members (`requestsPerHour`). */
-export type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Periodic } from '../../src/base/periodic.ts';
-import { Machine } from '../quota/support/machine.ts';
-import { VirtualTime } from '../quota/support/virtual-time.ts';
+import { Machine } from '../../tools/simulator/machine.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 
 /** Each run takes 10 ms. */
 function setUp(nextMs: number | 'none' = 100) {

@@ -14,7 +14,7 @@ const ANNOUNCED = 'announced';
 const VISIBLE_MS = 6000;
 
 /** Shows a message for some seconds, also to screen readers. */
-function announce(message: string): void {
+export function announce(message: string): void {
   window.dispatchEvent(new CustomEvent(ANNOUNCED, { detail: message }));
 }
 

@@ -8,7 +8,7 @@ import { localInputTime, tollgate } from './format.ts';
 import { refreshAll } from './resources.ts';
 import { useSubmit } from './use-submit.ts';
 
-export interface FieldDescription {
+interface FieldDescription {
   /** The member of the request's body. The option of the command line has the same name. */
   readonly name: string;
   /** False: neither a member nor an option, such as an id in the path. */

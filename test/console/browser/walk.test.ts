@@ -145,6 +145,7 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, "tollgate customers create walk --name 'Walk'\\''s' --plan starter");
       await click(page, 'Create');
       await page.getByRole('heading', { level: 1, name: 'walk' }).waitFor();
+      // Without a valid key, that would be the reason of the refusal.
       const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
 
       await click(page, 'Change');
@@ -155,8 +156,6 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, '7 requests per hour');
       await see(page, 'customer record: requests_per_hour');
 
-      // Without a valid key, that would be the reason of the refusal.
-      const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/walk/keys', { body: {} })).body;
       await click(page, 'Suspend');
       await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click();
       await see(page, /refused now: the customer is suspended/);
