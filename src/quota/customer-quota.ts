@@ -141,8 +141,8 @@ export class CustomerQuota {
     const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
     const settle = (admission: Admission): QuotaDecision => {
       if (admission.outcome === 'refused') {
-        const { mode } = admission;
-        return { outcome: 'quota_exceeded', limit, burst, mode, resetSeconds: admission.resetSeconds() };
+        const resetSeconds = admission.resetSeconds();
+        return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
       }
       // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
       const used = limit - admission.remaining;

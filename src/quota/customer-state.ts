@@ -40,6 +40,7 @@ export interface LastReply {
 
 /** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
+  readonly limit: number;
   readonly until: number;
   /** When units become available again. */
   readonly moreAt: number;

@@ -78,6 +78,8 @@ export interface Admitted {
 interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
+  /** That refuses: a reload may have changed it while the request waited for the store. */
+  readonly limit: number;
   /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */
   resetSeconds(): number;
 }

@@ -216,9 +216,9 @@ export class LeasedQuota implements HourlyQuota {
     };
   }
 
-  #refused(refusal: RememberedRefusal, mode: QuotaMode): Admission {
+  #refused({ limit, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    return { outcome: 'refused', mode, resetSeconds: () => secondsUntil(refusal.moreAt, clock.monotonicMs()) };
+    return { outcome: 'refused', mode, limit, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
   }
 
   #reserve(state: CustomerState): void {
@@ -415,10 +415,10 @@ function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal({ sentAt }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal({ sentAt, settings }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
   const until = sentAt.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
-  return { until, moreAt: moreAt(grant, receivedAt) };
+  return { limit: settings.limit, until, moreAt: moreAt(grant, receivedAt) };
 }

@@ -74,7 +74,7 @@ export class LocalWindows {
     const limit = Math.max(1, Math.floor(state.settings.limit / this.#options.instances()));
     const request = { need: 1, ahead: 0, limit, holdMs: SHORT_LEASE.holdMs, refunds: [] };
     const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
-    return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(grant);
+    return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(window, grant);
   }
 
   #admitted(window: LocalWindow, grant: WindowGrant): Admission {
@@ -99,8 +99,9 @@ export class LocalWindows {
     };
   }
 
-  #refused(grant: WindowGrant): Admission {
-    return { outcome: 'refused', mode: 'local', resetSeconds: this.#countdown(grant) };
+  #refused({ state }: LocalWindow, grant: WindowGrant): Admission {
+    const { limit } = state.settings;
+    return { outcome: 'refused', mode: 'local', limit, resetSeconds: this.#countdown(grant) };
   }
 
   #countdown(grant: WindowGrant): () => number {

@@ -17,7 +17,7 @@ const ADMITTED: Admission = {
   refund() {},
   resetSeconds: () => 1,
 };
-const REFUSED: Admission = { outcome: 'refused', mode: 'lease', resetSeconds: () => 1 };
+const REFUSED: Admission = { outcome: 'refused', mode: 'lease', limit: 1, resetSeconds: () => 1 };
 
 /** What the hourly quota does with a request. */
 const HOURLY_OUTCOMES: Readonly<Record<string, () => Admission | Promise<Admission>>> = {

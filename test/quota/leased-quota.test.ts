@@ -642,3 +642,14 @@ async function usageOf(world: VirtualWorld): Promise<Usage> {
   await world.time.run(10);
   return usage;
 }
+
+test('a request that waits while the limit is lowered names the limit that refuses it', async () => {
+  const world = worldWith({ limit: 1000 });
+  const { quota, settings } = world.gateway(0);
+  const lowered = { ...settings, limit: 1 };
+  const waiting = [quota.admit(CUSTOMER, settings), quota.admit(CUSTOMER, settings), quota.admit(CUSTOMER, lowered)];
+  await world.time.run(20);
+  const refused = (await Promise.all(waiting)).filter(({ outcome }) => outcome === 'refused');
+  expect(refused.length).toBeGreaterThanOrEqual(2);
+  for (const admission of refused) expect(admission).toMatchObject({ limit: 1 });
+});
