@@ -1,6 +1,6 @@
 /**
  * Delivers notices. All control planes share this work through the store: a notice that one of them takes is hidden from
- * the others until its attempts have ended, or until the taker must have died.
+ * the others until its attempts have ended, or until the gateway that took it must have ended.
  */
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { Periodic } from '../base/periodic.ts';
