@@ -3,8 +3,8 @@
  *
  * A mark says what a notice is about, and until when it counts. Setting the mark and storing the notice are one atomic
  * change, so of many gateways exactly one stores the notice. A notice stays stored until all its deliveries succeeded.
- * Taking a notice hides it from other gateways for a while. If the gateway that took it ends, another one takes the notice later,
- * with the same id.
+ * Taking a notice hides it from other gateways for a while. If the gateway that took it ends, another one takes the
+ * notice later, with the same id.
  */
 
 export interface NewNotice {
