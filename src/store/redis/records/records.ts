@@ -134,7 +134,9 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
   /** Points the index entry of this id to the key. Resolves to false when another key with a record has the id. */
   const claimId = async (id: string, sha256: string): Promise<boolean> => {
-    if ((await redis.setnx(names.keyId(id), sha256)) === 1) return true;
+    const name = names.keyId(id);
+    // The second time, the entry is there: reading its record would take two calls more.
+    if ((await redis.setnx(name, sha256)) === 1 || (await redis.get(name)) === sha256) return true;
     const [entry] = await index.read('create_key', [id]);
     if (entry?.sha256 === sha256) return true;
     // Another program deleted the record of the key that had this id.
