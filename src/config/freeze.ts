@@ -1,10 +1,8 @@
-import type { Config } from './config.ts';
-
 function refuse(): never {
   throw new TypeError('the configuration is frozen');
 }
 
-/** Freezes plain objects, arrays and Maps recursively; returns the same value. */
+/** Freezes plain objects, arrays and Maps recursively; returns the same value. Structured cloning loses that. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   const children = value instanceof Map ? [...value.values()] : Object.values(value);
@@ -13,9 +11,4 @@ export function deepFreeze<T>(value: T): T {
   Object.freeze(value);
   for (const child of children) deepFreeze(child);
   return value;
-}
-
-/** Restores what structured cloning loses of a configuration: it is frozen. */
-export function restoreClone(clone: Config): Config {
-  return deepFreeze(clone);
 }

@@ -10,7 +10,7 @@ import type { Config } from './config.ts';
 import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
 import type { ConfigSource } from './config-source.ts';
 import type { Environment } from './environment.ts';
-import { restoreClone } from './freeze.ts';
+import { deepFreeze } from './freeze.ts';
 import { parseConfig } from './load.ts';
 import { ConfigError } from './problems.ts';
 
@@ -68,7 +68,7 @@ export interface Comparison {
 export async function parseWithoutStall(input: ParserInput, options: ParserOptions): Promise<Config> {
   const { file, content, environment } = input;
   if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
-  return restoreClone(await runJob<Config>({ kind: 'parse', ...input }, options));
+  return deepFreeze(await runJob<Config>({ kind: 'parse', ...input }, options));
 }
 
 /**

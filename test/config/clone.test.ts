@@ -1,6 +1,6 @@
 import { deserialize, serialize } from 'node:v8';
 import { expect, test } from 'vitest';
-import { restoreClone } from '../../src/config/freeze.ts';
+import { deepFreeze } from '../../src/config/freeze.ts';
 import { parseConfig } from '../../src/config/load.ts';
 
 const FILE = `store: { url: "redis://:secret@127.0.0.1" }
@@ -12,7 +12,7 @@ workers: auto
 
 test('a configuration that was sent to a worker is unchanged and frozen', async () => {
   const config = await parseConfig('gateway.yaml', Buffer.from(FILE), {});
-  const clone = restoreClone(deserialize(serialize(config)));
+  const clone = deepFreeze(deserialize(serialize(config)));
   expect(clone).toEqual(config);
   expect(Object.isFrozen(clone.limits)).toBe(true);
   expect(() => (clone.plans as Map<string, unknown>).set('x', 1)).toThrow(TypeError);

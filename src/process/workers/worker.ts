@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
-import { restoreClone } from '../../config/freeze.ts';
+import { deepFreeze } from '../../config/freeze.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { type DataPlane, type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog } from '../observed-store.ts';
@@ -42,7 +42,7 @@ function runWorker(): Promise<number> {
     };
     const receive = async (message: ToWorker): Promise<void> => {
       if (message.kind === 'start') {
-        starting = startOrFail(message.workerId, restoreClone(message.config));
+        starting = startOrFail(message.workerId, deepFreeze(message.config));
         return;
       }
       const running = await starting;
@@ -129,7 +129,7 @@ async function replyTo(
 ): Promise<WorkerReplies[WorkerRequest['type']]> {
   switch (request.type) {
     case 'apply_config':
-      await dataPlane.applyConfig(restoreClone(request.config));
+      await dataPlane.applyConfig(deepFreeze(request.config));
       send({ kind: 'status', status: dataPlane.status() });
       return undefined;
     case 'metrics':
