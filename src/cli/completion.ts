@@ -1,22 +1,41 @@
-import type { Command } from '@commander-js/extra-typings';
-import { type CommandNode, flatten, type OptionNode, readCommandTree, type ValueNode } from './command-tree.ts';
+import type { Argument, CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { print } from './output.ts';
 
+/** A command, with the names that lead to it: `tollgate keys list`. */
+export interface NamedCommand {
+  readonly path: string;
+  readonly command: CommandUnknownOpts;
+}
+
+/** Returns a command and all its subcommands, parents first, as the help shows them. */
+export function allCommands(command: CommandUnknownOpts, parents = ''): NamedCommand[] {
+  const path = `${parents} ${command.name()}`.trim();
+  const below = command.createHelp().visibleCommands(command);
+  return [{ path, command }, ...below.flatMap((each) => allCommands(each, path))];
+}
+
+export function visibleOptions(command: CommandUnknownOpts): Option[] {
+  return command.createHelp().visibleOptions(command);
+}
+
+/** Returns all ways to write an option: `['-h', '--help']`. */
+export function flagsOf({ short, long }: Option): string[] {
+  return [short, long].filter((flag) => flag !== undefined);
+}
+
 /** Prints the completion script for all commands of the program. */
-export async function printCompletion(program: Command): Promise<void> {
-  await print(completionScript(readCommandTree(program)));
+export async function printCompletion(program: CommandUnknownOpts): Promise<void> {
+  await print(completionScript(program.name(), allCommands(program)));
 }
 
 /**
  * Returns a script for `source`, for zsh, and for bash 3.2 (the version of macOS) and later. From the words before the
  * cursor, it determines the command (`$at`), and whether the last word is an option that needs a value (`$awaited`).
  */
-function completionScript(root: CommandNode): string {
-  const [program = ''] = root.path;
-  const nodes = flatten(root);
-  const commands = nodes.slice(1).map(({ path }): Arm => [path.join(' '), 'at="$at $word"']);
-  const awaited = nodes.flatMap((node) => node.options.flatMap((option) => awaitedBy(node, option)));
-  const words = nodes.map((node): Arm => [node.path.join(' '), completeWord(node)]);
+function completionScript(program: string, all: readonly NamedCommand[]): string {
+  const commands = all.slice(1).map(({ path }): Arm => [path, 'at="$at $word"']);
+  const awaited = all.flatMap(awaitedBy);
+  const words = all.map(({ path, command }): Arm => [path, completeWord(command)]);
   return `# Completion of ${program} for bash, and for zsh after compinit.
 # To be loaded with: source <(${program} completion bash)
 [[ -z \${ZSH_VERSION-} ]] || { autoload -U +X bashcompinit && bashcompinit; }
@@ -61,27 +80,36 @@ _${program}_files() {
 complete -F _${program} ${program}
 `;
 
-  function completeWord({ commands: below, options, argument }: CommandNode): string {
-    const flags = options.flatMap((option) => option.flags).join(' ');
-    const names = below.map(({ path }) => path.at(-1)).join(' ');
-    const rest = names === '' ? completeValue(argument) : `_${program}_words '${names}'`;
+  function completeWord(command: CommandUnknownOpts): string {
+    const flags = visibleOptions(command).flatMap(flagsOf).join(' ');
+    const below = command.createHelp().visibleCommands(command);
+    const names = below.map((each) => each.name()).join(' ');
+    const rest = names === '' ? completeArgument(command) : `_${program}_words '${names}'`;
     const otherwise = rest === undefined ? '' : ` else ${rest};`;
     return `if [[ $cur == -* ]]; then _${program}_words '${flags}';${otherwise} fi`;
   }
 
-  /** Undefined for values that cannot be completed. */
-  function completeValue(value: ValueNode | undefined): string | undefined {
-    if (value?.kind === 'file') return `_${program}_files`;
-    return value?.kind === 'choice' ? `_${program}_words '${value.choices.join(' ')}'` : undefined;
+  /** No command takes more than one argument. Undefined for values that cannot be completed. */
+  function completeArgument({ registeredArguments: [argument] }: CommandUnknownOpts): string | undefined {
+    const value = argument && completionOf(argument.name(), argument);
+    if (value === 'file') return `_${program}_files`;
+    return value === undefined || value === 'text' ? undefined : `_${program}_words '${value}'`;
   }
+}
+
+/** Returns the words to choose from, or else `file` or `text`. */
+function completionOf(name: string, { argChoices }: Pick<Argument | Option, 'argChoices'>): string {
+  return argChoices?.join(' ') ?? (name === 'file' ? 'file' : 'text');
 }
 
 type Arm = readonly [pattern: string, body: string];
 
-function awaitedBy({ path }: CommandNode, { flags, value }: OptionNode): Arm[] {
-  if (value === undefined) return [];
-  const kind = value.kind === 'choice' ? value.choices.join(' ') : value.kind;
-  return flags.map((flag) => [[...path, flag].join(' '), `awaited='${kind}'`]);
+function awaitedBy({ path, command }: NamedCommand): Arm[] {
+  return visibleOptions(command).flatMap((option) => {
+    const [, name] = /<([^.>]+)/.exec(option.flags) ?? [];
+    if (name === undefined) return [];
+    return flagsOf(option).map((flag): Arm => [`${path} ${flag}`, `awaited='${completionOf(name, option)}'`]);
+  });
 }
 
 /** Patterns with the same body share one arm. */
