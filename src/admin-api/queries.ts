@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../keys/api-key.ts';
 import { isCustomerId } from '../store/record-fields.ts';
+import { EXPORT_FORMATS } from './allowed-values.ts';
 import { KEY_SHA256 } from './requests.ts';
 import { AUDIT_ACTIONS, CUSTOMER_ID, NOTICE_STATES, TIME } from './responses.ts';
 
@@ -73,6 +74,5 @@ export const AUDIT_ACTION = z
 
 export const STEP = z.enum(['hour', 'day'], 'must be hour or day').default('hour');
 export const ABOVE = integer(50, 999, 'a percentage').default(80).describe('The least percentage of the limit.');
-export const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
 export const EXPORT_FORMAT = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`).default('jsonl');
 export const EXPORT_LIMIT = LIMIT.default(1000).describe('Customers in one response.');

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
 import { isCustomerId } from '../store/record-fields.ts';
+import { MAX_GRACE_SECONDS } from './allowed-values.ts';
 import { CUSTOMER_ID } from './responses.ts';
 
 /** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
@@ -119,8 +120,6 @@ export function keyChange({ nowMs }: Pick<BodyContext, 'nowMs'>) {
     .strictObject({ name: DISPLAY_NAME.nullable().optional(), expires_at: expiry(nowMs).nullable().optional() })
     .describe('Null unsets a member.');
 }
-
-export const MAX_GRACE_SECONDS = 365 * 24 * 3600;
 
 export const ROTATION = z.strictObject({
   grace_seconds: z

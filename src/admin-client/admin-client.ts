@@ -1,6 +1,6 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
-import type { z } from 'zod';
-import { PROBLEM } from '../admin-api/responses.ts';
+import { z } from 'zod';
+import { CUSTOMER_ID, PROBLEM, TIME } from '../admin-api/responses.ts';
 import { adminRoute, type Endpoint, type ListEndpoint, type ReplyOf, type RequestOf } from '../admin-api/routes.ts';
 import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
 
@@ -31,6 +31,11 @@ interface AnyRequest {
   readonly [name: string]: unknown;
 }
 
+type ExportQuery = RequestOf<'GET /admin/v1/usage/export'>['query'];
+
+/** One line of the usage export. */
+const CLOSED_HOUR = z.object({ customer: CUSTOMER_ID, start: TIME, requests: z.int().min(0) });
+
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** The largest page size that the admin API allows. */
 const MAX_PAGE_ITEMS = 1000;
@@ -54,9 +59,7 @@ export class AdminClient {
   }
 
   /** Yields the lines of each page of an export, and the cursor of the next page. */
-  async *exportUsage(
-    query: RequestOf<'GET /admin/v1/usage/export'>['query'],
-  ): AsyncGenerator<{ text: string; next: string | undefined }> {
+  async *exportUsage(query: ExportQuery): AsyncGenerator<{ text: string; next: string | undefined }> {
     let cursor = query?.cursor;
     do {
       const { text, link } = await this.#send('GET', pathOf('/admin/v1/usage/export', { query: { ...query, cursor } }));
@@ -65,6 +68,13 @@ export class AdminClient {
         path === undefined ? undefined : (new URL(path, this.#settings.url).searchParams.get('cursor') ?? undefined);
       yield { text, next: cursor };
     } while (cursor !== undefined);
+  }
+
+  /** Yields the closed hours of an export. */
+  async *closedHours(query: ExportQuery): AsyncGenerator<z.output<typeof CLOSED_HOUR>> {
+    for await (const { text } of this.exportUsage({ ...query, format: 'jsonl' })) {
+      for (const line of text.split('\n')) if (line !== '') yield CLOSED_HOUR.parse(JSON.parse(line));
+    }
   }
 
   /**

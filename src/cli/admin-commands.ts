@@ -1,68 +1,60 @@
 /** What the commands that call the admin API share: their options, arguments and parsers. */
-import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { Argument, type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { UsageError } from './exit-status.ts';
+import type { JsonOption } from './output.ts';
 
 export interface AdminOptions {
   readonly adminUrl: string;
   readonly adminTokenFile?: string | undefined;
 }
 
-export interface JsonOption {
-  readonly json?: true | undefined;
-}
-
 /** Options of a command that prints a document or a table. */
 export interface DocumentOptions extends AdminOptions, JsonOption {}
 
-/** Options of a command that cannot be undone. */
-export interface DestructiveOptions extends AdminOptions {
-  readonly yes?: true | undefined;
-}
-
-const GROUP = 'Admin API:';
-
-const adminUrlOption = () =>
-  new Option('--admin-url <url>', 'URL of the admin API')
-    .argParser(parseAdminUrl)
-    .default('http://127.0.0.1:8082')
-    .helpGroup(GROUP);
-
-const adminTokenFileOption = () =>
-  new Option(
-    '--admin-token-file <file>',
-    'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
-  ).helpGroup(GROUP);
-
 /** Adds a command that calls the admin API. */
 export function adminCommand(parent: Command, name: string, description: string) {
-  return parent.command(name).description(description).addOption(adminUrlOption()).addOption(adminTokenFileOption());
+  return withAdminOptions(parent.command(name).description(description));
 }
 
-/** Adds a command that prints a document or a table. The help lists the group of its first option first. */
+/** Adds a command that prints a document or a table. */
 export function documentCommand(
   parent: Command,
   name: string,
   description: string,
   jsonDescription = 'print the JSON of the admin API',
 ) {
-  return parent
-    .command(name)
-    .description(description)
-    .option('--json', jsonDescription)
-    .addOption(adminUrlOption())
-    .addOption(adminTokenFileOption());
+  return withAdminOptions(parent.command(name).description(description).option('--json', jsonDescription));
+}
+
+/** Adds a command that imports a file. `members`: what each line of the file has. */
+export function importCommand(parent: Command, description: string, members: string) {
+  return documentCommand(parent, 'import', description, 'print the result of each line as JSON')
+    .requiredOption('--file <file>', `${members} in each line; - is standard input`)
+    .option('--dry-run', 'check every line and import nothing');
 }
 
 /** Adds a command that cannot be undone. */
 export function destructiveCommand(parent: Command, name: string, description: string) {
-  return parent
-    .command(name)
-    .description(description)
-    .option('--yes', 'do not ask for confirmation')
-    .addOption(adminUrlOption())
-    .addOption(adminTokenFileOption());
+  return withAdminOptions(parent.command(name).description(description).option('--yes', 'do not ask for confirmation'));
+}
+
+/** Added last, because the help lists the group of a command's first option first. */
+function withAdminOptions<Options extends OptionValues>(command: Command<[], Options>) {
+  return command
+    .addOption(
+      new Option('--admin-url <url>', 'URL of the admin API')
+        .argParser(parseAdminUrl)
+        .default('http://127.0.0.1:8082')
+        .helpGroup('Admin API:'),
+    )
+    .addOption(
+      new Option(
+        '--admin-token-file <file>',
+        'file with the admin token; without it, the token is read from TOLLGATE_ADMIN_TOKEN',
+      ).helpGroup('Admin API:'),
+    );
 }
 
 export function customerArgument() {

@@ -9,11 +9,11 @@ import { FROM, TO } from './times.ts';
 
 const COLUMNS: Columns<AuditDocument> = {
   AT: ({ at }) => shortTime(at),
-  WHO: ({ actor }) => actor,
-  FROM: ({ from }) => from,
-  ACTION: ({ action }) => action,
-  CUSTOMER: ({ customer }) => customer,
-  KEY: ({ key_id }) => key_id,
+  WHO: 'actor',
+  FROM: 'from',
+  ACTION: 'action',
+  CUSTOMER: 'customer',
+  KEY: 'key_id',
   DETAILS: ({ details }) => describeDetails(details),
 };
 

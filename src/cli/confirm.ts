@@ -1,19 +1,19 @@
 import { createInterface } from 'node:readline';
-import type { DestructiveOptions } from './admin-commands.ts';
 import { UsageError } from './exit-status.ts';
 
 /**
- * Call it before any request to the gateway.
- * @throws UsageError without `--yes` if there is no terminal to ask for confirmation.
+ * Asks for confirmation on standard error, unless `yes` is set. Call it before any change.
+ * @throws UsageError if there is no terminal to ask on, Error unless the user types yes.
  */
-export function requireTerminalOrYes({ yes }: DestructiveOptions): void {
-  if (yes || (process.stdin.isTTY && process.stderr.isTTY)) return;
-  throw new UsageError('this cannot be undone, and there is no terminal to ask for confirmation: add --yes');
-}
-
-/** Asks for confirmation on standard error. @throws Error unless the user types yes. */
-export async function confirm(question: string): Promise<void> {
-  process.stderr.write(`${question} This cannot be undone. [y/N] `);
+export async function confirm(
+  { yes }: { readonly yes?: true | undefined },
+  question: () => string | Promise<string>,
+): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new UsageError('this cannot be undone, and there is no terminal to ask for confirmation: add --yes');
+  }
+  process.stderr.write(`${await question()} This cannot be undone. [y/N] `);
   if (!/^\s*y(es)?\s*$/i.test((await readLine()) ?? '')) throw new Error('not confirmed; nothing was changed');
 }
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { AdminClient } from '../admin-client/admin-client.ts';
+import type { AdminClient } from '../admin-client/admin-client.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { systemReason } from '../config/problems.ts';
 import type { AdminOptions } from './admin-commands.ts';
@@ -12,14 +12,14 @@ const TOKEN_VARIABLE = 'TOLLGATE_ADMIN_TOKEN';
  * of the machine could read it there.
  */
 export async function connect({ adminUrl, adminTokenFile }: AdminOptions): Promise<AdminClient> {
-  const found =
-    adminTokenFile === undefined
-      ? { token: tokenOfEnvironment(), tokenSource: TOKEN_VARIABLE }
-      : { token: await tokenOfFile(adminTokenFile), tokenSource: adminTokenFile };
-  if (!/^[\x20-\x7e]+$/.test(found.token)) {
-    throw new Error(`the token in ${found.tokenSource} cannot be sent: it must be printable ASCII in one line`);
+  const token = adminTokenFile === undefined ? tokenOfEnvironment() : await tokenOfFile(adminTokenFile);
+  const tokenSource = adminTokenFile ?? TOKEN_VARIABLE;
+  if (!/^[\x20-\x7e]+$/.test(token)) {
+    throw new Error(`the token in ${tokenSource} cannot be sent: it must be printable ASCII in one line`);
   }
-  return new AdminClient({ url: adminUrl, ...found });
+  // Imported here, because it loads the schemas of the whole admin API, which no help needs.
+  const { AdminClient } = await import('../admin-client/admin-client.ts');
+  return new AdminClient({ url: adminUrl, token, tokenSource });
 }
 
 function tokenOfEnvironment(): string {

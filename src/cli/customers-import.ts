@@ -2,14 +2,13 @@
  * Imports customers from a file. The whole file is checked first, also against the gateway's plans; only then are
  * customers created. An existing customer is not changed, so the same file can be imported again.
  */
-import type { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { DISPLAY_NAME, NEW_CUSTOMER_ID, REQUESTS_PER_HOUR } from '../admin-api/requests.ts';
 import type { ConfigDocument, CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
-import { findCustomer, type ImportResult, importCommand } from './import.ts';
+import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
 import { type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 
 /** The admin API's rules for each member. */
@@ -27,9 +26,8 @@ const LINE = z.strictObject({
 /** One customer to import, in the admin API's form. */
 type CustomerLine = Line<z.output<typeof LINE>>;
 
-export function addCustomersImport(customers: Command): void {
-  const description = 'create many customers from a file of CSV or JSON Lines; safe to repeat';
-  importCommand(customers, description, 'id, plan, name, requests_per_hour', {
+export function importCustomers(options: ImportOptions): Promise<void> {
+  return importFile(options, {
     items: 'customers',
     read: (content) =>
       readImportFile(content, {
@@ -49,10 +47,10 @@ export function addCustomersImport(customers: Command): void {
     },
     row: ({ id, plan, name = null }, { differs = [] }) => ({ customer: id, plan, differs, name }),
     columns: {
-      CUSTOMER: ({ customer }) => customer,
-      PLAN: ({ plan }) => plan,
+      CUSTOMER: 'customer',
+      PLAN: 'plan',
       'DIFFERS IN': ({ differs }) => differs.join(', '),
-      NAME: ({ name }) => name,
+      NAME: 'name',
     },
   });
 }

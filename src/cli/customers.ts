@@ -7,23 +7,23 @@ import {
   type DocumentOptions,
   destructiveCommand,
   documentCommand,
+  importCommand,
   integerParser,
   requireSomeChange,
   unset,
 } from './admin-commands.ts';
-import { confirm, requireTerminalOrYes } from './confirm.ts';
+import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
-import { addCustomersImport } from './customers-import.ts';
 import { print, printDocument, printList, remark } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
 
 const COLUMNS: Columns<CustomerDocument> = {
-  CUSTOMER: ({ id }) => id,
-  PLAN: ({ plan }) => plan,
-  'PER HOUR': ({ limit }) => limit,
-  'SET BY': ({ limit_source }) => limit_source,
-  SUSPENDED: ({ suspended }) => suspended,
-  NAME: ({ name }) => name,
+  CUSTOMER: 'id',
+  PLAN: 'plan',
+  'PER HOUR': 'limit',
+  'SET BY': 'limit_source',
+  SUSPENDED: 'suspended',
+  NAME: 'name',
 };
 
 export function addCustomerCommands(program: Command): void {
@@ -71,7 +71,13 @@ export function addCustomerCommands(program: Command): void {
       await printChanged(await client.call('POST /admin/v1/customers', { body }), options);
     });
 
-  addCustomersImport(customers);
+  const imported = 'id, plan, name, requests_per_hour';
+  importCommand(customers, 'create many customers from a file of CSV or JSON Lines; safe to repeat', imported).action(
+    async (options) => {
+      const { importCustomers } = await import('./customers-import.ts');
+      await importCustomers(options);
+    },
+  );
 
   documentCommand(customers, 'update', 'change a customer; members without an option stay unchanged')
     .addArgument(customerArgument())
@@ -117,13 +123,12 @@ export function addCustomerCommands(program: Command): void {
   destructiveCommand(customers, 'delete', 'delete a customer with its keys and its usage')
     .addArgument(customerArgument())
     .action(async (customer, options) => {
-      requireTerminalOrYes(options);
       const client = await connect(options);
-      if (!options.yes) {
+      await confirm(options, async () => {
         const keys = await client.list('GET /admin/v1/customers/:id/keys', { id: customer });
         const count = keys.length === 1 ? '1 key' : `${keys.length} keys`;
-        await confirm(`Delete customer ${customer} with its usage and its ${count}?`);
-      }
+        return `Delete customer ${customer} with its usage and its ${count}?`;
+      });
       await client.call('DELETE /admin/v1/customers/:id', { id: customer });
       await print(`Customer ${customer} is deleted, its keys with it.\n`);
     });

@@ -1,19 +1,18 @@
 /** Imports a file: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import type { Command } from '@commander-js/extra-typings';
 import type { CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
-import { type DocumentOptions, documentCommand } from './admin-commands.ts';
+import type { DocumentOptions } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
 import { type ImportFile, inOrder, type Line, type LineFault, type RawLine } from './import-file.ts';
 import { printList, remark } from './output.ts';
 import type { Columns } from './table.ts';
 
-interface ImportOptions extends DocumentOptions {
+export interface ImportOptions extends DocumentOptions {
   /** `-` is standard input. */
   readonly file: string;
   readonly dryRun?: true | undefined;
@@ -63,19 +62,6 @@ interface Report {
 /** Enough to hide round trips, and few enough for the gateway to serve other clients meanwhile. */
 const MAX_CALLS_IN_FLIGHT = 8;
 
-/** Adds a command that imports a file. `members`: what each line of the file has. */
-export function importCommand<Item, Row extends object>(
-  parent: Command,
-  description: string,
-  members: string,
-  importer: Importer<Item, Row>,
-): void {
-  documentCommand(parent, 'import', description, 'print the result of each line as JSON')
-    .requiredOption('--file <file>', `${members} in each line; - is standard input`)
-    .option('--dry-run', 'check every line and import nothing')
-    .action((options) => importFile(options, importer));
-}
-
 /** Returns the customer; undefined if it does not exist. */
 export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
   try {
@@ -87,7 +73,7 @@ export async function findCustomer(client: AdminClient, customer: string): Promi
 }
 
 /** Imports the file and prints a report. Rejects with a line `file:line: what is wrong` for each fault. */
-async function importFile<Item, Row extends object>(
+export async function importFile<Item, Row extends object>(
   options: ImportOptions,
   importer: Importer<Item, Row>,
 ): Promise<void> {
@@ -155,6 +141,7 @@ async function importAll<Item extends { readonly line: number }>(
   const refused: LineFault[] = [];
   const errors: unknown[] = [];
   await severalAtOnce(items, async (item, index) => {
+    if (errors.length > 0) return;
     try {
       const result = await importOne(item);
       results[index] = result;
@@ -167,32 +154,20 @@ async function importAll<Item extends { readonly line: number }>(
       if (isRefused) refused.push({ line: item.line, what: describeProblem(error.problem) });
       else errors.push(error);
     }
-    return errors.length === 0;
   });
   return { results, refused: inOrder(refused), ...(errors.length > 0 && { stoppedBy: errors[0] }) };
 }
 
-/** Calls `work` for the items in order, until it resolves to false or rejects. Then awaits the calls in flight. */
+/** Calls `work` for the items, several at once. Rejects if a call does. */
 export async function severalAtOnce<Item>(
   items: readonly Item[],
-  work: (item: Item, index: number) => Promise<boolean>,
+  work: (item: Item, index: number) => Promise<void>,
 ): Promise<void> {
   const left = items.entries();
-  let stopped = false;
   const run = async () => {
-    for (const [index, item] of left) {
-      if (stopped) return;
-      try {
-        stopped = !(await work(item, index)) || stopped;
-      } catch (error) {
-        stopped = true;
-        throw error;
-      }
-    }
+    for (const [index, item] of left) await work(item, index);
   };
-  const runs = await Promise.allSettled(Array.from({ length: MAX_CALLS_IN_FLIGHT }, run));
-  const failed = runs.find((each) => each.status === 'rejected');
-  if (failed) throw failed.reason;
+  await Promise.all(Array.from({ length: MAX_CALLS_IN_FLIGHT }, run));
 }
 
 /** Throws if the report shows refused lines or a stopped import. Call it after printing the report. */

@@ -2,33 +2,27 @@
  * Imports keys that were created elsewhere. The whole file is checked first, also against the admin API; only then are
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
-import type { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
-import { findCustomer, type ImportResult, importCommand, severalAtOnce } from './import.ts';
+import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
 import { type ImportFile, type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
 type KeyItem = z.output<ReturnType<typeof lineSchema>>;
 
-export function addKeysImport(keys: Command): void {
-  const description = 'import existing keys from a file of CSV or JSON Lines; safe to repeat';
-  importCommand(keys, description, 'customer, value or sha256, name, expires_at', {
+export function importKeys(options: ImportOptions): Promise<void> {
+  return importFile(options, {
     items: 'keys',
     read: (content) => readKeysFile(content, Date.now()),
     askGateway: missingCustomers,
     importOne,
     tryOne,
     row: ({ customer, name = null }, { keyId = null }) => ({ customer, key_id: keyId, name }),
-    columns: {
-      CUSTOMER: ({ customer }) => customer,
-      KEY: ({ key_id }) => key_id,
-      NAME: ({ name }) => name,
-    },
+    columns: { CUSTOMER: 'customer', KEY: 'key_id', NAME: 'name' },
   });
 }
 
@@ -79,7 +73,6 @@ async function missingCustomers(client: AdminClient, lines: readonly RawLine[]):
   const missing = new Set<string>();
   await severalAtOnce([...new Set(named.map(({ customer }) => customer))], async (customer) => {
     if ((await findCustomer(client, customer)) === undefined) missing.add(customer);
-    return true;
   });
   // The id is not repeated: if the columns are mixed up, it is a key.
   const what = 'customer: there is no customer with this id; create it first';

@@ -1,7 +1,7 @@
 /** Commands for API keys. */
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from '@commander-js/extra-typings';
-import { MAX_GRACE_SECONDS } from '../admin-api/requests.ts';
+import { MAX_GRACE_SECONDS } from '../admin-api/allowed-values.ts';
 import type { KeyDocument } from '../admin-api/responses.ts';
 import type { ReplyOf } from '../admin-api/routes.ts';
 import { printable } from '../admin-client/printable.ts';
@@ -10,18 +10,17 @@ import {
   customerArgument,
   destructiveCommand,
   documentCommand,
+  importCommand,
   integerParser,
-  type JsonOption,
   keyArgument,
   parseCustomerId,
   requireSomeChange,
   unset,
 } from './admin-commands.ts';
-import { confirm, requireTerminalOrYes } from './confirm.ts';
+import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
-import { addKeysImport } from './keys-import.ts';
-import { print, printDocument, printJson, printList, remark } from './output.ts';
+import { type JsonOption, print, printDocument, printJson, printList, remark } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
 import { durationParser, timeParser } from './times.ts';
 
@@ -32,14 +31,14 @@ const EXPIRES_AT = [
 ] as const;
 
 const COLUMNS: Columns<KeyDocument> = {
-  KEY: ({ id }) => id,
-  CUSTOMER: ({ customer }) => customer,
-  STATE: ({ state }) => state,
-  PREFIX: ({ prefix }) => prefix,
-  CREATED: ({ created_at }) => shortTime(created_at),
-  EXPIRES: ({ expires_at }) => shortTime(expires_at),
-  'LAST USED': ({ last_used_at }) => shortTime(last_used_at),
-  NAME: ({ name }) => name,
+  KEY: 'id',
+  CUSTOMER: 'customer',
+  STATE: 'state',
+  PREFIX: 'prefix',
+  CREATED: 'created_at',
+  EXPIRES: 'expires_at',
+  'LAST USED': 'last_used_at',
+  NAME: 'name',
 };
 
 export function addKeyCommands(program: Command): void {
@@ -99,7 +98,13 @@ export function addKeyCommands(program: Command): void {
       await printNewKey(created, options);
     });
 
-  addKeysImport(keys);
+  const imported = 'customer, value or sha256, name, expires_at';
+  importCommand(keys, 'import existing keys from a file of CSV or JSON Lines; safe to repeat', imported).action(
+    async (options) => {
+      const { importKeys } = await import('./keys-import.ts');
+      await importKeys(options);
+    },
+  );
 
   documentCommand(keys, 'update', 'change the name or the expiry of a key; members without an option stay unchanged')
     .addArgument(keyArgument())
@@ -139,13 +144,12 @@ export function addKeyCommands(program: Command): void {
   destructiveCommand(keys, 'revoke', 'revoke a key immediately and permanently')
     .addArgument(keyArgument())
     .action(async (keyId, options) => {
-      requireTerminalOrYes(options);
       const client = await connect(options);
-      if (!options.yes) {
+      await confirm(options, async () => {
         const { customer, name } = await client.call('GET /admin/v1/keys/:keyId', { keyId });
         const called = name === null ? '' : ` ("${name}")`;
-        await confirm(printable(`Revoke key ${keyId}${called} of customer ${customer}?`));
-      }
+        return printable(`Revoke key ${keyId}${called} of customer ${customer}?`);
+      });
       await client.call('DELETE /admin/v1/keys/:keyId', { keyId });
       await print(`Key ${printable(keyId)} is revoked.\n`);
     });

@@ -4,20 +4,20 @@ import type { NoticeDocument } from '../admin-api/responses.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { printJson, printList, remark } from './output.ts';
-import { type Columns, shortTime } from './table.ts';
+import type { Columns } from './table.ts';
 
 type Row = Omit<NoticeDocument, 'deliveries'> & Partial<NoticeDocument['deliveries'][number]>;
 
 const COLUMNS: Columns<Row> = {
-  ID: ({ id }) => id,
-  TYPE: ({ type }) => type,
-  CUSTOMER: ({ customer }) => customer,
-  CREATED: ({ created_at: at }) => shortTime(at),
-  ENDPOINT: ({ endpoint }) => endpoint,
+  ID: 'id',
+  TYPE: 'type',
+  CUSTOMER: 'customer',
+  CREATED: 'created_at',
+  ENDPOINT: 'endpoint',
   STATE: ({ state = 'pending' }) => state,
   ATTEMPTS: ({ attempts = 0 }) => attempts,
-  NEXT: ({ next_attempt_at: at }) => shortTime(at ?? null),
-  'LAST ERROR': ({ last_error: error }) => error,
+  NEXT: 'next_attempt_at',
+  'LAST ERROR': 'last_error',
 };
 
 export function addNoticeCommands(program: Command): void {

@@ -1,8 +1,12 @@
 /** Writes results to standard output and remarks to standard error, so that results can be piped. */
 import { printableJson } from '../admin-client/printable.ts';
-import type { JsonOption } from './admin-commands.ts';
 import { BrokenPipeError } from './exit-status.ts';
 import { type Columns, formatDocument, formatTable } from './table.ts';
+
+/** Option of a command that prints a document or a table. */
+export interface JsonOption {
+  readonly json?: true | undefined;
+}
 
 /** Resolves once written. Rejects with BrokenPipeError if the reader closed the pipe, with Error if the write fails. */
 export function print(text: string): Promise<void> {
@@ -33,8 +37,13 @@ export function remark(line: string): void {
 }
 
 /** Prints the admin API's document as JSON, or for people with one member per line. */
-export function printDocument(document: Readonly<Record<string, unknown>>, { json }: JsonOption): Promise<void> {
+export function printDocument(document: object, { json }: JsonOption): Promise<void> {
   return json ? printJson(document) : print(formatDocument(document));
+}
+
+/** Prints the sections that have text, with an empty line between them. */
+export function printSections(...sections: readonly string[]): Promise<void> {
+  return print(sections.filter((section) => section !== '').join('\n'));
 }
 
 /** Prints a whole list as JSON like one page of the admin API, or as a table. `what`: a plural noun for the rows. */

@@ -7,8 +7,8 @@ import { systemReason } from '../config/problems.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { print, printDocument } from './output.ts';
-import { formatDocument, tableUnlessEmpty } from './table.ts';
+import { printJson, printSections } from './output.ts';
+import { formatDocument, formatTable } from './table.ts';
 
 const REFUSALS: ReadonlySet<PreviewDocument['reload']> = new Set(['restart_required', 'plan_in_use']);
 
@@ -37,7 +37,7 @@ export function addPreviewCommand(program: Command): void {
         if (!lines.some((line) => POSTED.test(line))) throw error;
         throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
       }
-      await (options.json ? printDocument(result, options) : print(sections(result).join('\n')));
+      await (options.json ? printJson(result) : printSections(...sections(result)));
       if (REFUSALS.has(result.reload)) throw new FaultyFileError([`${file}: a reload ${RELOADS[result.reload]}`]);
     });
 }
@@ -65,21 +65,17 @@ function sections(document: PreviewDocument): string[] {
   });
   return [
     summary,
-    ...tableUnlessEmpty(changes, { 'changes by': (change) => change.takes_effect, key: (change) => change.text }),
-    ...tableUnlessEmpty(dropped, { customers: (plan) => plan.customers, 'dropped plan': (plan) => plan.plan }),
-    ...tableUnlessEmpty(limits, {
-      customers: (limit) => limit.customers,
-      refused: (limit) => limit.refused,
-      limit: (limit) => limit.change,
-    }),
-    ...tableUnlessEmpty(closest, {
-      state: (each) => each.state,
-      used: (each) => each.used,
-      before: (each) => each.limit_before,
-      after: (each) => each.limit_after,
-      ratio: (each) => each.ratio,
-      plan: (each) => each.plan,
-      customer: (each) => each.customer,
+    formatTable(changes, { 'changes by': 'takes_effect', key: 'text' }),
+    formatTable(dropped, { customers: 'customers', 'dropped plan': 'plan' }),
+    formatTable(limits, { customers: 'customers', refused: 'refused', limit: 'change' }),
+    formatTable(closest, {
+      state: 'state',
+      used: 'used',
+      before: 'limit_before',
+      after: 'limit_after',
+      ratio: 'ratio',
+      plan: 'plan',
+      customer: 'customer',
     }),
   ];
 }

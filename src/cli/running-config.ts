@@ -1,5 +1,4 @@
 import type { Command } from '@commander-js/extra-typings';
-import { stringify } from 'yaml';
 import type { ReloadDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
@@ -38,6 +37,7 @@ export function addConfigCommands(program: Command): void {
     const client = await connect(options);
     const config = await client.call('GET /admin/v1/config');
     if (options.json) return printJson(config);
+    const { stringify } = await import('yaml');
     await print(stringify(config).split('\n').map(printable).join('\n'));
   });
 }

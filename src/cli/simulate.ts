@@ -7,14 +7,12 @@
  * - `perhaps`: anything else.
  */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { z } from 'zod';
-import { CUSTOMER_ID, TIME } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
-import { print, printJson, remark } from './output.ts';
-import { type Columns, shortTime, tableUnlessEmpty } from './table.ts';
+import { printJson, printSections, remark } from './output.ts';
+import { type Columns, formatTable, shortTime } from './table.ts';
 import { readTime, timeParser } from './times.ts';
 
 interface SimulateOptions extends DocumentOptions {
@@ -34,60 +32,63 @@ interface TriedLimits {
 const VERDICTS = ['surely', 'perhaps', 'surely_not'] as const;
 type Verdict = (typeof VERDICTS)[number];
 
-/** One line of the usage export. */
-const CLOSED_HOUR = z.object({ customer: CUSTOMER_ID, start: TIME, requests: z.int().min(0) });
-
 const HOUR_MS = 3_600_000;
 const DEFAULT_AGE = '7d';
 /** Customers in one response of the export. */
 const PAGE_CUSTOMERS = '100';
 
 const PLAN_COLUMNS: Columns<ReturnType<typeof planVerdicts>> = {
-  PLAN: ({ plan }) => plan,
-  'PER HOUR': ({ requests_per_hour: limit }) => limit,
-  CUSTOMERS: ({ customers }) => customers,
-  'SURELY REFUSED': ({ surely }) => surely,
-  PERHAPS: ({ perhaps }) => perhaps,
-  'SURELY NOT': ({ surely_not: not }) => not,
+  PLAN: 'plan',
+  'PER HOUR': 'requests_per_hour',
+  CUSTOMERS: 'customers',
+  'SURELY REFUSED': 'surely',
+  PERHAPS: 'perhaps',
+  'SURELY NOT': 'surely_not',
 };
 
-const CUSTOMER_COLUMNS: Columns<ReturnType<typeof customerDocument>> = {
-  CUSTOMER: ({ customer }) => customer,
-  PLAN: ({ plan }) => plan,
-  'PER HOUR': ({ requests_per_hour: limit }) => limit,
-  REFUSED: ({ verdict }) => verdict,
-  'AT LEAST': ({ refused_at_least: refused }) => refused,
-  'MOST IN ONE HOUR': ({ most_in_one_hour: most }) => most,
-  'MOST IN TWO HOURS': ({ most_in_two_hours: most }) => most,
+const CUSTOMER_COLUMNS: Columns<CustomerVerdict> = {
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  'PER HOUR': 'requests_per_hour',
+  REFUSED: 'verdict',
+  'AT LEAST': 'refused_at_least',
+  'MOST IN ONE HOUR': 'most_in_one_hour',
+  'MOST IN TWO HOURS': 'most_in_two_hours',
 };
 
-/** What the history says of one customer. */
+/** What the history says of one customer, as JSON shows it. */
+function customerVerdict(customer: string, plan: string, limit: number) {
+  return {
+    customer,
+    plan,
+    requests_per_hour: limit,
+    verdict: 'surely_not' as Verdict,
+    refused_at_least: 0,
+    most_in_one_hour: 0,
+    most_in_two_hours: 0,
+  };
+}
+
+type CustomerVerdict = ReturnType<typeof customerVerdict>;
+
 export class CustomerHours {
-  readonly customer: string;
-  readonly plan: string;
-  readonly limit: number;
-  mostInOneHour = 0;
-  mostInTwoHours = 0;
-  refusedAtLeast = 0;
+  readonly found: CustomerVerdict;
   #last = { startMs: Number.NEGATIVE_INFINITY, requests: 0 };
 
   constructor(customer: string, plan: string, limit: number) {
-    this.customer = customer;
-    this.plan = plan;
-    this.limit = limit;
-  }
-
-  get verdict(): Verdict {
-    if (this.mostInOneHour > this.limit) return 'surely';
-    return this.mostInTwoHours > this.limit ? 'perhaps' : 'surely_not';
+    this.found = customerVerdict(customer, plan, limit);
   }
 
   /** Adds a clock hour, later than those before. Hours without requests may be left out. */
   add(startMs: number, requests: number): void {
+    const { found } = this;
+    const { requests_per_hour: limit } = found;
     const before = startMs - this.#last.startMs === HOUR_MS ? this.#last.requests : 0;
-    this.mostInOneHour = Math.max(this.mostInOneHour, requests);
-    this.mostInTwoHours = Math.max(this.mostInTwoHours, before + requests);
-    this.refusedAtLeast += Math.max(0, requests - this.limit);
+    found.most_in_one_hour = Math.max(found.most_in_one_hour, requests);
+    found.most_in_two_hours = Math.max(found.most_in_two_hours, before + requests);
+    found.refused_at_least += Math.max(0, requests - limit);
+    if (found.most_in_one_hour > limit) found.verdict = 'surely';
+    else if (found.most_in_two_hours > limit) found.verdict = 'perhaps';
     this.#last = { startMs, requests };
   }
 }
@@ -115,15 +116,17 @@ async function simulate(options: SimulateOptions): Promise<void> {
   const client = await connect(options);
   const customers = await customersWith(limits, client);
   const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
-  await readHistory(client, from, customers);
+  for await (const { customer, start, requests } of client.closedHours({ limit: PAGE_CUSTOMERS, from })) {
+    customers.get(customer)?.add(Date.parse(start), requests);
+  }
 
-  const documents = [...customers.values()].map(customerDocument).toSorted(byVerdict);
+  const documents = [...customers.values()].map(({ found }) => found).toSorted(byVerdict);
   const plans = [...limits.plans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
   if (options.json) return printJson({ from, plans, customers: documents });
   remark(`Whole hours since ${shortTime(from)} are counted. The current hour is not.`);
   const refused = documents.filter(({ verdict }) => verdict !== 'surely_not');
   if (refused.length === 0) remark('No customer would have been refused.');
-  await print([...tableUnlessEmpty(plans, PLAN_COLUMNS), ...tableUnlessEmpty(refused, CUSTOMER_COLUMNS)].join('\n'));
+  await printSections(formatTable(plans, PLAN_COLUMNS), formatTable(refused, CUSTOMER_COLUMNS));
 }
 
 /** Returns the customers whose limit is tried. A customer with a limit of its own is not subject to its plan's. */
@@ -142,30 +145,6 @@ async function customersWith(
   for (const id of customers.keys()) if (!found.has(id)) remark(`There is no customer ${id}.`);
   return found;
 }
-
-async function readHistory(client: AdminClient, from: string, customers: Map<string, CustomerHours>): Promise<void> {
-  for await (const { text } of client.exportUsage({ format: 'jsonl', limit: PAGE_CUSTOMERS, from })) {
-    for (const line of text.split('\n')) {
-      if (line === '') continue;
-      const { customer, start, requests } = CLOSED_HOUR.parse(JSON.parse(line));
-      customers.get(customer)?.add(Date.parse(start), requests);
-    }
-  }
-}
-
-function customerDocument(hours: CustomerHours) {
-  return {
-    customer: hours.customer,
-    plan: hours.plan,
-    requests_per_hour: hours.limit,
-    verdict: hours.verdict,
-    refused_at_least: hours.refusedAtLeast,
-    most_in_one_hour: hours.mostInOneHour,
-    most_in_two_hours: hours.mostInTwoHours,
-  };
-}
-
-type CustomerVerdict = ReturnType<typeof customerDocument>;
 
 function byVerdict(a: CustomerVerdict, b: CustomerVerdict): number {
   return VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict) || b.most_in_two_hours - a.most_in_two_hours;

@@ -3,8 +3,8 @@ import type { StatusDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
-import { print, printDocument } from './output.ts';
-import { formatDocument, formatTable, shortTime, tableUnlessEmpty } from './table.ts';
+import { printJson, printSections } from './output.ts';
+import { formatDocument, formatTable, shortTime } from './table.ts';
 
 export function addStatusCommand(program: Command): void {
   documentCommand(
@@ -14,7 +14,7 @@ export function addStatusCommand(program: Command): void {
   ).action(async (options) => {
     const client = await connect(options);
     const status = await client.call('GET /status');
-    await (options.json ? printDocument(status, options) : print(sections(status).join('\n')));
+    await (options.json ? printJson(status) : printSections(...sections(status)));
     if (status.problems.length === 0) return;
     const problems = status.problems.map(({ what, advice, detail }) => [what, advice, detail ?? ''].join(' ').trim());
     throw new Error(printable(`the gateway is degraded: ${problems.join(' ').replaceAll('\n', '; ')}`));
@@ -40,28 +40,23 @@ function sections(status: StatusDocument): string[] {
   const changes = reload?.result === 'applied' ? reload.changes : [];
   return [
     summary,
-    ...tableUnlessEmpty(changes, { 'APPLIED BY THE LAST RELOAD': (change) => change }),
-    formatTable(upstreams, {
-      UPSTREAM: ({ url }) => url,
-      'IN SERVICE': ({ up }) => up,
-      REASON: ({ reason }) => reason,
-      'LAST FAULT': ({ fault }) => fault,
+    formatTable(changes, { 'APPLIED BY THE LAST RELOAD': (change: string) => change }),
+    formatTable(upstreams, { UPSTREAM: 'url', 'IN SERVICE': 'up', REASON: 'reason', 'LAST FAULT': 'fault' }),
+    formatTable(status.fleet ?? [], {
+      INSTANCE: 'host',
+      PID: 'pid',
+      VERSION: 'version',
+      STARTED: 'started_at',
+      ANNOUNCED: 'announced_at',
+      CONFIG: 'config_hash',
     }),
-    ...tableUnlessEmpty(status.fleet ?? [], {
-      INSTANCE: ({ host }) => host,
-      PID: ({ pid }) => pid,
-      VERSION: ({ version }) => version,
-      STARTED: ({ started_at: at }) => at && shortTime(at),
-      ANNOUNCED: ({ announced_at: at }) => shortTime(at),
-      CONFIG: ({ config_hash: hash }) => hash,
-    }),
-    ...tableUnlessEmpty(workers, {
-      WORKER: ({ id }) => id,
-      PID: ({ pid }) => pid,
-      READY: ({ ready }) => ready,
-      STARTED: ({ started_at: at }) => shortTime(at),
-      RESTARTS: ({ restarts }) => restarts,
-      CONFIG: ({ config_hash: hash }) => hash,
+    formatTable(workers, {
+      WORKER: 'id',
+      PID: 'pid',
+      READY: 'ready',
+      STARTED: 'started_at',
+      RESTARTS: 'restarts',
+      CONFIG: 'config_hash',
     }),
   ];
 }

@@ -19,9 +19,8 @@ import {
   recordFault,
 } from '../store/record-faults.ts';
 import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
-import type { JsonOption } from './admin-commands.ts';
 import { EXIT } from './exit-status.ts';
-import { print } from './output.ts';
+import { type JsonOption, print } from './output.ts';
 
 interface Finding {
   readonly record: string;

@@ -4,15 +4,23 @@ import { printable } from '../admin-client/printable.ts';
 /** A value that is not set is shown as `-`. */
 type Cell = string | number | boolean | null | undefined;
 
-/** The cell of each column, by the column's title. */
-export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
+/** A member of the row, or a function of it. Members whose names end in `_at` are times. */
+type Column<Row> = MembersWithCells<Row> | ((row: Row) => Cell);
+type MembersWithCells<Row> = { [Name in keyof Row]: Row[Name] extends Cell ? Name : never }[keyof Row];
+
+/** What each column shows, by the column's title. */
+export type Columns<Row> = Readonly<Record<string, Column<Row>>>;
 
 const GAP = '  ';
 
-/** Formats a title line and a line per row; numbers are right-aligned. Put free text in the last column. */
+/**
+ * Formats a title line and a line per row; numbers are right-aligned. Put free text in the last column. Returns nothing if
+ * there are no rows.
+ */
 export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): string {
+  if (rows.length === 0) return '';
   const titles = Object.keys(columns);
-  const cells = rows.map((row) => Object.values(columns).map((cell) => cell(row)));
+  const cells = rows.map((row) => Object.values(columns).map((column) => cellOf(row, column)));
   const lines = [titles, ...cells.map((line) => line.map(cellText))];
   const widths = titles.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? ''))));
   const numeric = titles.map((_, index) => cells.some((line) => typeof line[index] === 'number'));
@@ -22,21 +30,22 @@ export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): s
     .join('');
 }
 
-/** Returns the table, or nothing if it has no rows. */
-export function tableUnlessEmpty<Row>(rows: readonly Row[], columns: Columns<Row>): string[] {
-  return rows.length > 0 ? [formatTable(rows, columns)] : [];
+function cellOf<Row>(row: Row, column: Column<Row>): Cell {
+  if (typeof column === 'function') return column(row);
+  const cell = row[column] as Cell;
+  return typeof cell === 'string' && String(column).endsWith('_at') ? shortTime(cell) : cell;
 }
 
 /** Formats one member per line, name first. */
-export function formatDocument(document: Readonly<Record<string, unknown>>): string {
+export function formatDocument(document: object): string {
   const members = Object.entries(document);
   const width = Math.max(0, ...members.map(([name]) => widthOf(printable(name))));
   return members.map(([name, value]) => `${pad(printable(name), width, false)}${GAP}${memberText(value)}\n`).join('');
 }
 
 /** Removes the milliseconds from an ISO 8601 time. */
-export function shortTime(time: string | null): string | null {
-  return time === null ? null : time.replace(/\.\d+Z$/, 'Z');
+export function shortTime(time: string): string {
+  return time.replace(/\.\d+Z$/, 'Z');
 }
 
 function memberText(value: unknown): string {

@@ -1,6 +1,6 @@
 /** Commands for the usage history: of a customer, of all plans, customers near their limits, and the export. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { EXPORT_FORMATS } from '../admin-api/queries.ts';
+import { EXPORT_FORMATS } from '../admin-api/allowed-values.ts';
 import type { NearCustomerDocument, RefusedCustomerDocument } from '../admin-api/responses.ts';
 import { adminCommand, customerArgument, documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
@@ -21,21 +21,21 @@ const BAR_PARTS = ' ▏▎▍▌▋▊▉█';
 const EXPORT_CUSTOMERS = '100';
 
 const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
-  CUSTOMER: ({ customer }) => customer,
-  PLAN: ({ plan }) => plan,
-  USED: ({ used }) => used,
-  'PER HOUR': ({ limit }) => limit,
-  PERCENT: ({ percent }) => percent,
-  'MORE IN SECONDS': ({ reset_seconds }) => reset_seconds,
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  USED: 'used',
+  'PER HOUR': 'limit',
+  PERCENT: 'percent',
+  'MORE IN SECONDS': 'reset_seconds',
 };
 
 const REFUSED_COLUMNS: Columns<RefusedCustomerDocument> = {
-  CUSTOMER: ({ customer }) => customer,
-  'REFUSED WITH': ({ code }) => code,
-  TIMES: ({ count }) => count,
-  FIRST: ({ first_at: at }) => shortTime(at),
-  LAST: ({ last_at: at }) => shortTime(at),
-  'LAST KEY': ({ key_id: id }) => id,
+  CUSTOMER: 'customer',
+  'REFUSED WITH': 'code',
+  TIMES: 'count',
+  FIRST: 'first_at',
+  LAST: 'last_at',
+  'LAST KEY': 'key_id',
 };
 
 export function addHistoryCommands(usage: Command): void {
@@ -52,8 +52,8 @@ export function addHistoryCommands(usage: Command): void {
       const most = Math.max(1, ...history.points.map(({ requests }) => requests));
       const columns: Columns<(typeof history.points)[number]> = {
         [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
-        REQUESTS: ({ requests }) => requests,
-        REFUSED: ({ refused }) => refused,
+        REQUESTS: 'requests',
+        REFUSED: 'refused',
         '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
       };
       await print(formatTable(history.points, columns));
@@ -73,10 +73,10 @@ export function addHistoryCommands(usage: Command): void {
       if (rows.length === 0) return remark('Nothing was counted in this time.');
       const columns: Columns<(typeof rows)[number]> = {
         [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
-        PLAN: ({ plan }) => plan,
-        REQUESTS: ({ requests }) => requests,
-        REFUSED: ({ refused }) => refused,
-        'UPSTREAM ERRORS': ({ upstream_errors }) => upstream_errors,
+        PLAN: 'plan',
+        REQUESTS: 'requests',
+        REFUSED: 'refused',
+        'UPSTREAM ERRORS': 'upstream_errors',
       };
       await print(formatTable(rows, columns));
     });

@@ -2,18 +2,18 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { CustomerUsageDocument } from '../admin-api/responses.ts';
 import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
-import { confirm, requireTerminalOrYes } from './confirm.ts';
+import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
-import { print, printDocument, printList } from './output.ts';
-import { type Columns, formatTable, shortTime } from './table.ts';
+import { print, printDocument, printJson, printList, printSections } from './output.ts';
+import { type Columns, formatDocument, formatTable } from './table.ts';
 import { addHistoryCommands } from './usage-history.ts';
 
 const COLUMNS: Columns<CustomerUsageDocument> = {
-  CUSTOMER: ({ customer }) => customer,
-  PLAN: ({ plan }) => plan,
-  USED: ({ used }) => used,
-  'PER HOUR': ({ limit }) => limit,
-  PERCENT: ({ percent }) => percent,
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  USED: 'used',
+  'PER HOUR': 'limit',
+  PERCENT: 'percent',
 };
 
 export function addUsageCommands(program: Command): void {
@@ -36,9 +36,8 @@ export function addUsageCommands(program: Command): void {
   destructiveCommand(usage, 'reset', "reset a customer's usage, so that its whole quota is available again")
     .addArgument(customerArgument())
     .action(async (customer, options) => {
-      requireTerminalOrYes(options);
       const client = await connect(options);
-      if (!options.yes) await confirm(`Reset the usage of customer ${customer}?`);
+      await confirm(options, () => `Reset the usage of customer ${customer}?`);
       await client.call('DELETE /admin/v1/customers/:id/usage', { id: customer });
       await print(`The usage of customer ${customer} is reset.\n`);
     });
@@ -52,29 +51,23 @@ export function addExplainCommand(program: Command): void {
     .action(async (customer, options) => {
       const client = await connect(options);
       const explanation = await client.call('GET /admin/v1/customers/:id/explain', { id: customer });
-      if (options.json) return printDocument(explanation, options);
-
+      if (options.json) return printJson(explanation);
       const { usage, instance, refusals, ...reasons } = explanation;
-      const { leases, refuses_for_seconds: refuses } = instance;
-      await printDocument(
-        {
-          ...reasons,
-          used: usage?.used ?? null,
-          remaining: usage?.remaining ?? null,
-          reset_seconds: usage?.reset_seconds ?? null,
-          leases: leases.map(({ units, ends_in_seconds: seconds }) => `${units} for ${seconds} s`).join(', '),
-          refuses_for_seconds: refuses,
-        },
-        options,
+      const { used = null, remaining = null, reset_seconds = null } = usage ?? {};
+      const { refuses_for_seconds } = instance;
+      const leases = instance.leases
+        .map(({ units, ends_in_seconds: seconds }) => `${units} for ${seconds} s`)
+        .join(', ');
+      const columns = {
+        'refused with': 'code',
+        times: 'count',
+        first: 'first_at',
+        last: 'last_at',
+        'last key': 'key_id',
+      } as const;
+      await printSections(
+        formatDocument({ ...reasons, used, remaining, reset_seconds, leases, refuses_for_seconds }),
+        formatTable(refusals, columns),
       );
-      if (refusals.length === 0) return;
-      const table = formatTable(refusals, {
-        'refused with': ({ code }) => code,
-        times: ({ count }) => count,
-        first: ({ first_at: at }) => shortTime(at),
-        last: ({ last_at: at }) => shortTime(at),
-        'last key': ({ key_id: id }) => id,
-      });
-      await print(`\n${table}`);
     });
 }

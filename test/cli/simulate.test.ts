@@ -45,9 +45,9 @@ it('the usage history proves nothing that a replay of the requests contradicts',
         const requests = arrivals.filter((each) => each.hour === hour).length;
         if (requests > 0) hours.add(hour * 3_600_000, requests);
       }
-      expect(refused).toBeGreaterThanOrEqual(hours.refusedAtLeast);
-      if (hours.verdict === 'surely') expect(refused).toBeGreaterThan(0);
-      if (hours.verdict === 'surely_not') expect(refused).toBe(0);
+      expect(refused).toBeGreaterThanOrEqual(hours.found.refused_at_least);
+      if (hours.found.verdict === 'surely') expect(refused).toBeGreaterThan(0);
+      if (hours.found.verdict === 'surely_not') expect(refused).toBe(0);
     }),
   );
 });

@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
 import { printableJson } from '../../src/admin-client/printable.ts';
-import { formatDocument, formatTable, shortTime } from '../../src/cli/table.ts';
+import { type Columns, formatDocument, formatTable, shortTime } from '../../src/cli/table.ts';
 
 it('aligns columns, numbers to the right, and shows what is not set as -', () => {
   const rows = [
     { id: 'acme', limit: 1000, suspended: false, name: 'Acme' },
     { id: 'a-longer-id', limit: null, suspended: true, name: null },
   ];
-  const columns = {
-    ID: (row: (typeof rows)[number]) => row.id,
-    LIMIT: (row: (typeof rows)[number]) => row.limit,
-    SUSPENDED: (row: (typeof rows)[number]) => row.suspended,
-    NAME: (row: (typeof rows)[number]) => row.name,
+  const columns: Columns<(typeof rows)[number]> = {
+    ID: 'id',
+    LIMIT: ({ limit }) => limit,
+    SUSPENDED: 'suspended',
+    NAME: 'name',
   };
   expect(formatTable(rows, columns)).toBe(
     [
@@ -48,7 +48,17 @@ it.each([
   ['2026-03-01T12:00:00.123Z', '2026-03-01T12:00:00Z'],
   ['2026-03-01T12:00:00Z', '2026-03-01T12:00:00Z'],
   ['soon', 'soon'],
-  [null, null],
 ])('shortens %s to %s', (time, short) => {
   expect(shortTime(time)).toBe(short);
+});
+
+it('shows times without milliseconds only in members that are times', () => {
+  const at = '2026-03-01T12:00:00.123Z';
+  expect(formatTable([{ created_at: at, id: at }], { CREATED: 'created_at', ID: 'id' })).toContain(
+    `\n2026-03-01T12:00:00Z  ${at}\n`,
+  );
+});
+
+it('shows no table without rows', () => {
+  expect(formatTable<{ id: string }>([], { ID: 'id' })).toBe('');
 });

@@ -1,0 +1,3 @@
+/** What the command line tells of requests without loading their schemas. */
+export const MAX_GRACE_SECONDS = 365 * 24 * 3600;
+export const EXPORT_FORMATS = ['csv', 'jsonl', 'cloudevents', 'stripe'] as const;
