@@ -13,8 +13,10 @@ import {
   type YAMLError,
   type YAMLMap,
 } from 'yaml';
-import { describeFault, type Environment, substitute } from './environment.ts';
+import { type Environment, substitute } from './environment.ts';
+import { settingAt } from './json-schema.ts';
 import { type ConfigFault, type Path, pathKey } from './problems.ts';
+import { RENAMED_SETTINGS } from './schema.ts';
 
 /** Replaces a value that could not be read; the problem is already reported. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
@@ -35,17 +37,13 @@ const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
 /** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} must be on its own line, or in quotes if it is text`;
 
-export interface DocumentOptions {
-  readonly environment: Environment;
-  /** Returns whether a setting is text: its value is then what the file says, even if YAML reads that as a number. */
-  readonly isText: (path: Path) => boolean;
-  /** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
-  readonly guard?: ((path: Path, expression: string) => string | undefined) | undefined;
-  /** Settings whose former names count as the present ones. */
-  readonly renamed?: readonly { readonly section: string; readonly formerly: string; readonly name: string }[];
-}
+/** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
+type SubstitutionGuard = (path: Path, expression: string) => string | undefined;
 
-/** The values of one YAML 1.2 document (core schema) after substitution. */
+/**
+ * The values of one YAML 1.2 document (core schema) after substitution. The value of a text setting is what the file says,
+ * even if YAML reads that as a number.
+ */
 export class ConfigDocument {
   /** {@link UNREADABLE} after a syntax error. */
   readonly root: unknown = UNREADABLE;
@@ -56,7 +54,8 @@ export class ConfigDocument {
   readonly bareVariables: Path[] = [];
   /** Settings that the file calls by a former name. */
   readonly renamed: { readonly path: Path; readonly formerly: string }[] = [];
-  readonly #options: DocumentOptions;
+  readonly #environment: Environment;
+  readonly #guard: SubstitutionGuard;
   readonly #lines = new LineCounter();
   readonly #document;
   readonly #targets = new Map<Alias, Node>();
@@ -68,8 +67,9 @@ export class ConfigDocument {
   /** Nodes expanded from aliases so far. */
   #aliasedNodes = 0;
 
-  constructor(source: string, options: DocumentOptions) {
-    this.#options = options;
+  constructor(source: string, environment: Environment, guard: SubstitutionGuard = () => undefined) {
+    this.#environment = environment;
+    this.#guard = guard;
     this.#document = parseDocument(source, {
       version: '1.2',
       schema: 'core',
@@ -88,7 +88,7 @@ export class ConfigDocument {
       this.problems.push({ line, path: [], what: `is not valid YAML: ${describeSyntax(fault)}${hint}` });
       return;
     }
-    this.#rename(options.renamed ?? []);
+    this.#rename();
     this.#findTargets();
     this.root = this.#value(contents, []);
   }
@@ -112,8 +112,9 @@ export class ConfigDocument {
     return line;
   }
 
-  #rename(settings: NonNullable<DocumentOptions['renamed']>): void {
-    for (const { section, formerly, name } of settings) {
+  /** Former names of settings count as the present ones. */
+  #rename(): void {
+    for (const { section, formerly, name } of RENAMED_SETTINGS) {
       const mapping = this.#document.get(section);
       const pair = isMap(mapping) ? mapping.items.find((each) => keyOf(each) === formerly) : undefined;
       if (!isScalar(pair?.key)) continue;
@@ -195,17 +196,16 @@ export class ConfigDocument {
 
   #scalar(node: Scalar, path: Path): unknown {
     const { value } = node;
-    const { environment, guard, isText } = this.#options;
     if (typeof value === 'number') return isText(path) ? (node.source ?? value) : value;
     if (typeof value !== 'string') return value;
     if (BARE_VARIABLE.test(value)) this.bareVariables.push(path);
     if (!value.includes('${')) return value;
-    const forbidden = guard?.(path, value);
+    const forbidden = this.#guard(path, value);
     if (forbidden !== undefined) return this.#report(path, forbidden);
     this.expressions.set(pathKey(path), value);
-    const result = substitute(value, environment);
+    const result = substitute(value, this.#environment);
     if (!result.ok) {
-      for (const fault of result.faults) this.#report(path, describeFault(fault));
+      for (const fault of result.faults) this.#report(path, fault);
       return UNREADABLE;
     }
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
@@ -234,6 +234,12 @@ export class ConfigDocument {
 
 export function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A setting that may be null is not only text. */
+function isText(path: Path): boolean {
+  const setting = settingAt(path);
+  return setting?.type === 'string' && setting.enum === undefined;
 }
 
 function child(parent: unknown, step: string | number): unknown {

@@ -18,11 +18,14 @@ export function removeUnverifiedTls(env: NodeJS.ProcessEnv): boolean {
   return true;
 }
 
-type SubstitutionFault = { readonly kind: 'unset'; readonly name: string } | { readonly kind: 'malformed' };
-
+/** `faults`: texts of problems. */
 type Substitution =
   | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly faults: readonly SubstitutionFault[] };
+  | { readonly ok: false; readonly faults: readonly string[] };
+
+/** Does not repeat the source: it may be a password that contains `${`. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: what the file may say
+const MALFORMED = 'has a "${" that does not begin ${NAME} or ${NAME:-default}; write $${ for a literal "${"';
 
 const TOKEN = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\})?/g;
 
@@ -32,15 +35,14 @@ const TOKEN = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\
  * are not scanned again, so they cannot introduce further substitutions.
  */
 export function substitute(source: string, env: Environment): Substitution {
-  const faults: SubstitutionFault[] = [];
+  const faults: string[] = [];
   const text = source.replaceAll(TOKEN, (token, name?: string, fallback?: string) => {
     if (token === '$${') return '${';
-    if (name === undefined) {
-      faults.push({ kind: 'malformed' });
-      return '';
+    const value = name !== undefined && Object.hasOwn(env, name) ? env[name] : undefined;
+    if (name === undefined) faults.push(MALFORMED);
+    else if (value === undefined && fallback === undefined) {
+      faults.push(`environment variable ${name} is not set; set it, or write \${${name}:-default}`);
     }
-    const value = Object.hasOwn(env, name) ? env[name] : undefined;
-    if (value === undefined && fallback === undefined) faults.push({ kind: 'unset', name });
     return value || (fallback ?? '');
   });
   return faults.length > 0 ? { ok: false, faults } : { ok: true, text };
@@ -49,14 +51,6 @@ export function substitute(source: string, env: Environment): Substitution {
 /** Returns the names of the variables that a text refers to. */
 export function variablesIn(source: string): string[] {
   return [...source.matchAll(TOKEN)].flatMap(([, name]) => name ?? []);
-}
-
-/** Returns the text of a problem. Does not repeat a malformed source: it may be a password that contains `${`. */
-export function describeFault(fault: SubstitutionFault): string {
-  if (fault.kind === 'unset') {
-    return `environment variable ${fault.name} is not set; set it, or write \${${fault.name}:-default}`;
-  }
-  return `has a "\${" that does not begin \${NAME} or \${NAME:-default}; write $\${ for a literal "\${"`;
 }
 
 /** Returns the environment variable that sets a listener's port, if the file has the port as `${NAME}`. */

@@ -11,10 +11,9 @@ import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
 import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
-import { settingAt } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
-import { type FileValues, RENAMED_SETTINGS } from './schema.ts';
+import type { FileValues } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
 import { readSecrets, type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 import { findWarnings } from './warnings.ts';
@@ -41,12 +40,7 @@ export async function parseConfig(
   env: Environment,
   { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = new ConfigDocument(decode(file, content), {
-    environment: env,
-    isText,
-    guard: scope?.substitution,
-    renamed: RENAMED_SETTINGS,
-  });
+  const document = new ConfigDocument(decode(file, content), env, scope?.substitution);
   const located = (problems: readonly ConfigFault[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;
@@ -77,12 +71,6 @@ export async function parseConfig(
     disclosed: disclose(values),
     ...assemble(folder, values, secrets),
   });
-}
-
-/** A setting that may be null is not only text. */
-function isText(path: Path): boolean {
-  const setting = settingAt(path);
-  return setting?.type === 'string' && setting.enum === undefined;
 }
 
 function decode(file: string, content: Uint8Array): string {

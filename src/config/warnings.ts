@@ -92,51 +92,30 @@ function reaches(host: string, listenHost: string): boolean {
   return isLoopback(listenHost) && isLocal && (host === 'localhost' || listenHost === 'localhost' || isWildcard(host));
 }
 
-/** Numbers that are valid, but unwise below or above a bound. */
-const UNWISE_NUMBERS: readonly {
-  readonly below?: Readonly<Record<string, number>>;
-  readonly above?: Readonly<Record<string, number>>;
-  readonly effect: string;
-}[] = [
-  { below: { 'limits.header_bytes': 1024 }, effect: 'common clients send more and get 431' },
-  { below: { 'limits.header_count': 10 }, effect: 'common clients send more and get 431' },
-  { below: { 'limits.target_bytes': 256 }, effect: 'paths with a query are longer and get 414' },
-  {
-    below: {
-      'limits.headers_timeout_ms': 1000,
-      'limits.request_timeout_ms': 1000,
-      'limits.response_stall_timeout_ms': 1000,
-    },
-    effect: 'clients on slow networks are disconnected',
-  },
-  {
-    below: { 'listen.keep_alive_timeout_ms': 1000 },
-    effect: 'clients reuse connections that are just being closed, and see resets',
-  },
-  { below: { 'store.timeout_ms': 10 }, effect: 'a healthy Redis often takes longer, and counts as unavailable' },
-  { above: { 'store.timeout_ms': 2000 }, effect: 'while Redis hangs, requests wait that long' },
-  { below: { 'upstream.response_header_bytes': 4096 }, effect: 'common backends send more, and clients get 502' },
-  {
-    below: { 'upstream.connect_timeout_ms': 10 },
-    effect: 'a healthy backend often takes longer, and is taken out of service',
-  },
-  {
-    below: { 'upstream.response_timeout_ms': 100, 'upstream.total_timeout_ms': 100 },
-    effect: 'a healthy backend often takes longer, and clients get 504',
-  },
-  {
-    below: { 'upstream.health_check.interval_ms': 1000 },
-    effect: 'each worker of each gateway checks that often, and a check must pass within that time',
-  },
-  { below: { 'shutdown.drain_ms': 1000 }, effect: 'each restart aborts requests in flight' },
-  {
-    above: { 'auth.cache_seconds': 3600 },
-    effect: 'while changes are not pushed, revoked keys keep working that long',
-  },
-  {
-    above: { 'auth.stale_if_error_seconds': 86_400 },
-    effect: 'while the store is unavailable, revoked keys keep working that long',
-  },
+/** Numbers that are valid, but unwise below or above a bound, and their effect. */
+const UNWISE_NUMBERS: readonly [setting: string, side: '<' | '>', bound: number, effect: string][] = [
+  ['limits.header_bytes', '<', 1024, 'common clients send more and get 431'],
+  ['limits.header_count', '<', 10, 'common clients send more and get 431'],
+  ['limits.target_bytes', '<', 256, 'paths with a query are longer and get 414'],
+  ['limits.headers_timeout_ms', '<', 1000, 'clients on slow networks are disconnected'],
+  ['limits.request_timeout_ms', '<', 1000, 'clients on slow networks are disconnected'],
+  ['limits.response_stall_timeout_ms', '<', 1000, 'clients on slow networks are disconnected'],
+  ['listen.keep_alive_timeout_ms', '<', 1000, 'clients reuse connections that are just being closed, and see resets'],
+  ['store.timeout_ms', '<', 10, 'a healthy Redis often takes longer, and counts as unavailable'],
+  ['store.timeout_ms', '>', 2000, 'while Redis hangs, requests wait that long'],
+  ['upstream.response_header_bytes', '<', 4096, 'common backends send more, and clients get 502'],
+  ['upstream.connect_timeout_ms', '<', 10, 'a healthy backend often takes longer, and is taken out of service'],
+  ['upstream.response_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
+  ['upstream.total_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
+  [
+    'upstream.health_check.interval_ms',
+    '<',
+    1000,
+    'each worker of each gateway checks that often, and a check must pass within that time',
+  ],
+  ['shutdown.drain_ms', '<', 1000, 'each restart aborts requests in flight'],
+  ['auth.cache_seconds', '>', 3600, 'while changes are not pushed, revoked keys keep working that long'],
+  ['auth.stale_if_error_seconds', '>', 86_400, 'while the store is unavailable, revoked keys keep working that long'],
 ];
 
 /** By the last part of a setting's name. */
@@ -144,12 +123,10 @@ const UNITS: Readonly<Record<string, string>> = { bytes: 'bytes', count: 'header
 
 function warnOfNumbers(values: FileValues, warn: Warn): void {
   const member = (value: unknown, name: string) => (isMapping(value) ? value[camelCase(name)] : undefined);
-  for (const { below = {}, above = {}, effect } of UNWISE_NUMBERS) {
-    for (const [key, bound] of [...Object.entries(below), ...Object.entries(above)]) {
-      const value = key.split('.').reduce<unknown>(member, values);
-      if (typeof value !== 'number' || (Object.hasOwn(below, key) ? value >= bound : value <= bound)) continue;
-      const side = value < bound ? 'below' : 'above';
-      warn(key.split('.'), `is ${side} ${bound} ${UNITS[key.split('_').at(-1) ?? '']}: ${effect}`);
-    }
+  for (const [setting, side, bound, effect] of UNWISE_NUMBERS) {
+    const path = setting.split('.');
+    const value = path.reduce<unknown>(member, values);
+    if (typeof value !== 'number' || (side === '<' ? value >= bound : value <= bound)) continue;
+    warn(path, `is ${side === '<' ? 'below' : 'above'} ${bound} ${UNITS[setting.split('_').at(-1) ?? '']}: ${effect}`);
   }
 }
