@@ -55,22 +55,16 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
   addStatusCommand(program);
   addConfigCommands(program);
   const store = program.command('store').description('maintain the store');
-  store
-    .command('init')
-    .description('accept the content of the store as complete, after it lost data')
-    .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }) => {
-      const { initialiseStore } = await import('./store.ts');
-      finish(await initialiseStore(config));
-    });
-  store
-    .command('reindex')
-    .description('index keys that other programs wrote')
-    .requiredOption('--config <file>', 'the YAML configuration file')
-    .action(async ({ config }) => {
-      const { reindexStore } = await import('./store.ts');
-      finish(await reindexStore(config));
-    });
+  for (const [name, description, run] of [
+    ['init', 'accept the content of the store as complete, after it lost data', 'initialiseStore'],
+    ['reindex', 'index keys that other programs wrote', 'reindexStore'],
+  ] as const) {
+    store
+      .command(name)
+      .description(description)
+      .requiredOption('--config <file>', 'the YAML configuration file')
+      .action(async ({ config }) => finish(await (await import('./store.ts'))[run](config)));
+  }
   store
     .command('check')
     .description('read all records and list their faults; changes nothing')

@@ -3,27 +3,22 @@
  * Lines end with LF or CRLF, optional on the last line. Empty lines are skipped.
  */
 
-export interface CsvRecord {
+interface CsvRecord {
   /** The record's first line, from 1: a quoted field may span several lines. */
   readonly line: number;
   readonly fields: readonly string[];
 }
 
-export class CsvError extends Error {
-  override readonly name = 'CsvError';
+export interface LineFault {
   readonly line: number;
-
-  constructor(line: number, message: string) {
-    super(message);
-    this.line = line;
-  }
+  readonly what: string;
 }
 
 /** One field and its terminator: a comma, the end of the line or the end of the text. */
 const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
 
-/** @throws CsvError */
-export function parseCsv(text: string): CsvRecord[] {
+/** Returns the records, or the first fault. */
+export function parseCsv(text: string): readonly CsvRecord[] | LineFault {
   const records: CsvRecord[] = [];
   let fields: string[] = [];
   let [line, firstLine] = [1, 1];
@@ -31,7 +26,7 @@ export function parseCsv(text: string): CsvRecord[] {
   while (field.lastIndex < text.length || fields.length > 0) {
     const at = field.lastIndex;
     const match = field.exec(text);
-    if (match === null) throw new CsvError(line, faultAt(text, at));
+    if (match === null) return { line, what: faultAt(text, at) };
     const [whole, quoted, plain = '', end = ''] = match;
     fields.push(quoted?.replaceAll('""', '"') ?? plain);
     line += whole.split('\n').length - 1;

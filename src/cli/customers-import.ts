@@ -8,8 +8,9 @@ import type { ConfigDocument, CustomerDocument } from '../admin-api/responses.ts
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
+import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
-import { type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
+import { type Line, type RawLine, readImportFile } from './import-file.ts';
 
 /** The admin API's rules for each member. */
 const LINE = z.strictObject({

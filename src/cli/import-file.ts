@@ -4,14 +4,9 @@
  */
 import type { z } from 'zod';
 import { describeIssue } from '../admin-api/requests.ts';
-import { CsvError, parseCsv } from './csv.ts';
+import { type LineFault, parseCsv } from './csv.ts';
 
 export type Line<Item> = Item & { readonly line: number };
-
-export interface LineFault {
-  readonly line: number;
-  readonly what: string;
-}
 
 /** The content of a line, unchecked. */
 export interface RawLine {
@@ -108,13 +103,8 @@ function parseObject(source: string): Record<string, unknown> | undefined {
 
 function readCsv(text: string, { columns, missingIn }: Pick<Layout<never>, 'columns' | 'missingIn'>): RawFile {
   const refuse = (line: number, what: string): RawFile => ({ lines: [], faults: [{ line, what }] });
-  let records: ReturnType<typeof parseCsv>;
-  try {
-    records = parseCsv(text);
-  } catch (error) {
-    if (error instanceof CsvError) return refuse(error.line, error.message);
-    throw error;
-  }
+  const records = parseCsv(text);
+  if ('what' in records) return refuse(records.line, records.what);
   const [header, ...rest] = records;
   if (header === undefined) return refuse(1, `there is no header line; it names columns: ${columns.join(', ')}`);
   const names = header.fields;

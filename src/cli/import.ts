@@ -7,8 +7,9 @@ import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
 import { systemReason } from '../config/problems.ts';
 import type { DocumentOptions } from './admin-commands.ts';
 import { connect } from './connect.ts';
+import type { LineFault } from './csv.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { type ImportFile, inOrder, type Line, type LineFault, type RawLine } from './import-file.ts';
+import { type ImportFile, inOrder, type Line, type RawLine } from './import-file.ts';
 import { printList, remark } from './output.ts';
 import type { Columns } from './table.ts';
 
@@ -31,7 +32,7 @@ export interface ImportResult {
     | 'not tried';
   /** The id of the new key. */
   readonly keyId?: string;
-  /** Why the gateway would refuse it. */
+  /** Why the gateway refused it, or would. */
   readonly refusal?: string;
   /** Members that differ from the existing customer. */
   readonly differs?: readonly string[];
@@ -49,14 +50,6 @@ interface Importer<Item, Row extends object> {
   tryOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
   row(item: Line<Item>, result: ImportResult): Row;
   readonly columns: Columns<Row>;
-}
-
-interface Report {
-  /** In the order of the items. */
-  readonly results: readonly ImportResult[];
-  readonly refused: readonly LineFault[];
-  /** The error that stopped the import. */
-  readonly stoppedBy?: unknown;
 }
 
 /** Enough to hide round trips, and few enough for the gateway to serve other clients meanwhile. */
@@ -77,25 +70,47 @@ export async function importFile<Item, Row extends object>(
   options: ImportOptions,
   importer: Importer<Item, Row>,
 ): Promise<void> {
-  const { dryRun } = options;
-  const { items, ...checks } = importer.read(await readContent(options.file));
+  const { file, dryRun } = options;
+  const { items, ...checks } = importer.read(await readContent(file));
   const client = await requireNoFaults(options, checks, importer);
-  const report = await importAll(items, (item) => (dryRun ? importer.tryOne : importer.importOne)(client, item));
-  const rows = items.map((item, index) => {
-    const result = report.results[index] ?? { outcome: 'not tried' };
-    return { line: item.line, outcome: result.outcome, ...importer.row(item, result) };
+  const imports = items.map((item) => ({ item, result: { outcome: 'not tried' } as ImportResult }));
+  /** Reasons why further calls would fail, too. */
+  const errors: unknown[] = [];
+  await severalAtOnce(imports, async (each) => {
+    if (errors.length > 0) return;
+    try {
+      each.result = await (dryRun ? importer.tryOne : importer.importOne)(client, each.item);
+    } catch (error) {
+      // Deleted meanwhile (404), of another customer (409), or against a stricter rule of the gateway (422): only
+      // this item fails.
+      const isRefused = error instanceof AdminRefusal && [404, 409, 422].includes(error.problem.status);
+      each.result = isRefused
+        ? { outcome: 'refused', refusal: describeProblem(error.problem) }
+        : { outcome: 'not known' };
+      if (!isRefused) errors.push(error);
+    }
   });
+  const rows = imports.map(({ item, result }) => ({
+    line: item.line,
+    outcome: result.outcome,
+    ...importer.row(item, result),
+  }));
   const columns: Columns<(typeof rows)[number]> = {
     LINE: ({ line }) => line,
     OUTCOME: ({ outcome }) => outcome,
     ...importer.columns,
   };
   await printList(`${importer.items} in the file`, columns, rows, options);
-  if (report.results.some(({ outcome }) => outcome === 'differs')) {
+  if (rows.some(({ outcome }) => outcome === 'differs')) {
     remark('Customers that differ were not changed. "tollgate customers update" changes them.');
   }
   if (dryRun) remark('Nothing was imported.');
-  requireSuccess(options, report);
+  if (errors.length > 0) {
+    throw new Error(`${reasonOf(errors[0])}\nThe import stopped. Run it again: existing records are not changed.`);
+  }
+  const refused = imports.flatMap(({ item: { line }, result: { refusal: what } }) => (what ? [{ line, what }] : []));
+  const consequence = dryRun ? 'All other lines would be imported.' : 'All other lines are imported.';
+  if (refused.length > 0) throw faultsIn(file, refused, consequence);
 }
 
 async function readContent(file: string): Promise<Uint8Array> {
@@ -132,51 +147,13 @@ async function requireNoFaults(
   return client;
 }
 
-/** Imports each item, until a call fails for a reason that would make further calls fail too. */
-async function importAll<Item extends { readonly line: number }>(
-  items: readonly Item[],
-  importOne: (item: Item) => Promise<ImportResult>,
-): Promise<Report> {
-  const results: ImportResult[] = items.map(() => ({ outcome: 'not tried' }));
-  const refused: LineFault[] = [];
-  const errors: unknown[] = [];
-  await severalAtOnce(items, async (item, index) => {
-    if (errors.length > 0) return;
-    try {
-      const result = await importOne(item);
-      results[index] = result;
-      if (result.refusal !== undefined) refused.push({ line: item.line, what: result.refusal });
-    } catch (error) {
-      // Deleted meanwhile (404), of another customer (409), or against a stricter rule of the gateway (422): only
-      // this item fails.
-      const isRefused = error instanceof AdminRefusal && [404, 409, 422].includes(error.problem.status);
-      results[index] = { outcome: isRefused ? 'refused' : 'not known' };
-      if (isRefused) refused.push({ line: item.line, what: describeProblem(error.problem) });
-      else errors.push(error);
-    }
-  });
-  return { results, refused: inOrder(refused), ...(errors.length > 0 && { stoppedBy: errors[0] }) };
-}
-
 /** Calls `work` for the items, several at once. Rejects if a call does. */
-export async function severalAtOnce<Item>(
-  items: readonly Item[],
-  work: (item: Item, index: number) => Promise<void>,
-): Promise<void> {
-  const left = items.entries();
+export async function severalAtOnce<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
   const run = async () => {
-    for (const [index, item] of left) await work(item, index);
+    for (const item of left) await work(item);
   };
   await Promise.all(Array.from({ length: MAX_CALLS_IN_FLIGHT }, run));
-}
-
-/** Throws if the report shows refused lines or a stopped import. Call it after printing the report. */
-function requireSuccess({ file, dryRun }: ImportOptions, { refused, stoppedBy }: Report): void {
-  if (stoppedBy !== undefined) {
-    throw new Error(`${reasonOf(stoppedBy)}\nThe import stopped. Run it again: existing records are not changed.`);
-  }
-  const consequence = dryRun ? 'All other lines would be imported.' : 'All other lines are imported.';
-  if (refused.length > 0) throw faultsIn(file, refused, consequence);
 }
 
 function faultsIn(file: string, faults: readonly LineFault[], ...remarks: string[]): FaultyFileError {

@@ -7,8 +7,9 @@ import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '..
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
+import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
-import { type ImportFile, type Line, type LineFault, type RawLine, readImportFile } from './import-file.ts';
+import { type ImportFile, type Line, type RawLine, readImportFile } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */

@@ -154,27 +154,21 @@ export function addKeyCommands(program: Command): void {
       await print(`Key ${printable(keyId)} is revoked.\n`);
     });
 
-  daysCommand('unused', 'list valid keys that were not used for some days', 'number of days without use, at least', {
-    parameter: 'unused_days',
-    what: 'keys that were unused for that long',
-  });
-  daysCommand('expiring', 'list valid keys that expire soon', 'number of days until they expire, at most', {
-    parameter: 'expiring_days',
-    what: 'keys that expire so soon',
-  });
-
-  function daysCommand(
-    name: string,
-    description: string,
-    days: string,
-    { parameter, what }: { readonly parameter: string; readonly what: string },
-  ): void {
+  for (const [name, description, days, what] of [
+    [
+      'unused',
+      'list valid keys that were not used for some days',
+      'without use, at least',
+      'were unused for that long',
+    ],
+    ['expiring', 'list valid keys that expire soon', 'until they expire, at most', 'expire so soon'],
+  ] as const) {
     documentCommand(keys, name, description)
-      .requiredOption('--days <days>', days, integerParser(1))
+      .requiredOption('--days <days>', `number of days ${days}`, integerParser(1))
       .action(async (options) => {
         const client = await connect(options);
-        const found = await client.list('GET /admin/v1/keys', { query: { [parameter]: String(options.days) } });
-        await printList(what, COLUMNS, byCustomer(found), options);
+        const found = await client.list('GET /admin/v1/keys', { query: { [`${name}_days`]: String(options.days) } });
+        await printList(`keys that ${what}`, COLUMNS, byCustomer(found), options);
       });
   }
 }

@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { CsvError, type CsvRecord, parseCsv } from '../../src/cli/csv.ts';
+import { parseCsv } from '../../src/cli/csv.ts';
 
-const fieldsOf = (records: readonly CsvRecord[]) => records.map(({ fields }) => fields);
+function recordsOf(text: string) {
+  const records = parseCsv(text);
+  if ('what' in records) throw new Error(`line ${records.line}: ${records.what}`);
+  return records;
+}
+
+const fieldsOf = (text: string) => recordsOf(text).map(({ fields }) => fields);
 
 it.each([
   ['nothing', '', []],
@@ -46,11 +52,11 @@ it.each([
   ['spaces, which belong to the field', ' a , b ', [[' a ', ' b ']]],
   ['empty lines, which are none', '\na\n\r\n\nb\n\n', [['a'], ['b']]],
 ])('reads %s', (_what, text, fields) => {
-  expect(fieldsOf(parseCsv(text))).toEqual(fields);
+  expect(fieldsOf(text)).toEqual(fields);
 });
 
 it('knows the line on which a record begins, over quoted line breaks and empty lines', () => {
-  expect(parseCsv('a\n\n"b\n\nb",c\r\nd').map(({ line }) => line)).toEqual([1, 3, 6]);
+  expect(recordsOf('a\n\n"b\n\nb",c\r\nd').map(({ line }) => line)).toEqual([1, 3, 6]);
 });
 
 it.each([
@@ -59,9 +65,7 @@ it.each([
   ['text after a closing quote', 'a\n\n"b"c', 3, /after the closing quote/],
   ['a quote that is never closed', 'a\n"b\nc', 2, /never closed/],
 ])('refuses %s, naming the line and not the text', (_what, text, line, message) => {
-  const attempt = () => parseCsv(text);
-  expect(attempt).toThrow(CsvError);
-  expect(attempt).toThrow(expect.objectContaining({ line, message: expect.stringMatching(message) }));
+  expect(parseCsv(text)).toEqual({ line, what: expect.stringMatching(message) });
 });
 
 it('reads back whatever was written by the rules of RFC 4180', () => {
@@ -72,7 +76,7 @@ it('reads back whatever was written by the rules of RFC 4180', () => {
   fc.assert(
     fc.property(records, fc.constantFrom('\n', '\r\n'), (rows, end) => {
       const text = rows.map((row) => row.map(write).join(',') + end).join('');
-      expect(fieldsOf(parseCsv(text))).toEqual(rows);
+      expect(fieldsOf(text)).toEqual(rows);
     }),
   );
 });
