@@ -28,9 +28,9 @@ export async function loadConfig(file: string, env: Environment): Promise<Config
 
 interface ParseOptions {
   /** Base of relative file names; by default the folder of the file. */
-  readonly folder?: string;
+  readonly folder?: string | undefined;
   /** Limits the variables and files that the config may use; by default the whole environment and any file. */
-  readonly scope?: PreviewScope;
+  readonly scope?: PreviewScope | undefined;
 }
 
 /** Checks config file content like {@link loadConfig}. Reads the files that the content names. */

@@ -20,21 +20,16 @@ const YOUNG_GENERATION_MB = 16;
 /** Parsing this much takes about 10 ms, less than the CPU time that starting a thread costs another core. */
 const MAX_BYTES_ON_MAIN_THREAD = 16 * 1024;
 
-interface ParserInput {
+export interface ParserJob {
   /** The file name shown in problems. */
   readonly file: string;
   readonly content: Uint8Array;
   readonly environment: Environment;
+  /** Base of relative file names; by default the folder of the file. */
+  readonly folder?: string;
+  /** If given, the result is the {@link Comparison} with it, else the config. */
+  readonly running?: DisclosedConfig & Pick<Config, 'source'>;
 }
-
-export type ParserJob =
-  | (ParserInput & { readonly kind: 'parse' })
-  | (ParserInput & {
-      readonly kind: 'compare';
-      /** Base of relative file names. */
-      readonly folder: string;
-      readonly running: DisclosedConfig & Pick<Config, 'source'>;
-    });
 
 export type ParserResult =
   | { readonly kind: 'done'; readonly value: unknown }
@@ -65,10 +60,10 @@ export interface Comparison {
 }
 
 /** Parses the gateway's own file like `parseConfig`. Rejects with ConfigError, also when the thread exceeds a limit. */
-export async function parseWithoutStall(input: ParserInput, options: ParserOptions): Promise<Config> {
-  const { file, content, environment } = input;
+export async function parseWithoutStall(job: ParserJob, options: ParserOptions): Promise<Config> {
+  const { file, content, environment } = job;
   if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
-  return deepFreeze(await runJob<Config>({ kind: 'parse', ...input }, options));
+  return deepFreeze(await runJob<Config>(job, options));
 }
 
 /**
@@ -77,11 +72,11 @@ export async function parseWithoutStall(input: ParserInput, options: ParserOptio
  * {@link parseWithoutStall}.
  */
 export async function compareInThread(
-  input: ParserInput & { readonly folder: string },
+  job: ParserJob,
   { disclosed, expressions, source }: Config,
   options: ParserOptions,
 ): Promise<Comparison> {
-  return await runJob<Comparison>({ kind: 'compare', ...input, running: { disclosed, expressions, source } }, options);
+  return await runJob<Comparison>({ ...job, running: { disclosed, expressions, source } }, options);
 }
 
 async function runJob<Value>(job: ParserJob, { signal, ...bounds }: ParserOptions): Promise<Value> {
