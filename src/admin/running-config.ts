@@ -92,18 +92,9 @@ function previewDocument(preview: Preview): PreviewDocument {
   };
 }
 
-function impactDocument({ groups, closest, ...counts }: Impact) {
+function impactDocument({ customers: { newlyRefused, near, ...customers }, groups, closest }: Impact) {
   return {
-    customers: {
-      total: counts.customers,
-      raised: counts.raised,
-      lowered: counts.lowered,
-      gained: counts.gained,
-      lost: counts.lost,
-      refused: counts.refused,
-      newly_refused: counts.newlyRefused,
-      near: counts.near,
-    },
+    customers: { ...customers, newly_refused: newlyRefused, near },
     limits: groups.map(({ label, customers, refused }) => ({ change: label, customers, refused })),
     closest: closest.map(customerDocument),
   };

@@ -49,20 +49,25 @@ interface ImpactGroup extends LimitChange {
   readonly refused: number;
 }
 
+const NO_CUSTOMERS = {
+  total: 0,
+  raised: 0,
+  lowered: 0,
+  /** Without a limit before, and with one after. */
+  gained: 0,
+  /** With a limit before, and without one after. */
+  lost: 0,
+  /** The limits after would refuse them now. */
+  refused: 0,
+  /** The limits after would refuse them now, and the limits before would not. */
+  newlyRefused: 0,
+  /** They have used at least 80 % of the limit after, but not all of it. */
+  near: 0,
+};
+
 export interface Impact {
-  readonly customers: number;
-  readonly raised: number;
-  readonly lowered: number;
-  /** Customers without a limit before, and with one after. */
-  readonly gained: number;
-  /** Customers with a limit before, and without one after. */
-  readonly lost: number;
-  /** Customers that the limits after would refuse now. */
-  readonly refused: number;
-  /** Customers that the limits after would refuse now, and the limits before would not. */
-  readonly newlyRefused: number;
-  /** Customers that have used at least 80 % of the limit after, but not all of it. */
-  readonly near: number;
+  /** Numbers of customers. */
+  readonly customers: Readonly<typeof NO_CUSTOMERS>;
   readonly groups: readonly ImpactGroup[];
   /** The first 100. */
   readonly overrides: readonly OverrideChange[];
@@ -76,7 +81,7 @@ export interface ImpactParts {
 }
 
 interface ImpactOptions {
-  /** Assesses only customers whose limits change; `customers` still counts all. */
+  /** Assesses only customers whose limits change; `total` still counts all. */
   readonly changedOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -99,7 +104,7 @@ export async function assessImpact(
 ): Promise<Impact> {
   const tally = new Tally(before, after);
   for await (const page of everyCustomer(records, signal)) {
-    tally.counts.customers += page.length;
+    tally.counts.total += page.length;
     const all = page.map((record) => limitsOf(record, before, after));
     const assessed = changedOnly ? all.filter((limits) => limits.before !== limits.after) : all;
     const used = await usages.usedOf(
@@ -125,16 +130,7 @@ function limitsOf(record: CustomerRecord, before: LimitPolicy, after: LimitPolic
 
 class Tally {
   readonly #after: LimitPolicy;
-  readonly counts = {
-    customers: 0,
-    raised: 0,
-    lowered: 0,
-    gained: 0,
-    lost: 0,
-    refused: 0,
-    newlyRefused: 0,
-    near: 0,
-  };
+  readonly counts = { ...NO_CUSTOMERS };
   readonly #groups = new Map<string, LimitChange & { customers: number; refused: number }>();
   readonly #overrides: OverrideChange[] = [];
   #closest: CustomerImpact[] = [];
@@ -177,7 +173,7 @@ class Tally {
   result(): Impact {
     this.#trimClosest();
     const groups = [...this.#groups].map(([label, group]) => ({ label, ...group }));
-    return { ...this.counts, groups, overrides: this.#overrides, closest: this.#closest };
+    return { customers: this.counts, groups, overrides: this.#overrides, closest: this.#closest };
   }
 
   #group({ record, before, after, byOverride }: CustomerLimits, used: number, isRefused: boolean): void {

@@ -9,6 +9,7 @@
  * reload is reported each time.
  */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
@@ -64,10 +65,8 @@ const MAX_IN_MESSAGE = 3;
 const STOPPING = 'the gateway is being stopped';
 
 /** The last attempt, to recognise a repetition. */
-interface LastAttempt {
+interface LastAttempt extends Pick<ReloadOutcome, 'result' | 'problems'> {
   readonly digest: string;
-  readonly result: ReloadResult;
-  readonly problems: string;
   readonly atMs: number;
 }
 
@@ -185,7 +184,7 @@ export class Reloader {
     const last = this.#lastAttempt;
     const isRepeated = trigger === 'noticed' && last?.digest === digest && last.result === 'plan_in_use';
     if (isRepeated && clock.monotonicMs() - last.atMs < RECOUNT_MS) {
-      return this.#outcome('plan_in_use', changes, last.problems.split('\n'));
+      return this.#outcome('plan_in_use', changes, last.problems);
     }
     const counts = [...(await countCustomersOn(dropped, records))];
     const problems = counts.map(
@@ -223,12 +222,11 @@ export class Reloader {
 
   #shouldReport(trigger: ReloadTrigger, digest: string, { result, problems }: ReloadOutcome): boolean {
     const last = this.#lastAttempt;
-    const text = problems.join('\n');
     const nowMs = this.#options.clock.monotonicMs();
-    const isSame = last?.digest === digest && last.result === result && last.problems === text;
+    const isSame = last?.digest === digest && last.result === result && isDeepStrictEqual(last.problems, problems);
     // Keeps the time of the last count of customers, which `#decide` repeats after RECOUNT_MS.
     const isUncounted = isSame && result === 'plan_in_use' && nowMs - last.atMs < RECOUNT_MS;
-    if (!isUncounted) this.#lastAttempt = { digest, result, problems: text, atMs: nowMs };
+    if (!isUncounted) this.#lastAttempt = { digest, result, problems, atMs: nowMs };
     if (trigger !== 'noticed' || result === 'applied') return true;
     // Not reported: the first check finds the file of the start, and a check after a reload finds the applied file.
     if (result === 'unchanged') return last !== undefined && (last.digest !== digest || isRefusal(last.result));
