@@ -15,18 +15,15 @@ import { printJson, printSections, remark } from './output.ts';
 import { type Columns, formatTable, shortTime } from './table.ts';
 import { readTime, timeParser } from './times.ts';
 
+/** Requests per hour, by plan or by customer. */
+type Limits = ReadonlyMap<string, number>;
+
 interface SimulateOptions extends DocumentOptions {
-  /** Requests per hour, by plan. */
-  readonly plan?: ReadonlyMap<string, number> | undefined;
-  /** Requests per hour, by customer. They take precedence. */
-  readonly customer?: ReadonlyMap<string, number> | undefined;
+  readonly plan?: Limits | undefined;
+  /** They take precedence. */
+  readonly customer?: Limits | undefined;
   /** ISO 8601. */
   readonly from?: string | undefined;
-}
-
-interface TriedLimits {
-  readonly plans: ReadonlyMap<string, number>;
-  readonly customers: ReadonlyMap<string, number>;
 }
 
 const VERDICTS = ['surely', 'perhaps', 'surely_not'] as const;
@@ -102,26 +99,26 @@ export function addSimulateCommand(program: Command): void {
 }
 
 /** Adds `name=limit` to the limits given so far. @throws InvalidArgumentError */
-function parseLimit(text: string, before: ReadonlyMap<string, number> = new Map()): ReadonlyMap<string, number> {
+function parseLimit(text: string, before: Limits = new Map()): Limits {
   const [, name, limit] = /^(.+)=([1-9]\d{0,14})$/.exec(text) ?? [];
   if (name !== undefined) return new Map([...before, [name, Number(limit)]]);
   throw new InvalidArgumentError('It must be a name, "=" and an integer of at least 1, such as starter=800.');
 }
 
 async function simulate(options: SimulateOptions): Promise<void> {
-  const limits = { plans: options.plan ?? new Map(), customers: options.customer ?? new Map() };
-  if (limits.plans.size + limits.customers.size === 0) {
+  const { plan: ofPlans = new Map(), customer: ofCustomers = new Map() } = options;
+  if (ofPlans.size + ofCustomers.size === 0) {
     throw new UsageError('no limit to try: name at least one by --plan PLAN=N or --customer CUSTOMER=N');
   }
   const client = await connect(options);
-  const customers = await customersWith(limits, client);
+  const customers = await customersWith(ofPlans, ofCustomers, client);
   const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
   for await (const { customer, start, requests } of client.closedHours({ limit: PAGE_CUSTOMERS, from })) {
     customers.get(customer)?.add(Date.parse(start), requests);
   }
 
   const documents = [...customers.values()].map(({ found }) => found).toSorted(byVerdict);
-  const plans = [...limits.plans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
+  const plans = [...ofPlans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
   if (options.json) return printJson({ from, plans, customers: documents });
   remark(`Whole hours since ${shortTime(from)} are counted. The current hour is not.`);
   const refused = documents.filter(({ verdict }) => verdict !== 'surely_not');
@@ -131,18 +128,19 @@ async function simulate(options: SimulateOptions): Promise<void> {
 
 /** Returns the customers whose limit is tried. A customer with a limit of its own is not subject to its plan's. */
 async function customersWith(
-  { plans, customers }: TriedLimits,
+  ofPlans: Limits,
+  ofCustomers: Limits,
   client: AdminClient,
 ): Promise<Map<string, CustomerHours>> {
   const found = new Map<string, CustomerHours>();
   for await (const page of client.pages('GET /admin/v1/customers')) {
     for (const { id, plan, current_plan: currentPlan, limit_source: source } of page) {
       const name = currentPlan ?? plan;
-      const limit = customers.get(id) ?? (source === 'plan' ? plans.get(name) : undefined);
+      const limit = ofCustomers.get(id) ?? (source === 'plan' ? ofPlans.get(name) : undefined);
       if (limit !== undefined) found.set(id, new CustomerHours(id, name, limit));
     }
   }
-  for (const id of customers.keys()) if (!found.has(id)) remark(`There is no customer ${id}.`);
+  for (const id of ofCustomers.keys()) if (!found.has(id)) remark(`There is no customer ${id}.`);
   return found;
 }
 

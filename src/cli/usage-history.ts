@@ -5,15 +5,8 @@ import type { NearCustomerDocument, RefusedCustomerDocument } from '../admin-api
 import { adminCommand, customerArgument, documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList, remark } from './output.ts';
-import { type Columns, formatTable, shortTime } from './table.ts';
+import { type Columns, formatTable } from './table.ts';
 import { FROM, TO } from './times.ts';
-
-interface HistoryRange {
-  /** ISO 8601. */
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-  readonly step: 'hour' | 'day';
-}
 
 const BAR_WIDTH = 40;
 const BAR_PARTS = ' ▏▎▍▌▋▊▉█';
@@ -44,14 +37,14 @@ export function addHistoryCommands(usage: Command): void {
     .option(...TO)
     .addArgument(customerArgument())
     .addOption(stepOption())
-    .action(async (customer, options) => {
+    .action(async (id, { from, to, step, ...options }) => {
       const client = await connect(options);
-      const query = rangeOf(options);
-      const history = await client.call('GET /admin/v1/customers/:id/usage/history', { id: customer, query });
+      const query = { step, from, to };
+      const history = await client.call('GET /admin/v1/customers/:id/usage/history', { id, query });
       if (options.json) return printJson(history);
       const most = Math.max(1, ...history.points.map(({ requests }) => requests));
       const columns: Columns<(typeof history.points)[number]> = {
-        [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+        ...startColumn(step),
         REQUESTS: 'requests',
         REFUSED: 'refused',
         '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
@@ -63,16 +56,16 @@ export function addHistoryCommands(usage: Command): void {
     .option(...FROM)
     .option(...TO)
     .addOption(stepOption())
-    .action(async (options) => {
+    .action(async ({ from, to, step, ...options }) => {
       const client = await connect(options);
-      const totals = await client.call('GET /admin/v1/usage/history', { query: rangeOf(options) });
+      const totals = await client.call('GET /admin/v1/usage/history', { query: { step, from, to } });
       if (options.json) return printJson(totals);
       const rows = totals.points.flatMap(({ start, plans }) =>
         Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
       );
       if (rows.length === 0) return remark('Nothing was counted in this time.');
       const columns: Columns<(typeof rows)[number]> = {
-        [options.step === 'day' ? 'DAY (UTC)' : 'HOUR (UTC)']: ({ start }) => timeOf(start, options),
+        ...startColumn(step),
         PLAN: 'plan',
         REQUESTS: 'requests',
         REFUSED: 'refused',
@@ -110,13 +103,8 @@ export function addHistoryCommands(usage: Command): void {
       const client = await connect(options);
       let continuesWith = cursor || undefined;
       try {
-        for await (const page of client.exportUsage({
-          format,
-          limit: EXPORT_CUSTOMERS,
-          from,
-          to,
-          cursor: continuesWith,
-        })) {
+        const query = { format, limit: EXPORT_CUSTOMERS, from, to, cursor: continuesWith };
+        for await (const page of client.exportUsage(query)) {
           await print(page.text);
           continuesWith = page.next;
         }
@@ -133,13 +121,9 @@ function stepOption() {
   return new Option('--step <step>', 'length of a line').choices(['hour', 'day'] as const).default('hour' as const);
 }
 
-function rangeOf({ from, to, step }: HistoryRange): HistoryRange {
-  return { step, from, to };
-}
-
-function timeOf(start: string, { step }: HistoryRange): string {
-  const time = shortTime(start) ?? '';
-  return step === 'day' ? time.slice(0, 10) : time.slice(0, 16).replace('T', ' ');
+function startColumn(step: 'hour' | 'day'): Columns<{ readonly start: string }> {
+  if (step === 'day') return { 'DAY (UTC)': ({ start }) => start.slice(0, 10) };
+  return { 'HOUR (UTC)': ({ start }) => start.slice(0, 16).replace('T', ' ') };
 }
 
 /** Returns a bar in eighths of a character. `share`: 0 to 1; more than 0 shows at least one eighth. */
