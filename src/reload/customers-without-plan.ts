@@ -6,7 +6,7 @@ import type { Scheduler } from '../base/clock.ts';
 import { Periodic } from '../base/periodic.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type LimitPolicy, planOf } from '../quota/effective-limit.ts';
-import { type CustomerLists, everyCustomer } from './customers.ts';
+import { type CustomerLists, countByPlan } from './customers.ts';
 
 export interface CustomersWithoutPlan {
   readonly customers: number;
@@ -26,16 +26,9 @@ export async function countCustomersWithoutPlan(
   records: CustomerLists,
   signal?: AbortSignal,
 ): Promise<CustomersWithoutPlan> {
-  let customers = 0;
-  const plans = new Set<string>();
-  for await (const page of everyCustomer(records, signal)) {
-    for (const { plan } of page) {
-      if (planOf(plan, policy) !== undefined) continue;
-      customers++;
-      if (plans.size < MAX_PLANS) plans.add(plan);
-    }
-  }
-  return { customers, plans: [...plans].toSorted() };
+  const counts = await countByPlan((plan) => planOf(plan, policy) === undefined, records, signal);
+  const customers = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  return { customers, plans: [...counts.keys()].toSorted().slice(0, MAX_PLANS) };
 }
 
 interface CounterOptions {

@@ -20,15 +20,15 @@ export async function* everyCustomer(records: CustomerLists, signal?: AbortSigna
   } while (cursor !== undefined);
 }
 
-/** Returns the number of customers by plan name in their records. Omits plans that no record names. */
-export async function countCustomersOn(
-  plans: ReadonlySet<string>,
+/** Returns the number of customers by plan name in their records, of the plans that `isCounted` accepts. */
+export async function countByPlan(
+  isCounted: (plan: string) => boolean,
   records: CustomerLists,
+  signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
-  if (plans.size === 0) return counts;
-  for await (const customers of everyCustomer(records)) {
-    for (const { plan } of customers) if (plans.has(plan)) counts.set(plan, (counts.get(plan) ?? 0) + 1);
+  for await (const customers of everyCustomer(records, signal)) {
+    for (const { plan } of customers) if (isCounted(plan)) counts.set(plan, (counts.get(plan) ?? 0) + 1);
   }
   return counts;
 }

@@ -1,9 +1,8 @@
 /** Shows what a posted config file would change, and for which customers, without applying it. */
 
 import type { Config } from '../config/config.ts';
-import type { ConfigChange } from '../config/config-changes.ts';
 import type { Comparison } from '../config/parser.ts';
-import { countCustomersOn } from './customers.ts';
+import { countByPlan } from './customers.ts';
 import { assessImpact, type Impact, type ImpactParts } from './impact.ts';
 import { droppedPlans } from './reloader.ts';
 
@@ -15,16 +14,10 @@ export class PreviewBusyError extends Error {
   override readonly name = 'PreviewBusyError';
 }
 
-export interface Preview {
+export interface Preview extends Omit<Comparison, 'limits' | 'needsRestart'> {
   readonly runningHash: string;
-  readonly hash: string;
   /** The result if the file were reloaded now, ignoring changes of secrets and in the contents of named files. */
   readonly reload: 'applied' | 'unchanged' | 'restart_required' | 'plan_in_use';
-  /** The first 100. */
-  readonly changes: readonly ConfigChange[];
-  readonly changesTotal: number;
-  /** Secret settings that are set in both files, and may differ: a preview never compares secrets. */
-  readonly uncompared: readonly string[];
   /** Plans that the file drops although customers are on them, with the number of these customers. */
   readonly droppedPlans: ReadonlyMap<string, number>;
   readonly impact: Impact;
@@ -56,7 +49,9 @@ export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) =>
 async function preview(content: Uint8Array, parts: PreviewerParts): Promise<Preview> {
   const running = parts.running();
   const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
-  const dropped = await countCustomersOn(droppedPlans(running, limits), parts.records);
+  const absent = droppedPlans(running, limits);
+  const isAbsent = (plan: string) => absent.has(plan);
+  const dropped = absent.size > 0 ? await countByPlan(isAbsent, parts.records) : new Map<string, number>();
   const refusal = needsRestart ? 'restart_required' : dropped.size > 0 ? 'plan_in_use' : undefined;
   return {
     ...comparison,

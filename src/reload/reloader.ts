@@ -19,7 +19,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../observability/metrics.ts';
 import { type LimitPolicy, planNameOf } from '../quota/effective-limit.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import { countCustomersOn } from './customers.ts';
+import { countByPlan } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 
 /** `noticed`: found by watching the file, not requested. */
@@ -186,7 +186,7 @@ export class Reloader {
     if (isRepeated && clock.monotonicMs() - last.atMs < RECOUNT_MS) {
       return this.#outcome('plan_in_use', changes, last.problems);
     }
-    const counts = [...(await countCustomersOn(dropped, records))];
+    const counts = [...(await countByPlan((plan) => dropped.has(plan), records))];
     const problems = counts.map(
       ([plan, count]) =>
         `plans.${plan}: ${inNumber(count, 'customer is', 'customers are')} on this plan, which the file drops; ` +
