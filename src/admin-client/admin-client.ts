@@ -45,12 +45,10 @@ const MAX_PAGE_ITEMS = 1000;
  * admin API did not respond at all.
  */
 export class AdminClient {
-  readonly #settings: AdminClientSettings;
-  readonly #timeoutMs: number;
+  readonly #settings: Required<AdminClientSettings>;
 
   constructor(settings: AdminClientSettings) {
-    this.#settings = settings;
-    this.#timeoutMs = settings.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    this.#settings = { timeoutMs: DEFAULT_TIMEOUT_MS, ...settings };
   }
 
   /** Resolves to the document of the reply. */
@@ -131,7 +129,7 @@ export class AdminClient {
     path: string,
     body?: object | string,
   ): Promise<{ status: number; text: string; link: string | null }> {
-    const { url, token } = this.#settings;
+    const { url, token, timeoutMs } = this.#settings;
     let response: Response;
     let text: string;
     try {
@@ -145,11 +143,11 @@ export class AdminClient {
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
         // The admin API never redirects, and the token must be sent to this address only.
         redirect: 'manual',
-        signal: AbortSignal.timeout(this.#timeoutMs),
+        signal: AbortSignal.timeout(timeoutMs),
       });
       text = await response.text();
     } catch (error) {
-      throw unreachable(url, error, this.#timeoutMs);
+      throw unreachable(url, error, timeoutMs);
     }
     if (!response.ok) throw this.#refusal(response.status, text);
     return { status: response.status, text, link: response.headers.get('link') };

@@ -56,8 +56,8 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
 }
 
 /** Reports each entry that repeats the value of an earlier entry. */
-function checkRepeats(entries: Iterable<readonly [number, unknown]>, report: (index: number, earlier: number) => void) {
-  const first = new Map<unknown, number>();
+function checkRepeats(entries: Iterable<readonly [number, string]>, report: (index: number, earlier: number) => void) {
+  const first = new Map<string, number>();
   for (const [index, value] of entries) {
     const earlier = first.get(value);
     if (earlier === undefined) first.set(value, index);
@@ -65,12 +65,14 @@ function checkRepeats(entries: Iterable<readonly [number, unknown]>, report: (in
   }
 }
 
-/** Returns the valid values of a list, with their indexes. `inner`: path from an item to the value. */
-function validItems({ given, valid }: CheckContext, list: Path, ...inner: string[]): [number, unknown][] {
+/** Returns the valid values of a list as text, with their indexes. `inner`: path from an item to the value. */
+function validItems({ given, valid }: CheckContext, list: Path, ...inner: string[]): [number, string][] {
   const items = given(list);
   if (!Array.isArray(items)) return [];
-  const values = items.map((_, index): [number, unknown] => [index, valid([...list, index, ...inner])]);
-  return values.filter(([, value]) => value !== undefined);
+  return items.flatMap((_, index): [number, string][] => {
+    const value = valid([...list, index, ...inner]);
+    return value === undefined ? [] : [[index, String(value)]];
+  });
 }
 
 function checkListeners({ given, valid, report }: CheckContext): void {
@@ -108,7 +110,7 @@ function checkTimeouts({ given, valid, report }: CheckContext): void {
 function checkUpstreams(context: CheckContext): void {
   const { given, valid, report, secrets } = context;
   const path = ['upstream', 'urls'];
-  const urls = validItems(context, path).map(([index, url]): [number, string] => [index, String(url)]);
+  const urls = validItems(context, path);
   const canonical = urls.map(([index, url]): [number, string] => [index, parseUpstreamUrl(url) ?? url]);
   checkRepeats(canonical, (index, earlier) => report([...path, index], `is the same as urls[${earlier}]; keep one`));
   if (!isMapping(given(['upstream', 'tls']))) return;
@@ -121,11 +123,9 @@ function checkUpstreams(context: CheckContext): void {
 /** Returns the paths of the routes, or of the default ones, with their indexes. Omits invalid ones. */
 function routePaths(context: CheckContext): [number, string][] {
   const routes = context.valid(['routes']);
-  const paths =
-    context.given(['routes']) === undefined && Array.isArray(routes)
-      ? routes.map(({ path }, index): [number, unknown] => [index, path])
-      : validItems(context, ['routes'], 'path');
-  return paths.map(([index, path]) => [index, String(path)]);
+  return context.given(['routes']) === undefined && Array.isArray(routes)
+    ? routes.map(({ path }, index) => [index, path])
+    : validItems(context, ['routes'], 'path');
 }
 
 function checkRoutes(context: CheckContext): void {
@@ -177,12 +177,12 @@ function checkUsagePath(context: CheckContext): void {
 function checkFormerPlans(context: CheckContext): void {
   const plans = context.given(['plans']);
   if (!isMapping(plans)) return;
-  const taken = new Map<unknown, string>();
+  const taken = new Map<string, string>();
   for (const name of Object.keys(plans)) {
     const list = ['plans', name, 'formerly'];
     for (const [index, former] of validItems(context, list)) {
       const other = taken.get(former);
-      if (Object.hasOwn(plans, String(former))) {
+      if (Object.hasOwn(plans, former)) {
         context.report([...list, index], 'duplicates an existing plan name; remove one of the two');
       } else if (other !== undefined) context.report([...list, index], `is given for plan ${other} already; keep one`);
       else taken.set(former, name);
@@ -270,7 +270,7 @@ function checkNotices(context: CheckContext): void {
   const list = ['notices', 'endpoints'];
   const urls = validItems(context, list, 'url');
   for (const [index, url] of urls) {
-    if (valid([...list, index, 'allow_private']) !== false || isWebhookUrl(String(url))) continue;
+    if (valid([...list, index, 'allow_private']) !== false || isWebhookUrl(url)) continue;
     const rule = 'must be https:// and not an address of a private network';
     report([...list, index, 'url'], `${rule}, unless allow_private is true`);
   }

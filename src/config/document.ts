@@ -1,5 +1,6 @@
 import {
   type Alias,
+  type ErrorCode,
   isAlias,
   isMap,
   isScalar,
@@ -15,6 +16,7 @@ import {
 } from 'yaml';
 import { type Environment, substitute } from './environment.ts';
 import { settingAt } from './json-schema.ts';
+import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, type Path, pathKey } from './problems.ts';
 import { RENAMED_SETTINGS } from './schema.ts';
 
@@ -34,11 +36,10 @@ const CHARACTERS_PER_NODE = 64;
 /** Only capitals, and not within a word: a password may contain a `$` there. */
 const BARE_VARIABLE = /(?<![\w$])\$[A-Z_][A-Z0-9_]+(?!\w)/;
 
+const BARE_VARIABLE_WARNING = `contains "$" and a name without braces, which is not replaced: write \${NAME} if a variable is meant; else move the value to a variable or file`;
+
 /** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} must be on its own line, or in quotes if it is text`;
-
-/** Returns why the scalar at `path` must not be substituted, as the text of a problem; undefined if it may be. */
-type SubstitutionGuard = (path: Path, expression: string) => string | undefined;
 
 /**
  * The values of one YAML 1.2 document (core schema) after substitution. The value of a text setting is what the file says,
@@ -50,12 +51,9 @@ export class ConfigDocument {
   readonly problems: ConfigFault[] = [];
   /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions = new Map<string, string>();
-  /** Paths of scalars that contain `$NAME`, which is not substituted. */
-  readonly bareVariables: Path[] = [];
-  /** Settings that the file calls by a former name. */
-  readonly renamed: { readonly path: Path; readonly formerly: string }[] = [];
+  readonly warnings: ConfigFault[] = [];
   readonly #environment: Environment;
-  readonly #guard: SubstitutionGuard;
+  readonly #scope: PreviewScope | undefined;
   readonly #lines = new LineCounter();
   readonly #document;
   readonly #targets = new Map<Alias, Node>();
@@ -67,9 +65,9 @@ export class ConfigDocument {
   /** Nodes expanded from aliases so far. */
   #aliasedNodes = 0;
 
-  constructor(source: string, environment: Environment, guard: SubstitutionGuard = () => undefined) {
+  constructor(source: string, environment: Environment, scope?: PreviewScope) {
     this.#environment = environment;
-    this.#guard = guard;
+    this.#scope = scope;
     this.#document = parseDocument(source, {
       version: '1.2',
       schema: 'core',
@@ -119,7 +117,7 @@ export class ConfigDocument {
       const pair = isMap(mapping) ? mapping.items.find((each) => keyOf(each) === formerly) : undefined;
       if (!isScalar(pair?.key)) continue;
       pair.key.value = name;
-      this.renamed.push({ path: [section, name], formerly });
+      this.warnings.push({ path: [section, name], what: `is called ${formerly} here, its former name: rename it` });
     }
   }
 
@@ -198,9 +196,9 @@ export class ConfigDocument {
     const { value } = node;
     if (typeof value === 'number') return isText(path) ? (node.source ?? value) : value;
     if (typeof value !== 'string') return value;
-    if (BARE_VARIABLE.test(value)) this.bareVariables.push(path);
+    if (BARE_VARIABLE.test(value)) this.warnings.push({ path, what: BARE_VARIABLE_WARNING });
     if (!value.includes('${')) return value;
-    const forbidden = this.#guard(path, value);
+    const forbidden = this.#scope?.substitution(path, value);
     if (forbidden !== undefined) return this.#report(path, forbidden);
     this.expressions.set(pathKey(path), value);
     const result = substitute(value, this.#environment);
@@ -253,28 +251,23 @@ function keyOf({ key }: Pair): string {
   return isScalar(key) ? String(key.value) : '';
 }
 
-/** Describes a syntax error. Replaces parser messages that quote the file, which may hold secrets. */
+const UNKNOWN_TAG = 'a tag (!name) that is not known or does not fit its value';
+const UNCLEAR = 'this line cannot be understood';
+
+/** In place of parser messages that quote the file, which may hold secrets. */
+const SYNTAX_FAULTS: Partial<Record<ErrorCode, string>> = {
+  UNEXPECTED_TOKEN: 'unexpected text; check the indentation, the quotes and the brackets',
+  BAD_DQ_ESCAPE: 'a backslash in double quotes begins no known escape; use single quotes, or write \\\\',
+  TAG_RESOLVE_FAILED: UNKNOWN_TAG,
+  BAD_COLLECTION_TYPE: UNKNOWN_TAG,
+  MULTIPLE_DOCS: 'there is more than one document (---) in the file; keep one',
+  BAD_DIRECTIVE: 'a directive (%NAME) that is not known',
+  NON_STRING_KEY: 'a key must be plain text',
+  RESOURCE_EXHAUSTION: 'it is nested too deeply',
+  BAD_ALIAS: UNCLEAR,
+  IMPOSSIBLE: UNCLEAR,
+};
+
 function describeSyntax({ code, message }: YAMLError): string {
-  switch (code) {
-    case 'UNEXPECTED_TOKEN':
-      return 'unexpected text; check the indentation, the quotes and the brackets';
-    case 'BAD_DQ_ESCAPE':
-      return 'a backslash in double quotes begins no known escape; use single quotes, or write \\\\';
-    case 'TAG_RESOLVE_FAILED':
-    case 'BAD_COLLECTION_TYPE':
-      return 'a tag (!name) that is not known or does not fit its value';
-    case 'MULTIPLE_DOCS':
-      return 'there is more than one document (---) in the file; keep one';
-    case 'BAD_DIRECTIVE':
-      return 'a directive (%NAME) that is not known';
-    case 'NON_STRING_KEY':
-      return 'a key must be plain text';
-    case 'RESOURCE_EXHAUSTION':
-      return 'it is nested too deeply';
-    case 'BAD_ALIAS':
-    case 'IMPOSSIBLE':
-      return 'this line cannot be understood';
-    default:
-      return message.charAt(0).toLowerCase() + message.slice(1);
-  }
+  return SYNTAX_FAULTS[code] ?? message.charAt(0).toLowerCase() + message.slice(1);
 }

@@ -40,7 +40,7 @@ export async function parseConfig(
   env: Environment,
   { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = new ConfigDocument(decode(file, content), env, scope?.substitution);
+  const document = new ConfigDocument(decode(file, content), env, scope);
   const located = (problems: readonly ConfigFault[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;
@@ -50,7 +50,7 @@ export async function parseConfig(
     throw ConfigError.of(file, located([...document.problems, { path: [], what }]));
   }
   const checked = checkSchema(document);
-  const { secrets, reads, problems: secretProblems } = await readSecrets(document, folder, scope?.namedFile);
+  const { secrets, reads, problems: secretProblems } = await readSecrets(document, folder, scope);
   const source: ConfigSource = {
     namedFiles: reads.map(({ setting, file }) => ({ setting, file })),
     digest: digestOfSource(

@@ -54,7 +54,7 @@ export interface Comparison {
   readonly changes: readonly ConfigChange[];
   readonly changesTotal: number;
   readonly needsRestart: boolean;
-  /** Settings whose secrets were not compared. */
+  /** Secret settings that are set in both files, and may differ: a preview never compares secrets. */
   readonly uncompared: readonly string[];
   readonly limits: Pick<Config, 'plans' | 'formerPlans' | 'overrides'>;
 }

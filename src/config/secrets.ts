@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { readNamedFile } from './config-files.ts';
 import type { NamedFile } from './config-source.ts';
 import type { ConfigDocument } from './document.ts';
+import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';
 
 /** A value set inline or in the file that its `…_file` setting names. `path`: the setting that was used. */
@@ -41,14 +42,11 @@ interface NamedFileRead extends NamedFile {
   readonly content: Uint8Array | undefined;
 }
 
-/** Returns why a file must not be opened, as the text of a problem; undefined if it may be opened. */
-type NamedFileGuard = (setting: string, file: string) => string | undefined;
-
 /** Reads the secrets and the files that the document names. `folder`: base of relative file names. */
 export async function readSecrets(
   document: ConfigDocument,
   folder: string,
-  guard: NamedFileGuard = () => undefined,
+  scope?: PreviewScope,
 ): Promise<{ secrets: Secrets; reads: NamedFileRead[]; problems: ConfigFault[] }> {
   const reads: NamedFileRead[] = [];
   const problems: ConfigFault[] = [];
@@ -67,7 +65,7 @@ export async function readSecrets(
     };
     if (value) return refuse(`${path.at(-1)} is set too; remove one of the two`);
     const named = { setting: formatPath(filePath), file: resolve(folder, file) };
-    const forbidden = guard(named.setting, named.file);
+    const forbidden = scope?.namedFile(named.setting, named.file);
     if (forbidden !== undefined) return refuse(forbidden);
     try {
       const content = await readNamedFile(named.file);

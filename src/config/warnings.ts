@@ -20,14 +20,8 @@ type Warn = (path: Path, what: string) => void;
 
 /** Returns the warnings about a config file that has no problems. */
 export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): ConfigFault[] {
-  const warnings: ConfigFault[] = [];
+  const warnings = [...document.warnings];
   const warn: Warn = (path, what) => warnings.push({ path, what });
-  for (const path of document.bareVariables) {
-    const advice = `write \${NAME} if a variable is meant; else move the value to a variable or file`;
-    warn(path, `contains "$" and a name without braces, which is not replaced: ${advice}`);
-  }
-  for (const { path, formerly } of document.renamed)
-    warn(path, `is called ${formerly} here, its former name: rename it`);
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
   warnOfUpstreams(values, warn);
