@@ -44,7 +44,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'console/client': 'type:admin-api problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   console: 'type:base problems npm:express npm:jose',
   admin:
-    'admin-api base config console keys listener notices observability problems quota reload store type:upstream usage npm:express npm:jose npm:zod',
+    'admin-api base config console keys listener notices observability problems quota reload store usage npm:express npm:jose npm:zod',
   ops: 'listener problems type:npm:express',
   process:
     'admin base config console edge identity keys listener notices observability ops quota reload store store/open tls upstream usage',

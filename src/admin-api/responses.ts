@@ -193,7 +193,6 @@ const IMPORTED_KEY = z.object({
   created_at: RECORD_TIME,
   expires_at: RECORD_TIME,
 });
-export type ImportedKeyDocument = z.output<typeof IMPORTED_KEY>;
 
 /** `key` is the API key itself: no other response ever contains it. */
 const GENERATED_KEY = z.object({ key: z.string().describe('The key itself.'), ...IMPORTED_KEY.shape });
@@ -201,11 +200,13 @@ export type GeneratedKeyDocument = z.output<typeof GENERATED_KEY>;
 export const ROTATED_KEY = GENERATED_KEY.extend({ replaces: z.string().describe('The id of the old key.') });
 export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `key` if the key was imported.');
 
-export const KEY = IMPORTED_KEY.extend({
-  customer: z.string().describe('Possibly a customer without a record.'),
+export const KEY = z.object({
+  id: IMPORTED_KEY.shape.id,
   state: z
     .enum(KEY_STATES)
     .describe('`rotated`: replaced, and valid until `expires_at`. Whether the customer is suspended does not matter.'),
+  ...IMPORTED_KEY.omit({ id: true }).shape,
+  customer: z.string().describe('Possibly a customer without a record.'),
   revoked_at: RECORD_TIME,
   replaced_by: TEXT.describe('The id of its successor.'),
   last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),

@@ -2,11 +2,12 @@
  * Records every change made through the admin API: a log line and an audit entry. Both are written after the change,
  * which is kept even if recording it fails. Lists the audit entries, newest first.
  */
-import type { AuditDocument } from '../admin-api/responses.ts';
+import { AUDIT_ENTRY } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
-import { definedMembers, pageDocument } from './documents.ts';
+import { documentOf } from './document-of.ts';
+import { definedMembers, pageOf } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
 import { actorOf, peerAddressOf } from './response-locals.ts';
 import type { Handlers } from './routes.ts';
@@ -21,13 +22,12 @@ export function auditHandlers({ audit }: AdminDependencies) {
         return { items: items.filter(isWanted), next };
       });
       const page = await read(cursor, limit);
-      return pageDocument(
-        page.items.map((entry) => ({ id: entry.id, ...auditDocument(entry) })),
-        page,
-      );
+      return pageOf(page.items, page);
     },
   } satisfies Partial<Handlers>;
 }
+
+const NEW_ENTRY = AUDIT_ENTRY.omit({ id: true });
 
 /** The log message of each action. */
 const MESSAGES: Readonly<Record<ChangeAction, string>> = {
@@ -61,7 +61,7 @@ export function createChangeRecorder({
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
     };
-    const document = auditDocument(entry);
+    const document = documentOf(NEW_ENTRY, entry);
     const { at: _inEachLogLine, ...facts } = document;
     loggerForAllLevels(logger).info(facts, MESSAGES[change.action]);
     try {
@@ -72,18 +72,6 @@ export function createChangeRecorder({
         'a change was made but cannot be written to the audit: this line contains the entry',
       );
     }
-  };
-}
-
-function auditDocument(entry: AuditEntry): Omit<AuditDocument, 'id'> {
-  return {
-    at: entry.at,
-    actor: entry.actor,
-    from: entry.from,
-    action: entry.action,
-    customer: entry.customer ?? null,
-    key_id: entry.keyId ?? null,
-    details: entry.details ?? null,
   };
 }
 

@@ -2,6 +2,7 @@
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
 import type { KeyRecord } from '../store/record-fields.ts';
 import type { AdminDependencies } from './dependencies.ts';
+import { isoTime } from './document-of.ts';
 import { definedMembers } from './documents.ts';
 import { Refusal } from './refusal.ts';
 
@@ -54,7 +55,7 @@ function newRecord({ clock, randomBytes }: Dependencies, facts: KeyFacts, prefix
   return {
     id: createKeyId(randomBytes),
     customer,
-    createdAt: new Date(clock.nowMs()).toISOString(),
+    createdAt: isoTime(clock.nowMs()),
     ...definedMembers({ prefix, name, expiresAt }),
   };
 }

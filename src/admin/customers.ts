@@ -4,7 +4,8 @@ import type { CustomerSearch } from '../store/customer-search.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
 import type { AdminContext } from './dependencies.ts';
-import { customerDocument, definedMembers, pageDocument } from './documents.ts';
+import { isoTime } from './document-of.ts';
+import { definedMembers, limitMembers, pageOf } from './documents.ts';
 import { type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -22,12 +23,12 @@ export function customerHandlers(context: AdminContext) {
   return {
     async 'GET /admin/v1/customers'({ query: { cursor, limit, ...filter } }) {
       const page = await filteredBy(filter)(cursor, limit);
-      return pageDocument(page.items.map(describe), page);
+      return pageOf(page.items.map(describe), page);
     },
     async 'POST /admin/v1/customers'({ body: { id, ...details } }, res) {
       const { name, plan, requests_per_hour: requestsPerHour, notify_url: notifyUrl } = details;
       const optional = definedMembers({ name, requestsPerHour, notifyUrl });
-      const createdAt = new Date(clock.nowMs()).toISOString();
+      const createdAt = isoTime(clock.nowMs());
       const customer: CustomerRecord = { id, plan, suspended: false, createdAt, ...optional };
       const problem = limitProblem(customer);
       if (problem) throw problem;
@@ -63,10 +64,10 @@ export function customerHandlers(context: AdminContext) {
       const { id } = await requireCustomer(records, request.id);
       const secret = newWebhookSecret(randomBytes);
       const hadOne = (await notifySecrets.rotate(id, secret, FORMER_SECRET_MS)) ?? noSuchCustomer();
-      const formerValidUntil = hadOne ? new Date(clock.nowMs() + FORMER_SECRET_MS).toISOString() : null;
+      const formerValidUntil = hadOne ? isoTime(clock.nowMs() + FORMER_SECRET_MS) : null;
       const details = { former_valid_until: formerValidUntil };
       await recordChange(res, { action: 'customer.notify_secret', customer: id, details });
-      return { secret, ...details };
+      return { secret, formerValidUntil };
     },
   } satisfies Partial<Handlers>;
 
@@ -86,7 +87,13 @@ export function customerHandlers(context: AdminContext) {
   }
 
   function describe(customer: CustomerRecord) {
-    return customerDocument(customer, currentPlan(customer.plan), effectiveLimit(customer));
+    const { requestsPerHour } = customer;
+    return {
+      ...customer,
+      currentPlan: currentPlan(customer.plan),
+      requestsPerHour: requestsPerHour === 'invalid' ? null : requestsPerHour,
+      ...limitMembers(effectiveLimit(customer)),
+    };
   }
 
   function limitProblem(customer: EnforcedCustomer): Refusal | undefined {

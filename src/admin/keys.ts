@@ -6,7 +6,8 @@ import type { Page } from '../store/store.ts';
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
-import { definedMembers, keyDocument, newKeyDocument, pageDocument } from './documents.ts';
+import { isoTime } from './document-of.ts';
+import { definedMembers, keyMembers, pageOf } from './documents.ts';
 import { type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -30,8 +31,8 @@ export function keyHandlers(context: AdminContext) {
       const customer = await requireCustomer(records, id);
       const page = await records.listCustomerKeys(customer.id, cursor, limit);
       const lastUses = await keyUses.lastUses(page.items.map((key) => key.id));
-      const items = page.items.map((key, index) => keyDocument(key, lastUses[index], clock.nowMs()));
-      return pageDocument(items, page);
+      const items = page.items.map((key, index) => keyMembers(key, lastUses[index], clock.nowMs()));
+      return pageOf(items, page);
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);
@@ -43,12 +44,12 @@ export function keyHandlers(context: AdminContext) {
       const action = isImport ? 'key.import' : 'key.create';
       await recordChange(res, { action, customer, keyId: record.id, details });
       res.location(`/admin/v1/keys/${record.id}`);
-      return { ...generated, ...newKeyDocument(record) };
+      return { ...generated, ...record };
     },
     async 'GET /admin/v1/keys'({ query: { cursor, limit, ...filter } }) {
       const page = await filteredBy(filter)(cursor, limit);
-      const items = page.items.map(({ record, lastUsedMs }) => keyDocument(record, lastUsedMs, clock.nowMs()));
-      return pageDocument(items, page);
+      const items = page.items.map(({ record, lastUsedMs }) => keyMembers(record, lastUsedMs, clock.nowMs()));
+      return pageOf(items, page);
     },
     async 'GET /admin/v1/keys/:keyId'({ keyId }) {
       return describe(await requireKey(records, keyId));
@@ -65,7 +66,7 @@ export function keyHandlers(context: AdminContext) {
       return describe(result);
     },
     async 'DELETE /admin/v1/keys/:keyId'({ keyId }, res) {
-      const revokedAt = new Date(clock.nowMs()).toISOString();
+      const revokedAt = isoTime(clock.nowMs());
       const key = (await records.revokeKey(possibleKeyId(keyId), revokedAt)) ?? noSuchKey();
       // A different time means that the key was already revoked, and nothing changed.
       if (key.revokedAt === revokedAt) {
@@ -82,7 +83,7 @@ export function keyHandlers(context: AdminContext) {
     const isUnused = unusedDays === undefined ? () => true : unusedFor(unusedDays);
     const isExpiring = (key: KeyRecord) => !expiring || (isValidKey(key, nowMs) && expiresWithin(key, expiring));
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
-      return sha256 === undefined ? records.listKeys(cursor, limit) : pageOf(sha256);
+      return sha256 === undefined ? records.listKeys(cursor, limit) : pageWith(sha256);
     };
     const read: ReadPage<UsedKey> = async (cursor, limit) => {
       const { items, next } = await list(cursor, limit);
@@ -96,7 +97,7 @@ export function keyHandlers(context: AdminContext) {
   }
 
   /** Returns a page with the key that has this digest, if there is one. */
-  async function pageOf(sha256: string): Promise<Page<KeyRecord>> {
+  async function pageWith(sha256: string): Promise<Page<KeyRecord>> {
     const enforced = await records.findKey(sha256);
     if (enforced === undefined) return { items: [], next: undefined };
     // A key written by another program may be missing from the index by id, or share another key's id.
@@ -112,7 +113,7 @@ export function keyHandlers(context: AdminContext) {
 
   async function describe(key: KeyRecord) {
     const [lastUsedMs] = await keyUses.lastUses([key.id]);
-    return keyDocument(key, lastUsedMs, clock.nowMs());
+    return keyMembers(key, lastUsedMs, clock.nowMs());
   }
 
   /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */

@@ -3,35 +3,35 @@
  * has of all. The history counts by hours, so the hour before the present one is included as a whole.
  */
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
-import { StoreUnavailableError } from '../store/store.ts';
 import { HOUR_MS, type UsageHistory } from '../store/usage-history.ts';
 import type { AdminContext } from './dependencies.ts';
+import { unlessUnavailable } from './unless-unavailable.ts';
 
 type Sources = Pick<AdminContext, 'refusals' | 'history'>;
 
 /** Returns the refusals of all customers, the latest first. Without the store, those of this gateway. */
 export async function latestRefusals({ refusals, history }: Sources, limit: number): Promise<RecentRefusal[]> {
   const own = await refusals(undefined);
-  const all = await unlessUnavailable(history, async (stored) => {
-    const nowMs = await stored.nowMs();
-    const latest = await stored.refused(nowMs - HOUR_MS, limit);
-    const customers = [...new Set(latest.map(({ customer }) => customer))];
-    const counted = new Map((await countedRefusals(stored, customers, nowMs)).map((each) => [keyOf(each), each]));
-    return latest.flatMap((each) => {
-      const counts = counted.get(keyOf(each));
-      return counts === undefined ? [] : [{ ...counts, lastAtMs: each.lastAtMs }];
-    });
-  });
-  return merged(own, all).slice(0, limit);
+  return merged(own, await unlessUnavailable(latestOfAll(history, limit))).slice(0, limit);
 }
 
 /** Returns the refusals of one customer, the latest first. Without the store, those of this gateway. */
 export async function refusalsOf({ refusals, history }: Sources, customer: string): Promise<RecentRefusal[]> {
   const own = await refusals(customer);
-  const all = await unlessUnavailable(history, async (stored) =>
-    countedRefusals(stored, [customer], await stored.nowMs()),
-  );
-  return merged(own, all);
+  const counted = history?.nowMs().then((nowMs) => countedRefusals(history, [customer], nowMs));
+  return merged(own, counted && (await unlessUnavailable(counted)));
+}
+
+async function latestOfAll(history: UsageHistory | undefined, limit: number): Promise<RecentRefusal[]> {
+  if (history === undefined) return [];
+  const nowMs = await history.nowMs();
+  const latest = await history.refused(nowMs - HOUR_MS, limit);
+  const customers = [...new Set(latest.map(({ customer }) => customer))];
+  const counted = new Map((await countedRefusals(history, customers, nowMs)).map((each) => [keyOf(each), each]));
+  return latest.flatMap((each) => {
+    const counts = counted.get(keyOf(each));
+    return counts === undefined ? [] : [{ ...counts, lastAtMs: each.lastAtMs }];
+  });
 }
 
 async function countedRefusals(
@@ -62,7 +62,7 @@ async function countedRefusals(
 }
 
 /** What this gateway remembers is more exact, if no other one refused more. */
-function merged(own: readonly RecentRefusal[], all: readonly RecentRefusal[]): RecentRefusal[] {
+function merged(own: readonly RecentRefusal[], all: readonly RecentRefusal[] = []): RecentRefusal[] {
   const byCode = new Map(own.map((each) => [keyOf(each), each]));
   for (const each of all) {
     const known = byCode.get(keyOf(each));
@@ -74,17 +74,4 @@ function merged(own: readonly RecentRefusal[], all: readonly RecentRefusal[]): R
 
 function keyOf({ customer, code }: Pick<RecentRefusal, 'customer' | 'code'>): string {
   return `${customer} ${code}`;
-}
-
-async function unlessUnavailable(
-  history: UsageHistory | undefined,
-  read: (history: UsageHistory) => Promise<RecentRefusal[]>,
-): Promise<RecentRefusal[]> {
-  if (history === undefined) return [];
-  try {
-    return await read(history);
-  } catch (error) {
-    if (error instanceof StoreUnavailableError) return [];
-    throw error;
-  }
 }

@@ -8,7 +8,7 @@ import type { KeyRecord } from '../store/record-fields.ts';
 import type { KeyReplacement, Retirement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
-import { newKeyDocument } from './documents.ts';
+import { isoTime } from './document-of.ts';
 import { noSuchKey, Refusal, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
@@ -26,7 +26,7 @@ export function rotationHandlers(context: AdminContext) {
       const details = { replaced_by: record.id, expires_at: expiresAt };
       await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
       res.location(`/admin/v1/keys/${record.id}`);
-      return { key, ...newKeyDocument(record), replaces: old.id };
+      return { key, ...record, replaces: old.id };
     },
   } satisfies Partial<Handlers>;
 
@@ -82,5 +82,5 @@ function requireReplaceable(key: KeyRecord, nowMs: number): void {
 
 function endOfGrace(key: KeyRecord, graceEndsMs: number): string {
   const ownEndMs = expiryMsOf(key);
-  return new Date(Math.min(graceEndsMs, ownEndMs ?? graceEndsMs)).toISOString();
+  return isoTime(Math.min(graceEndsMs, ownEndMs ?? graceEndsMs));
 }

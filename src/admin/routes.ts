@@ -2,6 +2,7 @@ import { type RequestHandler, type Response, Router } from 'express';
 import { adminRoute, type CheckedRequestOf, type Endpoint, type ReplyOf } from '../admin-api/routes.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
+import { documentOf, type SourceOf } from './document-of.ts';
 import { parseBody, parseQuery, yamlBody } from './parse-request.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
@@ -10,14 +11,14 @@ export type PathHandlers = Readonly<
 >;
 
 /**
- * Handlers of the routes of the admin API. They return the document of the reply, or write a reply that is text
- * themselves.
+ * Handlers of the routes of the admin API. They return what the document of the reply is made of, or write a reply that is
+ * text themselves.
  */
 export type Handlers = {
   readonly [Each in Endpoint]: (
     request: CheckedRequestOf<Each>,
     res: Response,
-  ) => ReplyOf<Each> | Promise<ReplyOf<Each>>;
+  ) => SourceOf<ReplyOf<Each>> | Promise<SourceOf<ReplyOf<Each>>>;
 };
 
 /** Returns handlers that check query and body and send the reply, as the table of routes says. */
@@ -39,9 +40,9 @@ export function bindHandlers(
         ...(isYaml && { body: req.body ?? Buffer.alloc(0) }),
       };
       // The key of a handler is the endpoint whose request it takes.
-      const document = await handler(request as never, res);
+      const source = await handler(request as never, res);
       if (reply === undefined) res.status(204).end();
-      else if (reply !== 'text') res.status(status ?? 200).json(document);
+      else if (reply !== 'text') res.status(status ?? 200).json(documentOf(reply, source));
     };
     bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : []), handle] };
   }

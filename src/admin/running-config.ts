@@ -1,9 +1,8 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
 import type { Response } from 'express';
-import type { ConfigDocument, PreviewDocument, ReloadDocument } from '../admin-api/responses.ts';
+import type { ConfigDocument, ReloadDocument } from '../admin-api/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import { ConfigError } from '../config/problems.ts';
-import type { CustomerImpact, Impact } from '../reload/impact.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import { StoreUnavailableError } from '../store/store.ts';
@@ -30,7 +29,7 @@ export function previewHandlers({ preview, recordChange }: AdminContext) {
   }
 
   return {
-    'POST /admin/v1/config/preview': async ({ body }, res) => previewDocument(await audited(res, body)),
+    'POST /admin/v1/config/preview': async ({ body }, res) => previewMembers(await audited(res, body)),
   } satisfies Partial<Handlers>;
 }
 
@@ -46,9 +45,9 @@ export function runningConfigHandlers({ runningConfig, reload, recordChange }: A
       return {
         result,
         hash,
-        changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeDocument),
-        changes_total: changes.length,
-        warnings: [...outcome.warnings],
+        changes: changes.slice(0, MAX_LISTED_CHANGES).map(changeMembers),
+        changesTotal: changes.length,
+        warnings: outcome.warnings,
       };
     },
   } satisfies Partial<Handlers>;
@@ -73,34 +72,22 @@ function acceptedResult({ result, problems }: ReloadOutcome): ReloadDocument['re
   }
 }
 
-function changeDocument(change: ConfigChange) {
-  const { key, before, after, takesEffect, text } = change;
-  return { key, before: before ?? null, after: after ?? null, takes_effect: takesEffect, text };
+function changeMembers({ before = null, after = null, ...change }: ConfigChange) {
+  return { ...change, before, after };
 }
 
-function previewDocument(preview: Preview): PreviewDocument {
-  const { runningHash, hash, reload, changes, changesTotal, uncompared, droppedPlans, impact } = preview;
+function previewMembers({ uncompared, droppedPlans, impact, ...preview }: Preview) {
+  const { groups, closest, customers } = impact;
   return {
-    running_hash: runningHash,
-    hash,
-    reload,
-    changes: changes.map(changeDocument),
-    changes_total: changesTotal,
-    uncompared_secrets: [...uncompared],
-    dropped_plans: [...droppedPlans].map(([plan, customers]) => ({ plan, customers })),
-    ...impactDocument(impact),
+    ...preview,
+    changes: preview.changes.map(changeMembers),
+    uncomparedSecrets: uncompared,
+    droppedPlans: [...droppedPlans].map(([plan, customers]) => ({ plan, customers })),
+    customers,
+    limits: groups.map(({ label, ...group }) => ({ ...group, change: label })),
+    closest: closest.map(({ before, after, ...customer }) => {
+      const ratio = after === undefined ? null : Math.round((1000 * customer.used) / after) / 1000;
+      return { ...customer, limitBefore: before, limitAfter: after, ratio };
+    }),
   };
-}
-
-function impactDocument({ customers: { newlyRefused, near, ...customers }, groups, closest }: Impact) {
-  return {
-    customers: { ...customers, newly_refused: newlyRefused, near },
-    limits: groups.map(({ label, customers, refused }) => ({ change: label, customers, refused })),
-    closest: closest.map(customerDocument),
-  };
-}
-
-function customerDocument({ customer, plan, before, after, used, state }: CustomerImpact) {
-  const ratio = after === undefined ? null : Math.round((1000 * used) / after) / 1000;
-  return { customer, plan, limit_before: before ?? null, limit_after: after ?? null, used, ratio, state };
 }

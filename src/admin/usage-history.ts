@@ -2,14 +2,13 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { Request, Response } from 'express';
-import type { CustomerUsageDocument, NearCustomerDocument } from '../admin-api/responses.ts';
 import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { InvalidCursorError } from '../store/store.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
 import type { AdminContext } from './dependencies.ts';
-import { customerUsageDocument, definedMembers } from './documents.ts';
+import { customerUsage, definedMembers } from './documents.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
@@ -72,12 +71,8 @@ async function readRange(
   const stored = required(history);
   const nowMs = await stored.nowMs();
   try {
-    return {
-      stored,
-      step,
-      nowMs,
-      range: seriesRange(step, nowMs, definedMembers({ fromMs: from, toMs: to })),
-    };
+    const range = seriesRange(step, nowMs, definedMembers({ fromMs: from, toMs: to }));
+    return { stored, step, nowMs, range };
   } catch (error) {
     if (error instanceof HistoryRangeError) throw new Refusal('unprocessable', error.message);
     throw error;
@@ -88,37 +83,33 @@ async function readRange(
  * Candidates come from the index that all instances maintain, highest last seen usage first; their usage is read from
  * the store. Reads no more of them than the list needs.
  */
-async function nearCustomers(
-  context: AdminContext,
-  history: UsageHistory,
-  above: number,
-  limit: number,
-): Promise<NearCustomerDocument[]> {
+async function nearCustomers(context: AdminContext, history: UsageHistory, above: number, limit: number) {
   const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
-  const near: CustomerUsageDocument[] = [];
+  const near: ReturnType<typeof customerUsage>[] = [];
   const left: string[] = [];
-  for (let start = 0; start < candidates.length && near.length < limit; start += CANDIDATES_AT_ONCE) {
-    const piece = candidates.slice(start, start + CANDIDATES_AT_ONCE);
-    const documents = await usagesOf(context, piece);
-    const percents = new Map(documents.map(({ customer, percent }) => [customer, percent ?? 0]));
+  for (const piece of piecesOf(candidates, CANDIDATES_AT_ONCE)) {
+    if (near.length >= limit) break;
+    const found = await usagesOf(context, piece);
+    const percents = new Map(found.map(({ customer, percent }) => [customer, percent ?? 0]));
     left.push(...piece.filter((customer) => (percents.get(customer) ?? 0) < NEAR_PERCENT));
-    near.push(...documents.filter(({ percent }) => percent !== null && percent >= above));
+    near.push(...found.filter(({ percent }) => percent !== null && percent >= above));
   }
   if (left.length > 0) await history.noLongerNear(left);
   const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
-  const read: NearCustomerDocument[] = [];
-  while (read.length < worst.length) {
-    const piece = worst.slice(read.length, read.length + USAGES_AT_ONCE);
-    read.push(
-      ...(await Promise.all(
-        piece.map(async ({ customer, plan, limit, used, percent }) => {
-          const { resetSeconds } = await context.usage(customer, limit ?? 0);
-          return { customer, plan, limit: limit ?? 0, used, percent: percent ?? 0, reset_seconds: resetSeconds };
-        }),
-      )),
-    );
+  const read = [];
+  for (const piece of piecesOf(worst, USAGES_AT_ONCE)) {
+    const usages = piece.map(async ({ limit, percent, ...usage }) => {
+      const { resetSeconds } = await context.usage(usage.customer, limit ?? 0);
+      return { ...usage, limit: limit ?? 0, percent: percent ?? 0, resetSeconds };
+    });
+    read.push(...(await Promise.all(usages)));
   }
   return read;
+}
+
+/** Yields the items in lists of at most `size`. */
+function* piecesOf<Item>(items: readonly Item[], size: number) {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }
 
 /** Usages below {@link NEAR_PERCENT} may be inexact. */
@@ -129,7 +120,7 @@ async function usagesOf({ records: stored, effectiveLimit, usages }: AdminContex
     return { customer: id, from: limit.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
   });
   const used = await usages.usedOf(windows);
-  return customers.map(({ record, limit }, at) => customerUsageDocument(record, limit, used[at] ?? 0));
+  return customers.map(({ record, limit }, at) => customerUsage(record, limit, used[at] ?? 0));
 }
 
 /**
@@ -180,8 +171,7 @@ async function* storedHours(
 ) {
   const days = Math.max(1, Math.ceil((range.toMs - range.fromMs) / DAY_MS) + 1);
   const size = Math.max(1, Math.floor(EXPORT_DAYS_AT_ONCE / days));
-  for (let start = 0; start < customers.length; start += size) {
-    const piece = customers.slice(start, start + size);
+  for (const piece of piecesOf(customers, size)) {
     const hours = await readHours(piece);
     for (const [at, customer] of piece.entries()) yield [customer, hours[at] ?? []] as const;
   }

@@ -1,14 +1,15 @@
 import { isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
-import { type Usage, usageDocument } from '../quota/hourly-quota.ts';
+import type { Usage } from '../quota/hourly-quota.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
-import { StoreUnavailableError } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
-import { customerUsageDocument, limitDocument, pageDocument } from './documents.ts';
+import { isoTime } from './document-of.ts';
+import { customerUsage, limitMembers, pageOf } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
+import { unlessUnavailable } from './unless-unavailable.ts';
 
 /** Keys of a customer that are read at once. */
 const KEYS_AT_ONCE = 1000;
@@ -22,23 +23,23 @@ export function usageHandlers(context: AdminContext) {
       const page = await records.listCustomers(cursor, limit);
       const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
       const items = page.items.map((customer, index) =>
-        customerUsageDocument(customer, effectiveLimit(customer), used[index] ?? 0),
+        customerUsage(customer, effectiveLimit(customer), used[index] ?? 0),
       );
-      return pageDocument(items, page);
+      return pageOf(items, page);
     },
     async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
       const latest = await latestRefusals(context, limit);
-      return latest.map((each) => ({ customer: each.customer, ...refusalDocument(each) }));
+      return latest.map(withIsoTimes);
     },
     async 'GET /admin/v1/customers/:id/usage'({ id }) {
       const customer = await requireCustomer(records, id);
       const limit = effectiveLimit(customer);
       if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-      return usageDocument(await usage(customer.id, limit.requestsPerHour));
+      return usage(customer.id, limit.requestsPerHour);
     },
     async 'DELETE /admin/v1/customers/:id/usage'({ id }, res) {
       const customer = possibleCustomerId(id);
-      const resetAt = new Date(clock.nowMs()).toISOString();
+      const resetAt = isoTime(clock.nowMs());
       if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer();
       await context.recordChange(res, { action: 'usage.reset', customer });
     },
@@ -51,17 +52,17 @@ export function usageHandlers(context: AdminContext) {
         customer: customer.id,
         ...verdictOf(customer, limit, used, await hasValidKey(customer.id)),
         plan: customer.plan,
-        current_plan: currentPlan(customer.plan) ?? null,
+        currentPlan: currentPlan(customer.plan),
         suspended: customer.suspended,
-        ...limitDocument(limit),
+        ...limitMembers(limit),
         origin: limitOrigin(customer, limit),
-        usage: used === undefined ? null : usageDocument(used),
+        usage: used,
         instance: {
-          leases: leases.map(({ units, endsInMs }) => ({ units, ends_in_seconds: inSeconds(endsInMs) })),
-          refuses_for_seconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
-          refusals: refused.map(refusalDocument),
+          leases: leases.map(({ units, endsInMs }) => ({ units, endsInSeconds: inSeconds(endsInMs) })),
+          refusesForSeconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
+          refusals: refused.map(withIsoTimes),
         },
-        refusals: (await refusalsOf(context, customer.id)).map(refusalDocument),
+        refusals: (await refusalsOf(context, customer.id)).map(withIsoTimes),
       };
     },
   } satisfies Partial<Handlers>;
@@ -77,16 +78,6 @@ export function usageHandlers(context: AdminContext) {
   }
 }
 
-/** Without the windows, the rest of an explanation is still useful. */
-async function unlessUnavailable<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof StoreUnavailableError) return undefined;
-    throw error;
-  }
-}
-
 function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: Usage | undefined, hasKey: boolean) {
   const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
   if (!hasKey) return refused('it has no valid key');
@@ -96,14 +87,8 @@ function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: U
   return { admitted: true, verdict: 'Its requests are admitted now.' };
 }
 
-function refusalDocument({ code, count, firstAtMs, lastAtMs, keyId }: RecentRefusal) {
-  return {
-    code,
-    count,
-    first_at: new Date(firstAtMs).toISOString(),
-    last_at: new Date(lastAtMs).toISOString(),
-    key_id: keyId ?? null,
-  };
+function withIsoTimes({ firstAtMs, lastAtMs, ...refusal }: RecentRefusal) {
+  return { ...refusal, firstAt: isoTime(firstAtMs), lastAt: isoTime(lastAtMs) };
 }
 
 /** Rounds to tenths. */

@@ -23,7 +23,7 @@ export interface LimitChange {
   readonly after: number | undefined;
 }
 
-export interface CustomerImpact {
+interface CustomerImpact {
   readonly customer: string;
   /** As named in the customer's record. */
   readonly plan: string;

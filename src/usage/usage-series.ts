@@ -15,7 +15,7 @@ export interface UsagePoint {
   readonly start: string;
   readonly requests: number;
   readonly refused: number;
-  readonly refused_by_code?: Readonly<Record<string, number>>;
+  readonly refusedByCode?: Readonly<Record<string, number>>;
   /** The hour or day is not over, so its counts still grow. */
   readonly open?: true;
 }
@@ -71,7 +71,7 @@ export async function usageSeries(
       ...pointHead(step, startMs, nowMs),
       requests: requests.get(startMs) ?? 0,
       refused: total,
-      ...(total > 0 && { refused_by_code: codes }),
+      ...(total > 0 && { refusedByCode: codes }),
     };
   });
 }

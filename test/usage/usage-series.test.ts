@@ -36,7 +36,7 @@ test('hours without data are 0, and the newest is open', async () => {
       start: '2026-03-01T11:00:00Z',
       requests: 7,
       refused: 3,
-      refused_by_code: { quota_exceeded: 2, suspended: 1 },
+      refusedByCode: { quota_exceeded: 2, suspended: 1 },
     },
     { start: '2026-03-01T12:00:00Z', requests: 0, refused: 0, open: true },
   ]);
@@ -53,7 +53,7 @@ test('days come from the daily sums, which are kept longer; refusals from the ho
   });
   expect(await usageSeries(history, 'acme', 'day', { fromMs: dayMs - DAY_MS, toMs: dayMs + DAY_MS }, NOON_MS)).toEqual([
     { start: '2026-02-28T00:00:00Z', requests: 9, refused: 0 },
-    { start: '2026-03-01T00:00:00Z', requests: 5, refused: 4, refused_by_code: { suspended: 4 }, open: true },
+    { start: '2026-03-01T00:00:00Z', requests: 5, refused: 4, refusedByCode: { suspended: 4 }, open: true },
   ]);
 });
 

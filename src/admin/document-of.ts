@@ -1,0 +1,61 @@
+/**
+ * Makes the documents of the admin API. Handlers return values with the members of a document in camel case; its schema
+ * says which of them are shown, so no other member of a record can get into a response.
+ */
+import { z } from 'zod';
+import { RECORD_TIME } from '../admin-api/responses.ts';
+import { parseTimestamp } from '../base/timestamp.ts';
+
+type CamelCase<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<CamelCase<Rest>>}` : Name;
+
+/** The value that becomes a document. A member that may be null may also be absent. Mappings by name stay as they are. */
+export type SourceOf<Document> = Document extends readonly (infer Item)[]
+  ? readonly SourceOf<Item>[]
+  : Document extends object
+    ? string extends keyof Document
+      ? Document
+      : SourceMembers<Document>
+    : Document;
+
+type SourceMembers<Document> = {
+  readonly [Name in keyof Document as null extends Document[Name] ? never : CamelCase<Name>]: SourceOf<Document[Name]>;
+} & {
+  readonly [Name in keyof Document as null extends Document[Name] ? CamelCase<Name> : never]?:
+    | SourceOf<Document[Name]>
+    | undefined;
+};
+
+/** Members are in the order of the schema. Those that are not set become null if the schema allows it. */
+export function documentOf<Schema extends z.ZodType>(
+  schema: Schema,
+  source: SourceOf<z.output<Schema>>,
+): z.output<Schema> {
+  return convert(schema, source) as z.output<Schema>;
+}
+
+function convert(schema: z.core.$ZodType, value: unknown): unknown {
+  if (schema === RECORD_TIME) return inUtc(value as string | undefined);
+  if (schema instanceof z.ZodNullable) return value == null ? null : convert(schema.unwrap(), value);
+  if (schema instanceof z.ZodArray) return (value as unknown[]).map((item) => convert(schema.element, item));
+  if (!(schema instanceof z.ZodObject) || schema.def.catchall !== undefined) return value;
+  const members = Object.entries<z.core.$ZodType>(schema.shape).map(([name, member]) => {
+    return [name, convert(member, Reflect.get(value as object, camelCase(name)))];
+  });
+  return Object.fromEntries(members);
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Converts a time to UTC: other programs may write offsets. Returns an invalid time as stored, to be corrected. */
+function inUtc(time: string | undefined): string | null {
+  if (time === undefined) return null;
+  const timeMs = parseTimestamp(time);
+  return timeMs === undefined ? time : isoTime(timeMs);
+}
+
+/** Returns a wall time in ms as ISO 8601 in UTC. */
+export function isoTime<Ms extends number | undefined>(ms: Ms): string | (undefined & Ms) {
+  return (ms === undefined ? undefined : new Date(ms).toISOString()) as string | (undefined & Ms);
+}
