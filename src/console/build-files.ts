@@ -63,7 +63,6 @@ const TYPES: Readonly<Record<string, string>> = {
 const ENTRY = 'main.js';
 /** The specifier of an import or export, static or dynamic, also in minified code. */
 const SPECIFIER = /(\bfrom ?|\bimport ?\(?)(["'])([^"'\n]+)\2/g;
-const STATIC_IMPORT = /(?:\bfrom ?|\bimport ?)(["'])\.\/([^"'\n]+)\1/g;
 const DOCUMENT_REFERENCE = /\b(src|href)="([^"]+)"/g;
 
 /** Reads, converts and compresses all files: CPU work of half a second, for a thread. */
@@ -115,11 +114,12 @@ function compressed(name: string, text: string): ConsoleFile {
 }
 
 /**
- * Points the references of index.html to the assets, and adds a preload for each module that the entry imports, so that
+ * Points the references of index.html to the assets, and adds a preload for each module, so that
  * the browser requests them together instead of level by level.
  */
 function pageOf(document: string, base: string, texts: ReadonlyMap<string, string>): string {
-  const preloads = [...importedBy(ENTRY, texts)].map((name) => `<link rel="modulepreload" href="${base}${name}">`);
+  const modules = [...texts.keys()].filter((name) => name.endsWith('.js') && name !== ENTRY);
+  const preloads = modules.map((name) => `<link rel="modulepreload" href="${base}${name}">`);
   return document
     .replace(DOCUMENT_REFERENCE, (_reference, attribute: string, target: string) => {
       const name = servedName(target);
@@ -127,18 +127,4 @@ function pageOf(document: string, base: string, texts: ReadonlyMap<string, strin
       return `${attribute}="${base}${name}"`;
     })
     .replace(/^ *<\/head>/m, (end) => `${preloads.map((preload) => `    ${preload}\n`).join('')}${end}`);
-}
-
-/** Returns the modules that a module imports statically, directly or through others. */
-function importedBy(entry: string, texts: ReadonlyMap<string, string>): ReadonlySet<string> {
-  const found = new Set<string>();
-  const visit = (name: string) => {
-    for (const [, , imported = ''] of (texts.get(name) ?? '').matchAll(STATIC_IMPORT)) {
-      if (found.has(imported) || imported === entry) continue;
-      found.add(imported);
-      visit(imported);
-    }
-  };
-  visit(entry);
-  return found;
 }
