@@ -466,3 +466,16 @@ export const STATUS = z.object({
     .describe('Empty if a single process does everything.'),
 });
 export type StatusDocument = z.output<typeof STATUS>;
+
+/** The session of the console. It is no part of the API for programs, so it has no schema. */
+export interface SessionDocument {
+  /** As in the audit: `token`, or `jwt:` and the subject. */
+  readonly actor: string;
+  readonly scope: 'read' | 'write';
+  /** `authorization`: a single sign-on proxy sends credentials with each request, and a logout has no effect. */
+  readonly via: 'cookie' | 'authorization';
+  /** ISO 8601; null: the admin token in an Authorization header does not expire. */
+  readonly expires_at: string | null;
+  /** Only in the response to a login. */
+  readonly binding?: string;
+}

@@ -1,6 +1,6 @@
 /**
  * Builds the app of the admin listener. Order of the handlers: security headers, request log, Host check, the console's
- * login and page, authentication, body parsing, routes. Neither query nor body is parsed before the request is
+ * login and page, authentication, routes with their bodies. Neither query nor body is parsed before the request is
  * authenticated, except the body of a login.
  */
 
@@ -17,13 +17,12 @@ import { createErrorHandler } from './error-handler.ts';
 import { checkHost } from './host-check.ts';
 import { keyHandlers } from './keys.ts';
 import { noticeHandlers } from './notices.ts';
-import { jsonBody } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
 import { recordRequests } from './request-log.ts';
 import { noteRequest } from './response-locals.ts';
 import { rotationHandlers } from './rotation.ts';
 import { bindHandlers, createRouter, type Handlers } from './routes.ts';
-import { previewHandlers, runningConfigHandlers } from './running-config.ts';
+import { runningConfigHandlers } from './running-config.ts';
 import { statusHandlers } from './status.ts';
 import { usageHandlers } from './usage.ts';
 import { usageHistoryHandlers } from './usage-history.ts';
@@ -33,8 +32,7 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
   const context: AdminContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
   const gate = createGate(context);
   const session = consoleSessionRoutes(context, gate);
-  const preview = bindHandlers(previewHandlers(context), context);
-  const handlers: Omit<Handlers, 'POST /admin/v1/config/preview'> = {
+  const handlers: Handlers = {
     ...statusHandlers(context),
     ...runningConfigHandlers(context),
     ...customerHandlers(context),
@@ -52,15 +50,12 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
     for (const [name, value] of SECURITY_HEADERS) res.setHeader(name, value);
     next();
   });
-  app.use(noteRequest([...Object.keys({ ...preview, ...routes, ...session }), ...PAGE_PATHS]));
+  app.use(noteRequest([...Object.keys({ ...routes, ...session }), ...PAGE_PATHS]));
   app.use(recordRequests(context));
   app.use(checkHost(context));
   app.use(createRouter(session));
   app.use(consolePages(context.consoleFiles));
   app.use(gate.authorize);
-  // Before jsonBody: a preview has a YAML body.
-  app.use(createRouter(preview));
-  app.use(jsonBody());
   app.use(createRouter(routes));
   app.use(() => {
     throw new Refusal('not_found', 'The admin API has no such path.');

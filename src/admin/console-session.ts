@@ -1,14 +1,16 @@
 /** Routes that begin, show and end a session of the console. Mounted before authentication: a login has none. */
-import express, { type RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
 import { z } from 'zod';
+import type { SessionDocument } from '../admin-api/responses.ts';
 import { Throttle } from '../base/throttle.ts';
 import { createBinding, isFromOwnPage, pageSchemeOf } from '../console/bound-cookie.ts';
-import { MAX_SESSION_MS, SESSION_COOKIE, type SessionDocument } from '../console/session.ts';
+import { MAX_SESSION_MS, SESSION_COOKIE } from '../console/session.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { Gate } from './authorize.ts';
 import { credentialsOf, unauthorized } from './credentials.ts';
 import type { AdminContext } from './dependencies.ts';
-import { parseBody, requireJson } from './parse-request.ts';
+import { isoTime } from './document-of.ts';
+import { jsonBody, parseBody } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
 import type { Actor } from './response-locals.ts';
 import type { PathHandlers } from './routes.ts';
@@ -50,12 +52,7 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
 
   return {
     '/console/session': {
-      post: [
-        fromOwnPage,
-        requireJson,
-        express.json({ limit: MAX_LOGIN_BYTES, inflate: false, strict: false, type: () => true }),
-        logIn,
-      ],
+      post: [fromOwnPage, ...jsonBody(MAX_LOGIN_BYTES), logIn],
       async get(req, res) {
         const credentials = credentialsOf(req.headers);
         // Pages ask this first. To have no session is no failed attempt.
@@ -84,6 +81,6 @@ const fromOwnPage: RequestHandler = ({ headers }, _res, next) => {
 };
 
 function sessionDocument({ name, mayWrite, expiresAtMs }: Actor, via: SessionDocument['via']): SessionDocument {
-  const expiresAt = expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString();
+  const expiresAt = isoTime(expiresAtMs) ?? null;
   return { actor: name, scope: mayWrite ? 'write' : 'read', via, expires_at: expiresAt };
 }

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
 import { Refusal } from './refusal.ts';
 
-export const MAX_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 /** Enough for a config file with an override for each of ten thousand customers. */
 const MAX_YAML_BYTES = 1024 * 1024;
 const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
@@ -13,8 +13,8 @@ const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
  * Parses a JSON body into `req.body`, which stays undefined without a body. error-handler.ts turns the errors of
  * Express's parser into problem documents.
  */
-export function jsonBody(): RequestHandler[] {
-  return [requireJson, express.json({ limit: MAX_BODY_BYTES, inflate: false, strict: false, type: () => true })];
+export function jsonBody(limit = MAX_BODY_BYTES): RequestHandler[] {
+  return [requireJson, express.json({ limit, inflate: false, strict: false, type: () => true })];
 }
 
 /** Parses a YAML body, which may be larger, into a Buffer `req.body`; undefined without a body. */
@@ -28,7 +28,7 @@ const requireYaml: RequestHandler = (req, _res, next) => {
 };
 
 /** Checks the content type before the body is read, so that a browser's form post is never parsed. */
-export const requireJson: RequestHandler = (req, _res, next) => {
+const requireJson: RequestHandler = (req, _res, next) => {
   const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
   const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
   if (hasBody && !/^application\/json\s*(;|$)/i.test(type)) {

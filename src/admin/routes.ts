@@ -3,7 +3,7 @@ import { adminRoute, type CheckedRequestOf, type Endpoint, type ReplyOf } from '
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { documentOf, type SourceOf } from './document-of.ts';
-import { parseBody, parseQuery, yamlBody } from './parse-request.ts';
+import { jsonBody, parseBody, parseQuery, yamlBody } from './parse-request.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
 export type PathHandlers = Readonly<
@@ -44,7 +44,7 @@ export function bindHandlers(
       if (reply === undefined) res.status(204).end();
       else if (reply !== 'text') res.status(status ?? 200).json(documentOf(reply, source));
     };
-    bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : []), handle] };
+    bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : jsonBody()), handle] };
   }
   return bound;
 }

@@ -10,8 +10,7 @@ import type { AdminContext } from './dependencies.ts';
 import { Refusal } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
-/** Must be mounted before the JSON body parser of the other routes. */
-export function previewHandlers({ preview, recordChange }: AdminContext) {
+export function runningConfigHandlers({ runningConfig, reload, preview, recordChange }: AdminContext) {
   /** Records the preview before the response is sent, because an attacker may be after the information in it. */
   async function audited(res: Response, content: Uint8Array): Promise<Preview> {
     const record = (outcome: string, hash?: string) =>
@@ -30,11 +29,6 @@ export function previewHandlers({ preview, recordChange }: AdminContext) {
 
   return {
     'POST /admin/v1/config/preview': async ({ body }, res) => previewMembers(await audited(res, body)),
-  } satisfies Partial<Handlers>;
-}
-
-export function runningConfigHandlers({ runningConfig, reload, recordChange }: AdminContext) {
-  return {
     // The file's schema guarantees this shape.
     'GET /admin/v1/config': () => runningConfig() as ConfigDocument,
     async 'POST /admin/v1/config/reload'(_request, res) {

@@ -32,18 +32,6 @@ const ENCRYPTION = 'A256GCM';
 const KEY_BYTES = 32;
 const KEY_PURPOSE = 'tollgate console session';
 
-export interface SessionDocument {
-  /** As in the audit: `token`, or `jwt:` and the subject. */
-  readonly actor: string;
-  readonly scope: 'read' | 'write';
-  /** `authorization`: a single sign-on proxy sends credentials with each request, and a logout has no effect. */
-  readonly via: 'cookie' | 'authorization';
-  /** ISO 8601; null: the admin token in an Authorization header does not expire. */
-  readonly expires_at: string | null;
-  /** Only in the response to a login. */
-  readonly binding?: string;
-}
-
 /** What a session allows and until when. */
 export type Session =
   | {

@@ -2,8 +2,7 @@
  * Calls the admin API of the same origin. The session cookie authenticates, together with a binding in the storage of this
  * origin: the cookie alone, which browsers send to every port of the host, is worth nothing.
  */
-import type { ProblemDocument } from '../../admin-api/responses.ts';
-import type { Session } from './session.ts';
+import type { ProblemDocument, SessionDocument } from '../../admin-api/responses.ts';
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
@@ -55,8 +54,10 @@ export const SESSION_PATH = '/console/session';
 const BINDING = 'tollgate-session-binding';
 
 /** @throws CallError */
-export async function logIn(token: string): Promise<Session> {
-  const { binding, ...session } = await call<Session & { binding: string }>('POST', SESSION_PATH, { json: { token } });
+export async function logIn(token: string): Promise<SessionDocument> {
+  const { binding, ...session } = await call<SessionDocument & { binding: string }>('POST', SESSION_PATH, {
+    json: { token },
+  });
   localStorage.setItem(BINDING, binding);
   return session;
 }

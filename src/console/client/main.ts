@@ -2,6 +2,7 @@
 import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { SessionDocument } from '../../admin-api/responses.ts';
 import { CallError, call, type Failure, failureFrom, logOut, SESSION_ENDED, SESSION_PATH } from './api.ts';
 import { Badge, Empty, Loading, Problem, SearchForm } from './components.ts';
 import { ConfigurationPage } from './configuration-page.ts';
@@ -14,7 +15,7 @@ import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
 import { OverviewPage } from './overview-page.ts';
 import { at, followLinks, navigate, type Place, usePlace } from './router.ts';
-import { type Session, SessionContext } from './session.ts';
+import { SessionContext } from './session.ts';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
   '': ['Overview', OverviewPage],
@@ -26,11 +27,11 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentTyp
 
 function App() {
   /** Undefined: not known yet. Null: nobody is logged in. */
-  const [session, setSession] = useState<Session | null>();
+  const [session, setSession] = useState<SessionDocument | null>();
   const [hasEnded, setHasEnded] = useState(false);
   const [failure, setFailure] = useState<Failure>();
   const findSession = () =>
-    call<Session>('GET', SESSION_PATH).then(setSession, (error: unknown) => {
+    call<SessionDocument>('GET', SESSION_PATH).then(setSession, (error: unknown) => {
       if (error instanceof CallError && error.failure.status === 401) setSession(null);
       else setFailure(failureFrom(error));
     });
@@ -60,7 +61,7 @@ function App() {
   return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${endSession} /><//>`;
 }
 
-function Shell({ session, logOut }: { session: Session; logOut: () => void }) {
+function Shell({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
   const place = usePlace();
   const [section = '', customer] = place.segments;
   const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
