@@ -9,7 +9,7 @@ import type { AdminDependencies, ChangeAction, RecordChange } from './dependenci
 import { documentOf } from './document-of.ts';
 import { definedMembers, pageOf } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
-import { actorOf, peerAddressOf } from './response-locals.ts';
+import { factsOf } from './response-locals.ts';
 import type { Handlers } from './routes.ts';
 
 export function auditHandlers({ audit }: AdminDependencies) {
@@ -54,10 +54,11 @@ export function createChangeRecorder({
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
   return async (res, { details = {}, ...change }) => {
     const given = definedMembers(details);
+    const { actor, peerAddress } = factsOf(res);
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
-      actor: actorOf(res).name,
-      from: peerAddressOf(res),
+      actor: actor?.name ?? 'unknown',
+      from: peerAddress,
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
     };

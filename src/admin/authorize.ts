@@ -21,7 +21,7 @@ import {
   type RefusedAccess,
 } from './credentials.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { type Actor, peerAddressOf, routeOf } from './response-locals.ts';
+import { type Actor, factsOf } from './response-locals.ts';
 
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
@@ -31,7 +31,7 @@ const AUDIT_AGAIN_AFTER_MS = 3_600_000;
 const AUDIT_INTERVAL_MS = 60_000;
 
 export interface Gate {
-  /** Passes authenticated requests on, with an {@link Actor} for `actorOf`, and responds to all others. */
+  /** Passes authenticated requests on, with their {@link Actor} in `factsOf`, and responds to all others. */
   readonly authorize: RequestHandler;
   /** Resolves to the actor of a request that changes nothing; to undefined after responding with a refusal. */
   admitReader(req: Request, res: Response, credentials: Credentials): Promise<Actor | undefined>;
@@ -60,7 +60,7 @@ export function createGate({
     const own = refuseForeign(req, credentials, mustWrite);
     const access = 'problem' in own ? own : await credentialChecker.check(own, mustWrite);
     if ('admitted' in access) {
-      res.locals.actor = access.admitted;
+      factsOf(res).actor = access.admitted;
       return access.admitted;
     }
     refuse(req, res, access);
@@ -69,7 +69,7 @@ export function createGate({
 
   function refuse(req: Request, res: Response, { problem, reason, actor, isFailedAttempt }: RefusedAccess): void {
     if (reason === undefined) return void sendProblem(res, problem);
-    const client = peerAddressOf(res);
+    const { peerAddress: client, route } = factsOf(res);
     const sender = actor === undefined ? { client } : { client, actor };
     // Refusals of a known actor count for the actor, not for other clients at its address.
     const countedId = actor ?? addressBlock(client);
@@ -77,7 +77,7 @@ export function createGate({
     if (retrySeconds === undefined) {
       const requestId = sendProblem(res, problem);
       if (!isFailedAttempt && !warnings.isDue(`${reason} ${countedId}`)) return;
-      const facts = { ...sender, reason, method: req.method, route: routeOf(res), request_id: requestId };
+      const facts = { ...sender, reason, method: req.method, route, request_id: requestId };
       logger.warn(facts, 'admin access refused');
       return;
     }
@@ -102,7 +102,7 @@ export function createGate({
       if (await admit(req, res, credentialsOf(req.headers), mustWrite)) next();
     },
     admitReader: (req, res, credentials) => admit(req, res, credentials, false),
-    auditFailedLogin: (res) => auditRefusal('login', peerAddressOf(res)),
+    auditFailedLogin: (res) => auditRefusal('login', factsOf(res).peerAddress),
   };
 }
 

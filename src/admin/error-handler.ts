@@ -3,9 +3,8 @@ import type { Logger } from '../observability/logger.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
 import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../store/store.ts';
-import { MAX_BODY_BYTES } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
-import { actorOf, peerAddressOf } from './response-locals.ts';
+import { factsOf } from './response-locals.ts';
 
 /** Turns every error into a problem document. Logs only bugs and an unavailable store. */
 export function createErrorHandler(logger: Logger): ErrorRequestHandler {
@@ -21,14 +20,17 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
     if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
     if (problem.code === 'store_unavailable') {
       // The change may have been made all the same, but without an audit entry.
-      const sender = { client: peerAddressOf(res), actor: actorOf(res).name };
-      logger.warn({ ...facts, ...sender }, 'admin request failed: the store is unavailable');
+      const { peerAddress, actor } = factsOf(res);
+      logger.warn(
+        { ...facts, client: peerAddress, actor: actor?.name },
+        'admin request failed: the store is unavailable',
+      );
     }
   };
 }
 
 function problemOf(error: unknown): Problem {
-  if (error instanceof Refusal) return { code: error.code, detail: error.detail, members: error.members };
+  if (error instanceof Refusal) return error.problem;
   if (error instanceof InvalidCursorError) {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier response' };
   }
@@ -58,17 +60,12 @@ function retrySoon(code: 'store_unavailable' | 'overloaded', detail: string): Pr
   return { code, detail, headers: ['Retry-After', '1'] };
 }
 
-/** Returns the size limit that the body parser applied, in bytes. */
-function maxBytes(error: Error): number {
-  return 'limit' in error && typeof error.limit === 'number' ? error.limit : MAX_BODY_BYTES;
-}
-
 /** Express's router and body parser give client errors a status below 500. */
 function parserProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error) || !('status' in error)) return undefined;
   switch (error.status) {
     case 413:
-      return { code: 'body_too_large', detail: `The body is larger than ${maxBytes(error)} bytes.` };
+      return { code: 'body_too_large', detail: `The body is larger than ${'limit' in error && error.limit} bytes.` };
     case 415:
       return { code: 'unsupported_media_type', detail: 'Send the body as UTF-8, without Content-Encoding.' };
     case 400:

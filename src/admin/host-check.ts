@@ -5,7 +5,7 @@ import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies, AdminNames } from './dependencies.ts';
-import { peerAddressOf } from './response-locals.ts';
+import { factsOf } from './response-locals.ts';
 
 /** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
 const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)?$/;
@@ -23,7 +23,7 @@ export function checkHost({
   const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
   return (req, res, next) => {
     if (isOwnName(req.headers.host, req.socket.localAddress ?? '', names)) return next();
-    const client = peerAddressOf(res);
+    const { peerAddress: client } = factsOf(res);
     sendProblem(res, {
       code: 'misdirected_request',
       detail:

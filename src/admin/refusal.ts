@@ -1,4 +1,5 @@
 /** Refusals of requests, and lookups of records that refuse with `not_found`. */
+import type { Problem } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import { type CustomerRecord, isCustomerId, type KeyRecord } from '../store/record-fields.ts';
 import type { RecordStore } from '../store/store.ts';
@@ -6,16 +7,12 @@ import type { RecordStore } from '../store/store.ts';
 /** Thrown by admin handlers to respond with a problem document, which error-handler.ts writes. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
-  readonly code: ProblemCode;
-  readonly detail: string;
-  /** Additional members of the problem document, for programs. */
-  readonly members: Readonly<Record<string, string>>;
+  readonly problem: Problem;
 
-  constructor(code: ProblemCode, detail: string, members: Readonly<Record<string, string>> = {}) {
+  /** `members`: additional members of the problem document, for programs. */
+  constructor(code: ProblemCode, detail: string, members: Problem['members'] = {}) {
     super(`${code}: ${detail}`);
-    this.code = code;
-    this.detail = detail;
-    this.members = members;
+    this.problem = { code, detail, members };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { knownActorOf, peerAddressOf, routeOf } from './response-locals.ts';
+import { factsOf } from './response-locals.ts';
 
 /**
  * Counts each request of the admin listener. Logs each authenticated request, reads included, at any log level;
@@ -17,14 +17,13 @@ export function recordRequests({
     const beganMs = clock.monotonicMs();
     res.once('close', () => {
       const { method } = req;
-      const route = routeOf(res);
+      const { route, actor, peerAddress } = factsOf(res);
       // Without a response, the client closed the connection first: 499, as on the public listener.
       const status = res.headersSent ? res.statusCode : 499;
       metrics.adminRequest(route, method, status);
-      const actor = knownActorOf(res)?.name;
       if (actor === undefined) return;
       const durationMs = Math.round((clock.monotonicMs() - beganMs) * 1000) / 1000;
-      const facts = { method, route, status, actor, client: peerAddressOf(res), duration_ms: durationMs };
+      const facts = { method, route, status, actor: actor.name, client: peerAddress, duration_ms: durationMs };
       loggerForAllLevels(logger).info(facts, 'admin request');
     });
     next();

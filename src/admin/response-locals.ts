@@ -11,24 +11,17 @@ export interface Actor {
   readonly expiresAtMs?: number;
 }
 
-/** Returns the actor that authentication set; undefined if the request was refused before or by authentication. */
-export function knownActorOf(res: Response): Actor | undefined {
-  return res.locals.actor as Actor | undefined;
+interface RequestFacts {
+  /** Undefined if the request was refused before or by authentication. */
+  actor?: Actor;
+  /** As text. */
+  readonly peerAddress: string;
+  /** The template of the path; `none` if the admin API has no such path. */
+  readonly route: string;
 }
 
-/** Returns the actor of an authenticated request. */
-export function actorOf(res: Response): Actor {
-  return res.locals.actor as Actor;
-}
-
-/** Returns the client's address on the admin connection, as text. */
-export function peerAddressOf(res: Response): string {
-  return res.locals.peerAddress as string;
-}
-
-/** Returns the template of the request's path; `none` if the admin API has no such path. */
-export function routeOf(res: Response): string {
-  return (res.locals.route as string | undefined) ?? 'none';
+export function factsOf(res: Response): RequestFacts {
+  return res.locals as RequestFacts;
 }
 
 /**
@@ -41,8 +34,8 @@ export function noteRequest(paths: readonly string[]): RequestHandler {
     pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+').replace(/\*\w+/g, '.*')}$`),
   }));
   return (req, res, next) => {
-    res.locals.peerAddress = peerAddress(req.socket);
-    res.locals.route = routes.find(({ pattern }) => pattern.test(req.path))?.template;
+    const route = routes.find(({ pattern }) => pattern.test(req.path))?.template ?? 'none';
+    Object.assign(res.locals, { peerAddress: peerAddress(req.socket), route } satisfies RequestFacts);
     next();
   };
 }

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createGate } from '../../src/admin/authorize.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import { RemoteKeySet } from '../../src/admin/remote-key-set.ts';
-import { actorOf, noteRequest } from '../../src/admin/response-locals.ts';
+import { factsOf, noteRequest } from '../../src/admin/response-locals.ts';
 import { systemScheduler } from '../../src/base/clock.ts';
 import { createStrictApp } from '../../src/listener/strict-app.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -29,7 +29,7 @@ async function start({ token = TOKEN, issuer = undefined as Issuer | undefined }
   app.use(noteRequest([]));
   app.use(createGate({ token, jwt, logger, clock, audit: { append: async () => {} } }).authorize);
   app.use((_req, res) => {
-    res.json(actorOf(res));
+    res.json(factsOf(res).actor);
   });
   const server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
