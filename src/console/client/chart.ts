@@ -2,8 +2,9 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
+import { time } from './components.ts';
 import { compact, count, localTime, utcTime } from './format.ts';
-import { Table } from './table.ts';
+import { table } from './table.ts';
 
 export interface ChartPoint {
   /** ISO 8601. */
@@ -45,20 +46,19 @@ export function Chart({ label, points }: { label: string; points: readonly Chart
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${`${label}: ${summary}`}></div>
     <details><summary>As a table</summary>
-      <${Table} label=${label} rows=${points} keyOf=${(point: ChartPoint) => point.start} empty="No data." columns=${COLUMNS} />
+      ${table({
+        label,
+        rows: points,
+        empty: 'No data.',
+        columns: [
+          ['From', ({ start }) => time(start)],
+          ['Admitted', ({ admitted }) => count(admitted), 'number'],
+          ['Refused', ({ refused }) => count(refused), 'number'],
+        ],
+      })}
     </details>
   </figure>`;
 }
-
-const COLUMNS = [
-  {
-    title: 'From',
-    cell: ({ start }: ChartPoint) =>
-      html`<time datetime=${start} title=${utcTime(Date.parse(start))}>${localTime(Date.parse(start))}</time>`,
-  },
-  { title: 'Admitted', isNumber: true, cell: ({ admitted }: ChartPoint) => count(admitted) },
-  { title: 'Refused', isNumber: true, cell: ({ refused }: ChartPoint) => count(refused) },
-];
 
 /** Refused requests are stacked on the admitted ones: the bars behind are as high as both together. */
 function dataOf(points: readonly ChartPoint[]): uPlot.AlignedData {

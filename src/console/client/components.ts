@@ -1,4 +1,7 @@
-/** Small components that all pages share. */
+/**
+ * Small components that all pages share. Those without state are functions, whose arguments the type checker checks: it does
+ * not look into templates.
+ */
 
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
@@ -7,45 +10,55 @@ import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
 import { count, localTime, relativeTime, utcTime } from './format.ts';
+import type { Resource } from './resources.ts';
 import { at } from './router.ts';
 
+/** `command`: the command line that shows the same. */
 export function Panel(props: {
   title: string;
   actions?: ComponentChildren;
   children: ComponentChildren;
+  command?: string;
   wide?: boolean;
 }) {
   return html`<section class=${props.wide ? 'panel wide' : 'panel'} aria-label=${props.title}>
     <header><h2>${props.title}</h2>${props.actions && html`<div class="actions">${props.actions}</div>`}</header>
     ${props.children}
+    ${props.command && html`<${Command} line=${props.command} />`}
   </section>`;
 }
 
-export type Tone = 'good' | 'bad' | 'warn' | 'quiet';
+export function badge(tone: 'good' | 'bad' | 'warn' | 'quiet', text: string) {
+  return html`<span class=${`badge ${tone}`}>${text}</span>`;
+}
 
-export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
-  return html`<span class=${`badge ${tone}`}>${children}</span>`;
+/** Names and values. */
+export function facts(items: readonly (readonly [string, ComponentChildren])[], kind: 'facts' | 'stats' = 'facts') {
+  return html`<dl class=${kind}>${items.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 /** A time in the reader's zone, with UTC on hover. `at`: ISO 8601; other texts are shown unchanged. */
-export function Time({ at: time, relative = false }: { at: string; relative?: boolean }) {
-  const ms = Date.parse(time);
-  if (Number.isNaN(ms)) return html`<span>${time}</span>`;
-  const title = relative ? `${localTime(ms)}, ${utcTime(ms)}` : utcTime(ms);
-  return html`<time datetime=${time} title=${title}>${relative ? relativeTime(ms) : localTime(ms)}</time>`;
+export function time(at: string, { isRelative = false } = {}) {
+  const ms = Date.parse(at);
+  if (Number.isNaN(ms)) return html`<span>${at}</span>`;
+  const title = isRelative ? `${localTime(ms)}, ${utcTime(ms)}` : utcTime(ms);
+  return html`<time datetime=${at} title=${title}>${isRelative ? relativeTime(ms) : localTime(ms)}</time>`;
 }
 
-export function CustomerLink({ id }: { id: string }) {
+export function timeAgo(at: string) {
+  return time(at, { isRelative: true });
+}
+
+export function customerLink(id: string) {
   return html`<a class="name" href=${at('customers', id)}>${id}</a>`;
 }
 
-export function CustomerState({ suspended }: { suspended: boolean }) {
-  return html`<${Badge} tone=${suspended ? 'bad' : 'good'}>${suspended ? 'suspended' : 'active'}<//>`;
+export function customerState({ suspended }: { suspended: boolean }) {
+  return suspended ? badge('bad', 'suspended') : badge('good', 'active');
 }
 
 /** Used share of a limit, as a bar with its number. */
-export function Usage({ used, limit }: { used: number; limit: number | null }) {
-  if (limit === null) return html`<span class="quiet">no limit</span>`;
+export function usageBar({ used, limit }: { used: number; limit: number }) {
   const percent = Math.floor((100 * used) / limit);
   const tone = percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : 'good';
   return html`<span class=${`usage ${tone}`}>
@@ -84,14 +97,10 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: (() => v
 }
 
 /** Shows loaded data. If a later call fails, its problem is shown above the former data. */
-export function Loaded<T>(props: {
-  resource: { data: T | undefined; failure: Failure | undefined; reload: () => void };
-  children: (data: T) => ComponentChildren;
-}) {
-  const { data, failure, reload } = props.resource;
+export function loaded<T>({ data, failure, reload }: Resource<T>, show: (data: T) => ComponentChildren) {
   const problem = failure && html`<${Problem} failure=${failure} retry=${reload} />`;
   if (data === undefined) return problem ?? html`<${Loading} />`;
-  return html`${problem}${props.children(data)}`;
+  return html`${problem}${show(data)}`;
 }
 
 /** A button that copies a text and says so. `text` is not kept anywhere. */

@@ -9,7 +9,7 @@ import type {
   StatusDocument,
 } from '../../admin-api/responses.ts';
 import { call, pathWith } from './api.ts';
-import { Badge, Command, CustomerLink, inputValue, Loaded, Panel, Select, Time } from './components.ts';
+import { badge, Command, customerLink, facts, inputValue, loaded, Panel, Select, time } from './components.ts';
 import { Dialog } from './dialog.ts';
 import { entryOf } from './entry-of.ts';
 import { FormButton, type FormDescription } from './form-dialog.ts';
@@ -17,7 +17,7 @@ import { counted, DAY_MS, tollgate } from './format.ts';
 import { POLL_MS, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
-import { ListTable } from './table.ts';
+import { listTable } from './table.ts';
 import { yamlOf } from './yaml.ts';
 
 export function ConfigurationPage({ query }: Place) {
@@ -26,32 +26,26 @@ export function ConfigurationPage({ query }: Place) {
   const mayWrite = useMayWrite();
   const reload = mayWrite && html`<${FormButton} label="Reload" form=${() => RELOAD} />`;
   return html`<div class="grid">
-    <${Panel} title="Config file" actions=${reload} wide>
-      <${Loaded} resource=${status}>${(data: StatusDocument) => html`<${LastReload} config=${data.config} />`}<//>
-      <${Command} line=${tollgate('status')} />
-    <//>
-    <${Panel} title="Running configuration" wide>
-      <${Loaded} resource=${config}>${(data: ConfigDocument) => html`<${Sections} config=${data} />`}<//>
-      <${Command} line=${tollgate('config', 'show')} />
-    <//>
+    <${Panel} title="Config file" actions=${reload} command=${tollgate('status')} wide>${loaded(status, lastReload)}<//>
+    <${Panel} title="Running configuration" command=${tollgate('config', 'show')} wide>${loaded(config, sections)}<//>
     <${Panel} title="Audit" wide><${Audit} query=${query} /><//>
   </div>`;
 }
 
-function LastReload({ config }: { config: StatusDocument['config'] }) {
+function lastReload({ config }: StatusDocument) {
   const { file, hash, loaded_at, last_reload: last } = config;
   return html`
-    <dl class="facts">
-      <div><dt>File</dt><dd><code>${file}</code></dd></div>
-      <div><dt>Hash</dt><dd><code>${hash.slice(0, 12)}</code></dd></div>
-      <div><dt>Matches the file since</dt><dd><${Time} at=${loaded_at} /></dd></div>
-    </dl>
+    ${facts([
+      ['File', html`<code>${file}</code>`],
+      ['Hash', html`<code>${hash.slice(0, 12)}</code>`],
+      ['Matches the file since', time(loaded_at)],
+    ])}
     ${last === null && html`<p class="quiet">The file has not changed since the start.</p>`}
-    ${last && html`<p>Last reload <${Time} at=${last.at} />: <${Badge} tone=${last.error === null ? 'good' : 'bad'}>${last.result.replaceAll('_', ' ')}<//></p>`}
+    ${last && html`<p>Last reload ${time(last.at)}: ${badge(last.error === null ? 'good' : 'bad', last.result.replaceAll('_', ' '))}</p>`}
     ${
       last?.error &&
       html`<div class="problem" role="alert"><strong>The file was refused. The former configuration is still running.</strong>
-      <ul class="faults">${last.error.split('\n').map((line) => html`<li><${Fault} line=${line} /></li>`)}</ul>
+      <ul class="faults">${last.error.split('\n').map((line) => html`<li>${faultOf(line)}</li>`)}</ul>
       <p>Correct the file. It is read again when it changes.</p></div>`
     }
     ${
@@ -63,12 +57,12 @@ function LastReload({ config }: { config: StatusDocument['config'] }) {
 }
 
 /** A line as `file:line: path: message`, with the place set apart. */
-function Fault({ line }: { line: string }) {
+function faultOf(line: string) {
   const [, place, message] = /^(\S+:\d+): (.*)$/.exec(line) ?? [];
   return place === undefined ? html`${line}` : html`<code>${place}</code> ${message}`;
 }
 
-function Sections({ config }: { config: ConfigDocument }) {
+function sections(config: ConfigDocument) {
   return html`<p class="quiet">With defaults, without secrets.</p>
     <div class="sections">${Object.entries(config).map(
       ([name, value]) =>
@@ -82,14 +76,13 @@ const RELOAD: FormDescription<ReloadDocument> = {
   text: 'The gateway reads its file and checks it. It applies all of it, or nothing. Changed files are noticed without this.',
   command: () => ['reload'],
   submit: () => call('POST', '/admin/v1/config/reload'),
-  show: (outcome, onClose) => html`<${ReloadResult} outcome=${outcome} onClose=${onClose} />`,
+  show: reloadResult,
 };
 
-function ReloadResult({ outcome, onClose }: { outcome: ReloadDocument; onClose: () => void }) {
-  const { result, changes, changes_total, warnings } = outcome;
+function reloadResult({ result, changes, changes_total, warnings }: ReloadDocument, onClose: () => void) {
   return html`<${Dialog} title=${result === 'applied' ? 'The file was applied' : 'The file has not changed'} onClose=${onClose}>
     ${changes_total > 0 && html`<p>${counted(changes_total, 'change')}</p><ul class="changes">${changes.map(({ text }) => html`<li><code>${text}</code></li>`)}</ul>`}
-    ${warnings.map((warning) => html`<p><${Badge} tone="warn">warning<//> ${warning}</p>`)}
+    ${warnings.map((warning) => html`<p>${badge('warn', 'warning')} ${warning}</p>`)}
     <div class="buttons"><button type="button" class="primary" autofocus onClick=${onClose}>Close</button></div>
   <//>`;
 }
@@ -133,30 +126,24 @@ function Audit({ query }: Pick<Place, 'query'>) {
       <${Select} aria-label="Action" options=${[['', 'All actions'], ...Object.entries(ACTIONS)]} value=${action} onChange=${change('action')} />
       <${Select} aria-label="Period" options=${PERIODS} value=${days} onChange=${change('days')} />
     </div>
-    <${ListTable} label="Audit" list=${list} keyOf=${(row: AuditDocument) => row.id} empty="No entries." columns=${AUDIT_COLUMNS} />
+    ${listTable({
+      label: 'Audit',
+      list,
+      empty: 'No entries.',
+      columns: [
+        ['When', ({ at }) => time(at)],
+        ['Who', ({ actor, from }) => html`<span>${actor} <small class="quiet">${from}</small></span>`],
+        ['What', ({ action }) => html`<span title=${action}>${entryOf(ACTIONS, action) ?? action}</span>`],
+        ['Customer', ({ customer }) => customer && customerLink(customer)],
+        ['Key', ({ key_id }) => key_id && html`<code>${key_id}</code>`],
+        ['Details', ({ details }) => html`<small>${detailsText(details ?? {})}</small>`],
+      ],
+    })}
     <${Command} line=${command} />`;
 }
 
-const AUDIT_COLUMNS = [
-  { title: 'When', cell: ({ at }: AuditDocument) => html`<${Time} at=${at} />` },
-  {
-    title: 'Who',
-    cell: ({ actor, from }: AuditDocument) => html`<span>${actor} <small class="quiet">${from}</small></span>`,
-  },
-  {
-    title: 'What',
-    cell: ({ action }: AuditDocument) => html`<span title=${action}>${entryOf(ACTIONS, action) ?? action}</span>`,
-  },
-  {
-    title: 'Customer',
-    cell: ({ customer }: AuditDocument) => (customer === null ? '' : html`<${CustomerLink} id=${customer} />`),
-  },
-  { title: 'Key', cell: ({ key_id }: AuditDocument) => key_id && html`<code>${key_id}</code>` },
-  {
-    title: 'Details',
-    cell: ({ details }: AuditDocument) =>
-      html`<small>${Object.entries(details ?? {})
-        .map(([name, value]) => `${name}: ${value}`)
-        .join(', ')}</small>`,
-  },
-];
+function detailsText(details: NonNullable<AuditDocument['details']>): string {
+  return Object.entries(details)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(', ');
+}

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { call, customerPath } from './api.ts';
-import { Badge } from './components.ts';
+import { badge } from './components.ts';
 import { entryOf } from './entry-of.ts';
 import type { FormDescription, FormInput } from './form-dialog.ts';
 import { count, limitText } from './format.ts';
@@ -48,8 +48,8 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
     const isRefused = used !== undefined && typeof after === 'number' && used >= after;
     return html`<p aria-live="polite">
         Limit: <strong>${limitText(limit)}</strong> → <strong>${limitText(after)}</strong> per hour${used !== undefined && `, ${count(used)} used`}
-        ${after === 'custom' && html` <${Badge} tone="bad">this plan needs a number<//>`}
-        ${isRefused && html` <${Badge} tone="warn">the next request is refused<//>`}
+        ${after === 'custom' && html` ${badge('bad', 'this plan needs a number')}`}
+        ${isRefused && html` ${badge('warn', 'the next request is refused')}`}
       </p>
       ${isOverridden && html`<p>An entry in <code>overrides</code> of the config file sets the limit. Plan and number take effect once it is removed.</p>`}`;
   };

@@ -10,7 +10,7 @@ import type {
 } from '../../admin-api/responses.ts';
 import { customerPath, pathWith } from './api.ts';
 import { Chart } from './chart.ts';
-import { Choices, Command, CustomerState, Empty, Loaded, Panel, Time, Usage } from './components.ts';
+import { Choices, customerState, Empty, facts, loaded, Panel, timeAgo, usageBar } from './components.ts';
 import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
 import { FormButton } from './form-dialog.ts';
 import { count, duration, HOUR_MS, tollgate } from './format.ts';
@@ -20,7 +20,7 @@ import { refusalReason } from './refusal-reasons.ts';
 import { HISTORY_POLL_MS, POLL_MS, useList, useResource } from './resources.ts';
 import { at } from './router.ts';
 import { useMayWrite } from './session.ts';
-import { Table } from './table.ts';
+import { table } from './table.ts';
 
 export function CustomerPage({ id }: { id: string }) {
   const path = customerPath(id);
@@ -29,8 +29,7 @@ export function CustomerPage({ id }: { id: string }) {
   if (customer.failure?.code === 'not_found') {
     return html`${heading}<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
   }
-  return html`${heading}
-    <${Loaded} resource=${customer}>${(record: CustomerDocument) => html`<${Details} path=${path} record=${record} />`}<//>`;
+  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} />`)}`;
 }
 
 function Details({ path, record }: { path: string; record: CustomerDocument }) {
@@ -43,7 +42,7 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
   return html`
     <div class="toolbar">
       <span>${record.name}</span>
-      <${CustomerState} suspended=${record.suspended} />
+      ${customerState(record)}
       ${
         mayWrite &&
         html`<span class="actions">
@@ -55,23 +54,17 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
       }
     </div>
     <div class="grid">
-      <${Panel} title="Limit and usage">
-        <${Loaded} resource=${explanation}>${(data: ExplanationDocument) => html`<${Limit} explanation=${data} />`}<//>
-        <${Command} line=${tollgate('explain', id)} />
-      <//>
-      <${Panel} title="Why is it refused?">
-        <${Loaded} resource=${explanation}>${(data: ExplanationDocument) => html`<${WhyRefused} explanation=${data} />`}<//>
-      <//>
+      <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
+      <${Panel} title="Why is it refused?">${loaded(explanation, whyRefused)}<//>
       <${History} path=${path} id=${id} />
-      <${Panel} title="Keys" wide actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
+      <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
+        actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
         <${KeyTable} list=${keys} empty="No keys. Without one, the customer cannot send requests." />
-        <${Command} line=${tollgate('keys', 'list', id)} />
       <//>
     </div>`;
 }
 
-function Limit({ explanation }: { explanation: ExplanationDocument }) {
-  const { plan, current_plan, limit, limit_problem, origin, usage } = explanation;
+function limitAndUsage({ plan, current_plan, limit, limit_problem, origin, usage }: ExplanationDocument) {
   const planText =
     current_plan === plan
       ? plan
@@ -81,37 +74,37 @@ function Limit({ explanation }: { explanation: ExplanationDocument }) {
   return html`
     <p class="big">${limit === null ? 'No limit' : html`${count(limit)} <small>requests per hour</small>`}</p>
     ${limit_problem && html`<p>${limit_problem}</p>`}
-    ${usage && html`<${Usage} used=${usage.used} limit=${usage.limit} />`}
-    <dl class="facts">
-      <div><dt>Plan</dt><dd>${planText}</dd></div>
-      <div><dt>Set by</dt><dd>${origin}</dd></div>
-      ${
-        usage &&
-        html`<div><dt>Remaining</dt><dd>${count(usage.remaining)}</dd></div>
-        <div><dt>More in</dt><dd>${usage.used === 0 ? '–' : duration(usage.reset_seconds)}</dd></div>`
-      }
-    </dl>
+    ${usage && usageBar(usage)}
+    ${facts([
+      ['Plan', planText],
+      ['Set by', origin],
+      ...(usage
+        ? ([
+            ['Remaining', count(usage.remaining)],
+            ['More in', usage.used === 0 ? '–' : duration(usage.reset_seconds)],
+          ] as const)
+        : []),
+    ])}
     ${!usage && limit !== null && html`<p>The usage is unknown while the store is unavailable.</p>`}`;
 }
 
-function WhyRefused({ explanation }: { explanation: ExplanationDocument }) {
-  const { admitted, verdict, refusals } = explanation;
-  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>
-    <${Table} label="Refusals of the last hour" rows=${refusals} keyOf=${(row: Refusal) => row.code}
-      empty="None of its requests was refused in the last hour." columns=${REFUSAL_COLUMNS} />`;
+function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
+  const refused = table({
+    label: 'Refusals of the last hour',
+    rows: refusals,
+    empty: 'None of its requests was refused in the last hour.',
+    columns: [
+      [
+        'Refused because',
+        ({ code }) =>
+          html`<span class="reason">${refusalReason(code).title} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
+      ],
+      ['Times', (row) => count(row.count), 'number'],
+      ['Last', ({ last_at }) => timeAgo(last_at)],
+    ],
+  });
+  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>${refused}`;
 }
-
-type Refusal = ExplanationDocument['refusals'][number];
-
-const REFUSAL_COLUMNS = [
-  {
-    title: 'Refused because',
-    cell: ({ code }: Refusal) =>
-      html`<span class="reason">${refusalReason(code).title} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
-  },
-  { title: 'Times', isNumber: true, cell: (row: Refusal) => count(row.count) },
-  { title: 'Last', cell: ({ last_at }: Refusal) => html`<${Time} at=${last_at} relative />` },
-];
 
 /** Without a number of days, the gateway's default for the step. */
 const RANGES = [
@@ -128,17 +121,17 @@ function History({ path, id }: { path: string; id: string }) {
   const address = pathWith(`${path}/usage/history`, { step, from });
   const history = useResource<UsageHistoryDocument>(address, HISTORY_POLL_MS);
   const choices = html`<${Choices} label="Time range" options=${RANGES} value=${range} onChange=${setRange} />`;
-  return html`<${Panel} title="History" wide actions=${choices}>
-    <${Loaded} resource=${history}>${({ points }: UsageHistoryDocument) => html`
-      <${Chart} label=${`Requests of the last ${label}`} points=${points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }))} />
-      <${RefusedByCode} points=${points} />`}
-    <//>
-    <${Command} line=${tollgate('usage', 'history', id, { step, from: days && `${days}d` })} />
+  const command = tollgate('usage', 'history', id, { step, from: days && `${days}d` });
+  return html`<${Panel} title="History" wide actions=${choices} command=${command}>
+    ${loaded(history, ({ points }) => {
+      const bars = points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }));
+      return html`<${Chart} label=${`Requests of the last ${label}`} points=${bars} />${refusedByCode(points)}`;
+    })}
   <//>`;
 }
 
 /** Refusals of all gateways in the range, most frequent first. */
-function RefusedByCode({ points }: { points: UsageHistoryDocument['points'] }) {
+function refusedByCode(points: UsageHistoryDocument['points']) {
   const counts = new Map<string, number>();
   for (const { refused_by_code = {} } of points) {
     for (const [code, number] of Object.entries(refused_by_code)) counts.set(code, (counts.get(code) ?? 0) + number);

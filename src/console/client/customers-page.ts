@@ -4,13 +4,13 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerDocument, KeyDocument, NearCustomerDocument } from '../../admin-api/responses.ts';
 import { pathWith } from './api.ts';
 import {
-  Badge,
+  badge,
   Choices,
   Command,
-  CustomerLink,
-  CustomerState,
+  customerLink,
+  customerState,
   inputValue,
-  Loaded,
+  loaded,
   SearchForm,
   Select,
 } from './components.ts';
@@ -18,11 +18,11 @@ import { newCustomer } from './customer-forms.ts';
 import { FormButton } from './form-dialog.ts';
 import { count, tollgate } from './format.ts';
 import { KeyTable } from './key-table.ts';
-import { NearTable } from './overview-page.ts';
+import { nearTable } from './overview-page.ts';
 import { POLL_MS, useList, useResource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
-import { ListTable } from './table.ts';
+import { listTable } from './table.ts';
 
 type View = 'near' | 'suspended' | 'expiring' | undefined;
 
@@ -82,8 +82,19 @@ function Customers({ search, plan, suspended }: Filters) {
   const command = tollgate('customers', 'list', { search, plan, suspended });
   return html`
     ${search && CUSTOMER_ID.test(search) && html`<${ExactMatch} id=${search} />`}
-    <${ListTable} label="Customers" list=${list} keyOf=${(row: CustomerDocument) => row.id}
-      empty=${isFiltered ? 'No customer matches.' : 'There are no customers yet.'} columns=${COLUMNS} />
+    ${listTable({
+      label: 'Customers',
+      list,
+      empty: isFiltered ? 'No customer matches.' : 'There are no customers yet.',
+      columns: [
+        ['Customer', ({ id }) => customerLink(id)],
+        ['Name', ({ name }) => name ?? ''],
+        ['Plan', ({ plan, current_plan: current }) => current ?? html`${plan} ${badge('bad', 'not configured')}`],
+        ['Requests per hour', ({ limit }) => (limit === null ? badge('bad', 'no limit') : count(limit)), 'number'],
+        ['Set by', ({ limit_source }) => limit_source ?? '–'],
+        ['State', customerState],
+      ],
+    })}
     <${Command} line=${command} />`;
 }
 
@@ -94,32 +105,12 @@ const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;
 function ExactMatch({ id }: { id: string }) {
   const { data } = useResource<CustomerDocument>(`/admin/v1/customers/${id}`);
   if (data === undefined) return null;
-  return html`<p class="exact">Exact match: <${CustomerLink} id=${data.id} /> ${data.name}</p>`;
+  return html`<p class="exact">Exact match: ${customerLink(data.id)} ${data.name}</p>`;
 }
-
-const COLUMNS = [
-  { title: 'Customer', cell: ({ id }: CustomerDocument) => html`<${CustomerLink} id=${id} />` },
-  { title: 'Name', cell: ({ name }: CustomerDocument) => name ?? '' },
-  {
-    title: 'Plan',
-    cell: (row: CustomerDocument) =>
-      row.current_plan === null ? html`${row.plan} <${Badge} tone="bad">not configured<//>` : row.current_plan,
-  },
-  {
-    title: 'Requests per hour',
-    isNumber: true,
-    cell: ({ limit }: CustomerDocument) => (limit === null ? html`<${Badge} tone="bad">no limit<//>` : count(limit)),
-  },
-  { title: 'Set by', cell: ({ limit_source }: CustomerDocument) => limit_source ?? '–' },
-  {
-    title: 'State',
-    cell: ({ suspended }: CustomerDocument) => html`<${CustomerState} suspended=${suspended} />`,
-  },
-];
 
 function Near() {
   const near = useResource<NearCustomerDocument[]>('/admin/v1/usage/near?limit=100', POLL_MS);
-  return html`<div><${Loaded} resource=${near}>${(rows: NearCustomerDocument[]) => html`<${NearTable} rows=${rows} />`}<//></div>
+  return html`<div>${loaded(near, nearTable)}</div>
     <${Command} line=${tollgate('usage', 'near')} />`;
 }
 

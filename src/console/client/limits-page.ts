@@ -3,20 +3,19 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerUsageDocument, PreviewDocument } from '../../admin-api/responses.ts';
 import { call } from './api.ts';
-import { Badge, Command, CustomerLink, Empty, inputValue, Loaded, Loading, Panel, Problem } from './components.ts';
+import { badge, customerLink, Empty, facts, inputValue, Loading, loaded, Panel, Problem } from './components.ts';
 import { count, counted, limitText, tollgate } from './format.ts';
 import { useList, useResource } from './resources.ts';
-import { Progress, Table } from './table.ts';
+import { Progress, table } from './table.ts';
 import { useSubmit } from './use-submit.ts';
 
 export function LimitsPage() {
   const config = useResource<ConfigDocument>('/admin/v1/config');
   return html`<div class="grid">
-    <${Panel} title="Try a number" wide>
-      <${Loaded} resource=${config}>${(data: ConfigDocument) => html`<${PlanTrials} config=${data} />`}<//>
-      <${Command} line=${tollgate('usage', 'list')} />
+    <${Panel} title="Try a number" command=${tollgate('usage', 'list')} wide>
+      ${loaded(config, (data) => html`<${PlanTrials} config=${data} />`)}
     <//>
-    <${Panel} title="Try a config file" wide><${FilePreview} /><//>
+    <${Panel} title="Try a config file" command=${tollgate('preview', 'FILE')} wide><${FilePreview} /><//>
   </div>`;
 }
 
@@ -28,7 +27,7 @@ function PlanTrials({ config }: { config: ConfigDocument }) {
       usage.isLoading &&
       html`<${Progress} what=${`Read the usage of ${counted(usage.rows.length, 'customer')}`} stop=${usage.stop} />`
     }
-    ${!usage.isLoading && !usage.isComplete && !usage.failure && html`<p class="more"><${Badge} tone="warn">incomplete<//> <button type="button" onClick=${usage.more}>Read the rest</button></p>`}
+    ${!usage.isLoading && !usage.isComplete && !usage.failure && html`<p class="more">${badge('warn', 'incomplete')} <button type="button" onClick=${usage.more}>Read the rest</button></p>`}
     ${usage.failure && html`<${Problem} failure=${usage.failure} retry=${usage.more} />`}
     <div class="trials">${Object.entries(config.plans).map(
       ([plan, settings]) =>
@@ -44,15 +43,8 @@ interface PlanSettings {
 
 const LISTED_CUSTOMERS = 10;
 
-function PlanTrial({
-  plan,
-  settings,
-  usage,
-}: {
-  plan: string;
-  settings: PlanSettings;
-  usage: readonly CustomerUsageDocument[];
-}) {
+function PlanTrial(props: { plan: string; settings: PlanSettings; usage: readonly CustomerUsageDocument[] }) {
+  const { plan, settings, usage } = props;
   const { requests_per_hour: limit, shadow, formerly } = settings;
   const [tried, setTried] = useState<number>();
   if (limit === 'custom') {
@@ -78,21 +70,23 @@ function PlanTrial({
     }.</p>
     ${
       shadow &&
-      html`<p><${Badge} tone="warn">shadow limit ${count(shadow.requests_per_hour)}<//> would refuse ${counted(refusedAt(shadow.requests_per_hour).length, 'customer')} now.</p>`
+      html`<p>${badge('warn', `shadow limit ${count(shadow.requests_per_hour)}`)} would refuse ${counted(refusedAt(shadow.requests_per_hour).length, 'customer')} now.</p>`
     }
     ${
       refused.length > 0 &&
-      html`<${Table} label=${`Customers of ${plan} that would be refused`} rows=${refused.slice(0, LISTED_CUSTOMERS)}
-      keyOf=${(row: CustomerUsageDocument) => row.customer} empty="" columns=${TRIAL_COLUMNS} />`
+      table({
+        label: `Customers of ${plan} that would be refused`,
+        rows: refused.slice(0, LISTED_CUSTOMERS),
+        keyOf: ({ customer }) => customer,
+        columns: [
+          ['Customer', ({ customer }) => customerLink(customer)],
+          ['Used', ({ used }) => count(used), 'number'],
+        ],
+      })
     }
     ${refused.length > LISTED_CUSTOMERS && html`<p class="quiet">and ${count(refused.length - LISTED_CUSTOMERS)} more</p>`}
   </section>`;
 }
-
-const TRIAL_COLUMNS = [
-  { title: 'Customer', cell: ({ customer }: CustomerUsageDocument) => html`<${CustomerLink} id=${customer} />` },
-  { title: 'Used', isNumber: true, cell: ({ used }: CustomerUsageDocument) => count(used) },
-];
 
 function FilePreview() {
   const [text, setText] = useState('');
@@ -123,8 +117,7 @@ function FilePreview() {
     </form>
     ${isBusy && html`<${Loading} what="Comparing the limits of all customers" />`}
     ${failure && html`<${Problem} failure=${failure} />`}
-    ${result && html`<${PreviewResult} preview=${result} />`}
-    <${Command} line=${tollgate('preview', 'FILE')} />`;
+    ${result && previewResult(result)}`;
 }
 
 const RELOAD_RESULTS = {
@@ -138,47 +131,48 @@ const RELOAD_RESULTS = {
   plan_in_use: ['bad', 'plan in use', 'A reload would refuse this file: it drops plans that customers still have.'],
 } as const;
 
-function PreviewResult({ preview }: { preview: PreviewDocument }) {
+function previewResult(preview: PreviewDocument) {
   const { reload, changes, changes_total, customers, dropped_plans, closest, uncompared_secrets } = preview;
   const [tone, label, verdict] = RELOAD_RESULTS[reload];
-  const numbers = [
-    ['Refused now', customers.refused],
-    ['Newly refused', customers.newly_refused],
-    ['Near', customers.near],
-    ['Limit lowered', customers.lowered],
-    ['Limit raised', customers.raised],
-    ['Without a limit', customers.lost],
-  ] as const;
+  const stats = facts(
+    [
+      ['Refused now', count(customers.refused)],
+      ['Newly refused', count(customers.newly_refused)],
+      ['Near', count(customers.near)],
+      ['Limit lowered', count(customers.lowered)],
+      ['Limit raised', count(customers.raised)],
+      ['Without a limit', count(customers.lost)],
+    ],
+    'stats',
+  );
   return html`<div class="result" role="status">
-    <p><${Badge} tone=${tone}>${label}<//> ${verdict}</p>
-    <dl class="stats">${numbers.map(([name, value]) => html`<div><dt>${name}</dt><dd>${count(value)}</dd></div>`)}</dl>
+    <p>${badge(tone, label)} ${verdict}</p>
+    ${stats}
     <p class="quiet">Of ${counted(customers.total, 'customer')}.</p>
-    ${dropped_plans.map(({ plan, customers: number }) => html`<p><${Badge} tone="bad">${plan} is dropped<//> ${counted(number, 'customer')} still on it.</p>`)}
+    ${dropped_plans.map(({ plan, customers: number }) => html`<p>${badge('bad', `${plan} is dropped`)} ${counted(number, 'customer')} still on it.</p>`)}
     <h3>Customers, worst first</h3>
-    <${Table} label="Customers that the file affects most" rows=${closest} keyOf=${(row: Closest) => row.customer} empty="No customer would be refused or near its limit." columns=${CLOSEST_COLUMNS} />
+    ${table({
+      label: 'Customers that the file affects most',
+      rows: closest,
+      empty: 'No customer would be refused or near its limit.',
+      columns: [
+        ['Customer', ({ customer }) => customerLink(customer)],
+        ['Plan', ({ plan }) => plan],
+        ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
+        ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],
+        ['Used', ({ used }) => count(used), 'number'],
+        ['Then', ({ state }) => badge(state === 'refused' ? 'bad' : 'warn', state)],
+      ],
+    })}
     <h3>${counted(changes_total, 'change')}</h3>
     ${
       changes.length === 0
         ? html`<${Empty}>Nothing changes.<//>`
         : html`<ul class="changes">${changes.map(
             ({ text, takes_effect }) =>
-              html`<li><code>${text}</code>${takes_effect === 'restart' && html` <${Badge} tone="warn">needs a restart<//>`}</li>`,
+              html`<li><code>${text}</code>${takes_effect === 'restart' && html` ${badge('warn', 'needs a restart')}`}</li>`,
           )}</ul>`
     }
     ${uncompared_secrets.length > 0 && html`<p class="quiet">Not compared, because they are secret: ${uncompared_secrets.join(', ')}.</p>`}
   </div>`;
 }
-
-type Closest = PreviewDocument['closest'][number];
-
-const CLOSEST_COLUMNS = [
-  { title: 'Customer', cell: ({ customer }: Closest) => html`<${CustomerLink} id=${customer} />` },
-  { title: 'Plan', cell: ({ plan }: Closest) => plan },
-  { title: 'Limit now', isNumber: true, cell: ({ limit_before }: Closest) => limitText(limit_before) },
-  { title: 'Limit then', isNumber: true, cell: ({ limit_after }: Closest) => limitText(limit_after) },
-  { title: 'Used', isNumber: true, cell: ({ used }: Closest) => count(used) },
-  {
-    title: 'Then',
-    cell: ({ state }: Closest) => html`<${Badge} tone=${state === 'refused' ? 'bad' : 'warn'}>${state}<//>`,
-  },
-];

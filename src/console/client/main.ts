@@ -4,7 +4,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionDocument } from '../../admin-api/responses.ts';
 import { CallError, call, type Failure, failureFrom, logOut, SESSION_ENDED, SESSION_PATH } from './api.ts';
-import { Badge, Empty, Loading, Problem, SearchForm } from './components.ts';
+import { badge, Empty, Loading, Problem, SearchForm } from './components.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
@@ -84,7 +84,7 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
       </nav>
       <${GoToCustomer} />
       <div class="who">
-        ${session.scope === 'read' && html`<${Badge} tone="quiet">read only<//>`}
+        ${session.scope === 'read' && badge('quiet', 'read only')}
         <span class="quiet" title="The name in the audit">${session.actor}</span>
         ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
       </div>

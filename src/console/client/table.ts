@@ -5,35 +5,32 @@ import { Empty, Loading, Problem } from './components.ts';
 import { count } from './format.ts';
 import type { List } from './resources.ts';
 
-export interface Column<T> {
-  readonly title: string;
-  readonly cell: (row: T) => ComponentChildren;
-  /** Aligned to the right, with digits of one width. */
-  readonly isNumber?: boolean;
-}
+/** Numbers are aligned to the right, with digits of one width. */
+export type Column<T> = readonly [title: string, cell: (row: T) => ComponentChildren, kind?: 'number'];
 
 interface TableProps<T> {
   readonly label: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  readonly keyOf: (row: T) => string;
+  /** Of rows with links or buttons, which keep the focus when rows move. */
+  readonly keyOf?: (row: T) => string;
   /** What is shown without rows. */
-  readonly empty: ComponentChildren;
+  readonly empty?: ComponentChildren;
 }
 
-export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) {
+export function table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) {
   if (rows.length === 0) return html`<${Empty}>${empty}<//>`;
   // Roles are explicit because the narrow layout changes `display`, which removes the implicit ones.
   return html`<table role="table" aria-label=${label}>
     <thead role="rowgroup"><tr role="row">
-      ${columns.map(({ title, isNumber }) => html`<th role="columnheader" scope="col" class=${isNumber ? 'number' : ''}>${title}</th>`)}
+      ${columns.map(([title, , kind]) => html`<th role="columnheader" scope="col" class=${kind}>${title}</th>`)}
     </tr></thead>
     <tbody role="rowgroup">
       ${rows.map(
-        (row) => html`<tr role="row" key=${keyOf(row)}>
+        (row) => html`<tr role="row" key=${keyOf?.(row)}>
           ${columns.map(
-            ({ title, cell, isNumber }) =>
-              html`<td role="cell" data-label=${title} class=${isNumber ? 'number' : ''}><span>${cell(row)}</span></td>`,
+            ([title, cell, kind]) =>
+              html`<td role="cell" data-label=${title} class=${kind}><span>${cell(row)}</span></td>`,
           )}
         </tr>`,
       )}
@@ -46,14 +43,16 @@ export function Progress({ what, stop }: { what: string; stop: List<unknown>['st
     ${stop && html`<button type="button" onClick=${stop}>Stop</button>`}</div>`;
 }
 
-export function ListTable<T>(props: Omit<TableProps<T>, 'rows'> & { list: List<T> }) {
-  const { list, ...table } = props;
+export function listTable<T extends { readonly id: string }>(
+  props: Omit<TableProps<T>, 'rows' | 'keyOf'> & { list: List<T> },
+) {
+  const { list, ...others } = props;
   const { isLoading, isComplete, failure } = list;
   // A record may be on two pages.
-  const rows = [...new Map(list.rows.map((row) => [table.keyOf(row), row])).values()];
+  const rows = [...new Map(list.rows.map((row) => [row.id, row])).values()];
   const progress = list.isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
   return html`<div aria-busy=${isLoading}>
-    ${(rows.length > 0 || isComplete) && html`<${Table} ...${table} rows=${rows} />`}
+    ${(rows.length > 0 || isComplete) && table({ ...others, rows, keyOf: ({ id }) => id })}
     ${failure && html`<${Problem} failure=${failure} retry=${list.more} />`}
     ${
       isLoading
