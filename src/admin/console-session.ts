@@ -3,8 +3,14 @@ import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { SessionDocument } from '../admin-api/responses.ts';
 import { Throttle } from '../base/throttle.ts';
-import { createBinding, isFromOwnPage, pageSchemeOf } from '../console/bound-cookie.ts';
-import { MAX_SESSION_MS, SESSION_COOKIE } from '../console/session.ts';
+import {
+  cookieHeader,
+  createBinding,
+  deletedCookieHeaders,
+  isFromOwnPage,
+  pageSchemeOf,
+} from '../console/bound-cookie.ts';
+import { MAX_SESSION_MS } from '../console/session.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { Gate } from './authorize.ts';
 import { credentialsOf, unauthorized } from './credentials.ts';
@@ -41,7 +47,7 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
     const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
     const binding = createBinding(randomBytes);
     const value = await gate.sealSession({ ...actor, expiresAtMs }, token, binding);
-    const header = SESSION_COOKIE.setHeader(req.headers, value, expiresAtMs - nowMs);
+    const header = cookieHeader(req.headers, value, expiresAtMs - nowMs);
     if (header === undefined) {
       throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
     }
@@ -66,7 +72,7 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
       delete: [
         fromOwnPage,
         ({ headers }, res) => {
-          res.setHeader('Set-Cookie', SESSION_COOKIE.deleteHeaders(headers));
+          res.setHeader('Set-Cookie', deletedCookieHeaders(headers));
           res.status(204).end();
         },
       ],

@@ -4,8 +4,8 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { bindingOf, type CookieValue } from '../console/bound-cookie.ts';
-import { SESSION_COOKIE, SessionSeal } from '../console/session.ts';
+import { bindingOf, type CookieValue, sessionCookies } from '../console/bound-cookie.ts';
+import { SessionSeal } from '../console/session.ts';
 import type { Problem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { JwtVerdict } from './jwt.ts';
@@ -45,7 +45,7 @@ const WRITE_SCOPE = 'tollgate:write';
 export function credentialsOf(headers: IncomingHttpHeaders): Credentials {
   const token = BEARER.exec(headers.authorization ?? '')?.[1];
   if (token !== undefined) return { kind: 'bearer', token };
-  const cookies = SESSION_COOKIE.valuesOf(headers);
+  const cookies = sessionCookies(headers);
   const binding = bindingOf(headers);
   return cookies.length === 0 || binding === undefined ? { kind: 'none' } : { kind: 'cookie', cookies, binding };
 }

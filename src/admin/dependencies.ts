@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import type { AuditAction } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Disclosed } from '../config/config.ts';
+import type { AdminConfig, Disclosed } from '../config/config.ts';
 import type { ConsoleFiles } from '../console/build-files.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -19,14 +19,6 @@ import type { UsageHistory } from '../store/usage-history.ts';
 import type { GatewayStatus } from './gateway-status.ts';
 import type { JwtVerifier } from './jwt.ts';
 
-/** Names by which the admin listener may be addressed. */
-export interface AdminNames {
-  /** `admin.host`. */
-  readonly host: string;
-  /** `admin.allowed_hosts`. */
-  readonly allowedHosts: readonly string[];
-}
-
 /** Dependencies of the admin listener. */
 export interface AdminDependencies {
   /** The admin token. Undefined or empty: no token is accepted. */
@@ -40,8 +32,8 @@ export interface AdminDependencies {
   readonly notifySecrets: Pick<NotifySecretStore, 'rotate'>;
   readonly audit: AuditStore;
   readonly metrics: Pick<Metrics, 'adminRequest'>;
-  /** Accepted Host names. */
-  readonly names: AdminNames;
+  /** Names by which the listener may be addressed. */
+  readonly names: Pick<AdminConfig, 'host' | 'allowedHosts'>;
   /** Names of the configured plans. */
   readonly planNames: ReadonlySet<string>;
   /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */

@@ -4,7 +4,7 @@ import { addressBlock, canonicalAddress } from '../base/address-block.ts';
 import { Throttle } from '../base/throttle.ts';
 import { isLoopback, isWildcard } from '../config/formats.ts';
 import { sendProblem } from '../problems/document.ts';
-import type { AdminDependencies, AdminNames } from './dependencies.ts';
+import type { AdminDependencies } from './dependencies.ts';
 import { factsOf } from './response-locals.ts';
 
 /** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
@@ -40,7 +40,7 @@ export function checkHost({
  * Returns whether the Host names the admin listener. `host`: the value of the Host header. `localAddress`: the local
  * address of the connection.
  */
-export function isOwnName(host: string | undefined, localAddress: string, names: AdminNames): boolean {
+export function isOwnName(host: string | undefined, localAddress: string, names: AdminDependencies['names']): boolean {
   const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
   const requested = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
   if (requested === '') return false;

@@ -36,42 +36,33 @@ export function bindingOf(headers: IncomingHttpHeaders): string | undefined {
   return typeof binding === 'string' && BINDING.test(binding) ? binding : undefined;
 }
 
-/** A cookie of one purpose, by its name without port and prefix. */
-export class BoundCookie {
-  readonly #name: string;
+/** Returns every cookie of a request that may be the session's. */
+export function sessionCookies(headers: IncomingHttpHeaders): CookieValue[] {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return (['https', 'http'] as const).flatMap((scheme) => {
+    const start = `${cookieName(headers, scheme)}=`;
+    return pairs.flatMap((pair) => (pair.startsWith(start) ? [{ value: pair.slice(start.length), scheme }] : []));
+  });
+}
 
-  constructor(name: string) {
-    this.#name = name;
-  }
+/** Returns the Set-Cookie header that begins a session; undefined if browsers would ignore it because of its length. */
+export function cookieHeader(headers: IncomingHttpHeaders, value: string, remainingMs: number): string | undefined {
+  const scheme = pageSchemeOf(headers);
+  const name = cookieName(headers, scheme);
+  if (name.length + value.length > MAX_COOKIE_BYTES) return undefined;
+  return `${name}=${value}; Max-Age=${Math.floor(remainingMs / 1000)}${attributesFor(scheme)}`;
+}
 
-  /** Returns every cookie of a request that may be this one. */
-  valuesOf(headers: IncomingHttpHeaders): CookieValue[] {
-    const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
-    return (['https', 'http'] as const).flatMap((scheme) => {
-      const start = `${this.#fullName(headers, scheme)}=`;
-      return pairs.flatMap((pair) => (pair.startsWith(start) ? [{ value: pair.slice(start.length), scheme }] : []));
-    });
-  }
+/** Returns the Set-Cookie headers that delete the cookie, whatever the scheme of its login. */
+export function deletedCookieHeaders(headers: IncomingHttpHeaders): string[] {
+  const schemes = ['http', 'https'] as const;
+  return schemes.map((scheme) => `${cookieName(headers, scheme)}=; Max-Age=0${attributesFor(scheme)}`);
+}
 
-  /** Returns the Set-Cookie header that begins a session; undefined if browsers would ignore it because of its length. */
-  setHeader(headers: IncomingHttpHeaders, value: string, remainingMs: number): string | undefined {
-    const scheme = pageSchemeOf(headers);
-    const name = this.#fullName(headers, scheme);
-    if (name.length + value.length > MAX_COOKIE_BYTES) return undefined;
-    return `${name}=${value}; Max-Age=${Math.floor(remainingMs / 1000)}${attributesFor(scheme)}`;
-  }
-
-  /** Returns the Set-Cookie headers that delete the cookie, whatever the scheme of its login. */
-  deleteHeaders(headers: IncomingHttpHeaders): string[] {
-    const schemes = ['http', 'https'] as const;
-    return schemes.map((scheme) => `${this.#fullName(headers, scheme)}=; Max-Age=0${attributesFor(scheme)}`);
-  }
-
-  /** Browsers accept the prefix only with Secure, `Path=/` and no Domain, so no other host can set the cookie. */
-  #fullName({ host = '' }: IncomingHttpHeaders, scheme: Scheme): string {
-    const [port] = /(?<=:)\d+$/.exec(host) ?? [];
-    return `${scheme === 'https' ? '__Host-' : ''}${this.#name}${port === undefined ? '' : `_${port}`}`;
-  }
+/** Browsers accept the prefix only with Secure, `Path=/` and no Domain, so no other host can set the cookie. */
+function cookieName({ host = '' }: IncomingHttpHeaders, scheme: Scheme): string {
+  const [port] = /(?<=:)\d+$/.exec(host) ?? [];
+  return `${scheme === 'https' ? '__Host-' : ''}tollgate_session${port === undefined ? '' : `_${port}`}`;
 }
 
 function attributesFor(scheme: Scheme): string {

@@ -22,11 +22,9 @@
 import { hkdfSync } from 'node:crypto';
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import type { Clock } from '../base/clock.ts';
-import { BoundCookie, type CookieValue } from './bound-cookie.ts';
+import type { CookieValue } from './bound-cookie.ts';
 
 export const MAX_SESSION_MS = 8 * 3_600_000;
-
-export const SESSION_COOKIE = new BoundCookie('tollgate_session');
 
 const ENCRYPTION = 'A256GCM';
 const KEY_BYTES = 32;
