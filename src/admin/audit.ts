@@ -6,7 +6,7 @@ import { AUDIT_ENTRY } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
-import { documentOf } from './document-of.ts';
+import { documentsOf } from './document-of.ts';
 import { definedMembers, pageOf } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
 import { factsOf } from './response-locals.ts';
@@ -27,7 +27,7 @@ export function auditHandlers({ audit }: AdminDependencies) {
   } satisfies Partial<Handlers>;
 }
 
-const NEW_ENTRY = AUDIT_ENTRY.omit({ id: true });
+const entryDocument = documentsOf(AUDIT_ENTRY.omit({ id: true }));
 
 /** The log message of each action. */
 const MESSAGES: Readonly<Record<ChangeAction, string>> = {
@@ -62,7 +62,7 @@ export function createChangeRecorder({
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
     };
-    const document = documentOf(NEW_ENTRY, entry);
+    const document = entryDocument(entry);
     const { at: _inEachLogLine, ...facts } = document;
     loggerForAllLevels(logger).info(facts, MESSAGES[change.action]);
     try {

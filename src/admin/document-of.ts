@@ -25,23 +25,33 @@ type SourceMembers<Document> = {
     | undefined;
 };
 
-/** Members are in the order of the schema. Those that are not set become null if the schema allows it. */
-export function documentOf<Schema extends z.ZodType>(
-  schema: Schema,
-  source: SourceOf<z.output<Schema>>,
-): z.output<Schema> {
-  return convert(schema, source) as z.output<Schema>;
+/**
+ * Returns the function that makes documents of a schema. Members are in the order of the schema. Those that are not set
+ * become null if the schema allows it.
+ */
+export function documentsOf<Schema extends z.ZodType>(schema: Schema) {
+  return converter(schema) as (source: SourceOf<z.output<Schema>>) => z.output<Schema>;
 }
 
-function convert(schema: z.core.$ZodType, value: unknown): unknown {
-  if (schema === RECORD_TIME) return inUtc(value as string | undefined);
-  if (schema instanceof z.ZodNullable) return value == null ? null : convert(schema.unwrap(), value);
-  if (schema instanceof z.ZodArray) return (value as unknown[]).map((item) => convert(schema.element, item));
-  if (!(schema instanceof z.ZodObject) || schema.def.catchall !== undefined) return value;
+function converter(schema: z.core.$ZodType): (value: unknown) => unknown {
+  if (schema === RECORD_TIME) return (value) => inUtc(value as string | undefined);
+  if (schema instanceof z.ZodNullable) {
+    const convert = converter(schema.unwrap());
+    return (value) => (value == null ? null : convert(value));
+  }
+  if (schema instanceof z.ZodArray) {
+    const convert = converter(schema.element);
+    return (value) => (value as unknown[]).map(convert);
+  }
+  if (!(schema instanceof z.ZodObject) || schema.def.catchall !== undefined) return (value) => value;
   const members = Object.entries<z.core.$ZodType>(schema.shape).map(([name, member]) => {
-    return [name, convert(member, Reflect.get(value as object, camelCase(name)))];
+    return [name, camelCase(name), converter(member)] as const;
   });
-  return Object.fromEntries(members);
+  return (value) => {
+    const document: Record<string, unknown> = {};
+    for (const [name, source, convert] of members) document[name] = convert(Reflect.get(value as object, source));
+    return document;
+  };
 }
 
 function camelCase(name: string): string {

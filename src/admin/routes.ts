@@ -2,7 +2,7 @@ import { type RequestHandler, type Response, Router } from 'express';
 import { adminRoute, type CheckedRequestOf, type Endpoint, type ReplyOf } from '../admin-api/routes.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { documentOf, type SourceOf } from './document-of.ts';
+import { documentsOf, type SourceOf } from './document-of.ts';
 import { jsonBody, parseBody, parseQuery, yamlBody } from './parse-request.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
@@ -32,6 +32,7 @@ export function bindHandlers(
     const { query, body, status, reply } = adminRoute(endpoint as Endpoint);
     const isYaml = body === 'yaml';
     const schema = isYaml ? undefined : body?.({ plans: planNames, nowMs: () => clock.nowMs() });
+    const toDocument = typeof reply === 'object' ? documentsOf(reply) : undefined;
     const handle: RequestHandler = async (req, res) => {
       const request = {
         ...req.params,
@@ -42,7 +43,7 @@ export function bindHandlers(
       // The key of a handler is the endpoint whose request it takes.
       const source = await handler(request as never, res);
       if (reply === undefined) res.status(204).end();
-      else if (reply !== 'text') res.status(status ?? 200).json(documentOf(reply, source));
+      else if (toDocument) res.status(status ?? 200).json(toDocument(source));
     };
     bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : jsonBody()), handle] };
   }

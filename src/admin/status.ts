@@ -3,19 +3,19 @@ import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { documentOf, isoTime } from './document-of.ts';
+import { documentsOf, isoTime } from './document-of.ts';
 import type { GatewayStatus } from './gateway-status.ts';
 import type { Handlers } from './routes.ts';
 import { statusProblems } from './status-problems.ts';
 import { unlessUnavailable } from './unless-unavailable.ts';
 
-const WITHOUT_PROBLEMS = STATUS.omit({ problems: true });
+const withoutProblems = documentsOf(STATUS.omit({ problems: true }));
 
 export function statusHandlers({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>) {
   return {
     async 'GET /status'() {
       const members = statusMembers(status(), await unlessUnavailable(announced()));
-      return { ...members, problems: statusProblems(documentOf(WITHOUT_PROBLEMS, members)) };
+      return { ...members, problems: statusProblems(withoutProblems(members)) };
     },
   } satisfies Partial<Handlers>;
 }

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
-import { documentOf } from '../../src/admin/document-of.ts';
+import { documentsOf } from '../../src/admin/document-of.ts';
 import { KEY } from '../../src/admin-api/responses.ts';
 
 const RECORD = { id: 'key_1', customer: 'acme', state: 'live' as const };
 
 it('a document has the members of its schema alone, whatever else the record has', () => {
   const withSecrets = { ...RECORD, sha256: 'f'.repeat(64), key: 'tg_secret' };
-  expect(Object.keys(documentOf(KEY, withSecrets))).toEqual(Object.keys(KEY.shape));
+  expect(Object.keys(documentsOf(KEY)(withSecrets))).toEqual(Object.keys(KEY.shape));
 });
 
 it('what a record lacks is null, and its times are in UTC', () => {
-  expect(documentOf(KEY, { ...RECORD, createdAt: '2026-03-01T13:00:00+01:00' })).toEqual({
+  expect(documentsOf(KEY)({ ...RECORD, createdAt: '2026-03-01T13:00:00+01:00' })).toEqual({
     ...RECORD,
     prefix: null,
     name: null,
