@@ -130,7 +130,7 @@ function routePaths(context: CheckContext): [number, string][] {
 
 function checkRoutes(context: CheckContext): void {
   // Parameter names do not matter: /a/{x} and /a/{y} match the same paths.
-  const shapes = routePaths(context).map(([index, path]) => [index, path.replace(/\{[^/]*\}/g, '{}')] as const);
+  const shapes = routePaths(context).map(([index, path]) => [index, path.replace(/\{\w+/g, '{')] as const);
   checkRepeats(shapes, (index, earlier) =>
     context.report(['routes', index, 'path'], `matches the same as routes[${earlier}].path; keep one`),
   );

@@ -11,7 +11,7 @@ export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
-const PARAMETER_SEGMENT = /^\{[A-Za-z_][A-Za-z0-9_]*\}$/;
+const PARAMETER_SEGMENT = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 
 /** Accepts an address to listen on: an IP address without brackets, or a host name. */
 export function isListenHost(text: string): boolean {
@@ -48,15 +48,21 @@ export function isPrefix(path: string): boolean {
   return path.startsWith('/') && segmentsOf(path).every(isLiteralSegment);
 }
 
-/** Accepts `/api/v1/things/{id}`: like a prefix, but a segment may be a parameter; parameter names are distinct. */
+/**
+ * Accepts `/api/v1/things/{id}`: like a prefix, but a segment may be a parameter, and the last one `{rest...}`. Parameter
+ * names are distinct.
+ */
 export function isRoutePath(path: string): boolean {
   if (!path.startsWith('/')) return false;
   const segments = segmentsOf(path);
-  const parameters = segments.filter((segment) => PARAMETER_SEGMENT.test(segment));
-  return (
-    new Set(parameters).size === parameters.length &&
-    segments.every((segment) => isLiteralSegment(segment) || parameters.includes(segment))
-  );
+  const names = new Set<string>();
+  return segments.every((segment, index) => {
+    const [, name, dots] = PARAMETER_SEGMENT.exec(segment) ?? [];
+    if (name === undefined) return isLiteralSegment(segment);
+    const isNew = !names.has(name);
+    names.add(name);
+    return isNew && (dots === undefined || index === segments.length - 1);
+  });
 }
 
 /** Returns whether `path` equals `prefix` or is below it, compared by whole segments. */

@@ -110,9 +110,10 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     ...(admin && { admin: adminConfig(admin, secrets) }),
     store: storeConfig(store, secrets, folder),
     upstream: upstreamConfig(upstream, secrets),
-    routes: values.routes.map(({ path, methods }) => ({
+    routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes }) => ({
       path,
-      methods: methods.includes('GET') ? ['GET', 'HEAD'] : ['HEAD'],
+      methods: [...new Set(methods.includes('GET') ? ['GET', 'HEAD', ...methods] : methods)],
+      maxBodyBytes,
     })),
     aliases: aliasesOf(values),
     ...(usagePath !== null && { usagePath }),

@@ -29,6 +29,8 @@ const RELOADABLE: readonly string[] = [
   'auth.browser_keys',
   'identity',
   'limits.header_count',
+  'limits.body_bytes',
+  'limits.body_stall_timeout_ms',
   'limits.in_flight',
   'shutdown',
   'logging.level',

@@ -154,11 +154,19 @@ const upstream = types.mapping({
 });
 
 const route = types.mapping({
-  path: types.routePath().describe('Absolute path; a segment is literal or one {name}.'),
+  path: types
+    .routePath()
+    .describe(
+      'Absolute path; a segment is literal or one {name}, and the last may be {name...}: one or more segments. The most specific route wins.',
+    ),
   methods: types
-    .listOf(types.oneOf(['GET', 'HEAD']).describe('A method; GET includes HEAD.'))
+    .listOf(types.method().describe('A method; GET includes HEAD.'))
     .min(1, 'must have at least one method')
     .describe('Methods that are forwarded.'),
+  max_body_bytes: types
+    .bodyBytes()
+    .optional()
+    .describe('Maximum length of a request body, longer ones get 413; if omitted, limits.body_bytes.'),
 });
 
 const plan = types.mapping({
@@ -209,6 +217,10 @@ const noticeEndpoint = types.mapping({
 const limits = types.mapping({
   header_bytes: types.bytes().default(16_384).describe('Maximum total size of the headers of a request.'),
   header_count: types.count().default(100).describe('Maximum number of headers in a request.'),
+  body_bytes: types
+    .bodyBytes()
+    .default(1_048_576)
+    .describe('Maximum length of a request body on routes without max_body_bytes; 0 allows none.'),
   target_bytes: types.bytes().default(8192).describe('Maximum length of a request target (path and query).'),
   connections: types
     .count()
@@ -228,7 +240,14 @@ const limits = types.mapping({
     .durationMs()
     .default(10_000)
     .describe('Time for a client to send the headers of a request; not above request_timeout_ms.'),
-  request_timeout_ms: types.durationMs().default(30_000).describe('Time for a client to send a whole request.'),
+  request_timeout_ms: types
+    .durationMs()
+    .default(30_000)
+    .describe('Time for a client to send the headers of a request and the first 16 KiB of its body.'),
+  body_stall_timeout_ms: types
+    .durationMs()
+    .default(30_000)
+    .describe('Time in which a client must send at least one byte of a request body; else it gets 408.'),
   response_stall_timeout_ms: types
     .durationMs()
     .default(30_000)

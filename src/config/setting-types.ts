@@ -2,6 +2,7 @@
  * Schemas of the types of settings. Each has one rule in words, which is the problem's text however a value breaks it, and
  * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
  */
+import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
@@ -59,6 +60,9 @@ export const percent = () => integer('percent', 'must be an integer of percent f
 export const days = () => integer('days', 'must be an integer of days from 1 to 365', 1, 365);
 
 export const bytes = () => integer('bytes', 'must be an integer of bytes from 1 to 1048576', 1, 1_048_576);
+
+/** Bodies are streamed, so that no memory limits their length. */
+export const bodyBytes = () => integer('bytes', 'must be an integer of bytes of at least 0', 0);
 
 export const flag = () => z.boolean('must be true or false').meta({ typeInWords: 'boolean' });
 
@@ -125,9 +129,17 @@ export const assertionSeconds = () => integer('seconds', 'must be an integer of 
 export const routePath = () =>
   text(
     'path',
-    'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, each name once, no "." or "..", and no "/" at the end',
+    'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end',
     isRoutePath,
   );
+
+/** CONNECT and TRACE are for proxies (RFC 9110 §9.3.6, §9.3.8). A method that the parser lacks never arrives. */
+const ROUTE_METHODS = METHODS.filter((name) => name !== 'CONNECT' && name !== 'TRACE');
+
+export const method = () =>
+  z
+    .enum(ROUTE_METHODS, `must be a method that Node.js can parse, in capitals, one of ${ROUTE_METHODS.join(', ')}`)
+    .meta({ typeInWords: 'method' });
 
 /** Origin-form (RFC 9112 §3.2.1), written by the operator. */
 export const requestPath = () =>

@@ -5,12 +5,13 @@ import { FAILURE_PROBLEMS, type UpstreamFailure } from '../upstream/failures.ts'
 import type { Challenges } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
-import type { RouteTable } from './routes.ts';
+import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
 
 export function methodNotAllowed(allow: string): Problem {
-  return { code: 'method_not_allowed', detail: `This path can be read with ${allow}.`, headers: ['Allow', allow] };
+  const detail = `This path supports ${listed(allow.split(', '))}.`;
+  return { code: 'method_not_allowed', detail, headers: ['Allow', allow] };
 }
 
 /** Refuses a method that Node.js's parser doesn't know. Only the target of such a request is available. */

@@ -1,15 +1,22 @@
 /**
  * The routes of the public listener. Paths are compared as raw bytes, case-sensitively. An alias is a second prefix of
  * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
+ *
+ * The path alone chooses the route. Of several that match, the most specific one wins: segment by segment, a literal
+ * before `{name}` before `{rest...}`.
  */
 
 /** `forward`: the backend responds. The gateway itself responds with the customer's quota usage, or its usage history. */
 type RoutePurpose = 'forward' | 'usage' | 'usage_history';
 
 export interface RouteDefinition {
-  /** Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. */
+  /**
+   * Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last one may
+   * be `{name...}`: one or more segments, with an optional slash at the end.
+   */
   readonly path: string;
   readonly methods: readonly string[];
+  readonly maxBodyBytes: number;
   readonly purpose: RoutePurpose;
 }
 
@@ -20,6 +27,17 @@ interface Route {
   readonly methods: ReadonlySet<string>;
   /** Value of the Allow header. */
   readonly allow: string;
+  readonly maxBodyBytes: number;
+}
+
+/** Routes with parameters, as a tree of their segments. */
+interface Branch {
+  readonly literals: Map<string, Branch>;
+  parameter?: Branch;
+  /** Ends with the segment of this branch. */
+  route?: Route;
+  /** Has `{rest...}` as its next segment. */
+  catchAll?: Route;
 }
 
 /** `path`: the canonical path, for the backend. `detail`: a sentence for the client. */
@@ -35,13 +53,52 @@ export interface RouteTable {
 const MAX_ID_BYTES = 512;
 const VERSIONED_PREFIX = /^(.*\/)(v\d+)(?=\/|$)/;
 
-/** A parameter excludes `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
-function toPattern(template: string): RegExp {
-  const segments = template.split('/').map((segment) => {
-    if (segment.startsWith('{')) return `[^/;]{1,${MAX_ID_BYTES}}`;
-    return segment.replace(/[.]/g, '\\$&');
-  });
-  return new RegExp(`^${segments.join('/')}$`);
+/** The part of a path that `{rest...}` matches: every segment obeys the rules of a `{name}`. */
+const REST = new RegExp(`^[^/]{1,${MAX_ID_BYTES}}(?:/[^/]{1,${MAX_ID_BYTES}})*$`);
+/** Maximum number of routes that a 404 lists. */
+const MAX_LISTED = 10;
+
+function isCatchAll(template: string): boolean {
+  return template.endsWith('...}');
+}
+
+function newBranch(): Branch {
+  return { literals: new Map() };
+}
+
+function addRoute(root: Branch, route: Route): void {
+  const segments = route.template.split('/').slice(1);
+  const last = isCatchAll(route.template) ? segments.pop() : undefined;
+  let branch = root;
+  for (const segment of segments) {
+    if (segment.startsWith('{')) {
+      branch = branch.parameter ??= newBranch();
+    } else {
+      const next = branch.literals.get(segment) ?? newBranch();
+      branch.literals.set(segment, next);
+      branch = next;
+    }
+  }
+  if (last === undefined) branch.route = route;
+  else branch.catchAll = route;
+}
+
+/**
+ * Returns the most specific route for the segments of `path` from the index `start` on. Takes linear time: a branch is
+ * visited at most once, because only one sequence of segments leads to it.
+ */
+function findRoute(branch: Branch, path: string, start: number): Route | undefined {
+  if (start > path.length) return branch.route;
+  const slash = path.indexOf('/', start);
+  const end = slash < 0 ? path.length : slash;
+  const literal = branch.literals.get(path.slice(start, end));
+  const found = literal && findRoute(literal, path, end + 1);
+  if (found) return found;
+  if (branch.parameter && end > start && end - start <= MAX_ID_BYTES) {
+    const byParameter = findRoute(branch.parameter, path, end + 1);
+    if (byParameter) return byParameter;
+  }
+  return branch.catchAll && REST.test(path.slice(start)) ? branch.catchAll : undefined;
 }
 
 function versionedPrefix(path: string): { base: string; version: string } | undefined {
@@ -49,7 +106,8 @@ function versionedPrefix(path: string): { base: string; version: string } | unde
   return base === undefined || version === undefined ? undefined : { base, version };
 }
 
-function listed(words: readonly string[]): string {
+/** Returns words as a list in a sentence: `a, b and c`. */
+export function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
@@ -65,10 +123,10 @@ export function createRouteTable(
   aliases: ReadonlyMap<string, string>,
 ): RouteTable {
   const literals = new Map<string, Route>();
-  const parameterRoutes: { readonly pattern: RegExp; readonly route: Route }[] = [];
-  for (const { path, methods, purpose } of definitions) {
-    const route = { template: path, purpose, methods: new Set(methods), allow: methods.join(', ') };
-    if (path.includes('{')) parameterRoutes.push({ pattern: toPattern(path), route });
+  const parameterRoutes = newBranch();
+  for (const { path, methods, ...rest } of definitions) {
+    const route = { ...rest, template: path, methods: new Set(methods), allow: methods.join(', ') };
+    if (path.includes('{')) addRoute(parameterRoutes, route);
     else literals.set(path, route);
   }
   const aliasPrefixes = [...aliases].map(([alias, target]) => ({ prefix: `${alias}/`, target }));
@@ -77,7 +135,9 @@ export function createRouteTable(
     .map(versionedPrefix)
     .filter((prefix) => prefix !== undefined);
   const versions = [...new Set(knownPrefixes.map(({ base, version }) => base + version))].sort();
-  const templates = listed(definitions.map(({ path }) => path));
+  const templates = definitions.map(({ path }) => path);
+  const others = templates.splice(MAX_LISTED).length;
+  const available = listed(others > 0 ? [...templates, `${others} more`] : templates);
 
   function canonical(path: string): string {
     for (const { prefix, target } of aliasPrefixes) {
@@ -86,31 +146,34 @@ export function createRouteTable(
     return path;
   }
 
-  function find(canonicalPath: string): Route | undefined {
-    const literal = literals.get(canonicalPath);
-    if (literal) return literal;
-    for (const { pattern, route } of parameterRoutes) if (pattern.test(canonicalPath)) return route;
-    return undefined;
+  /** No route matches a `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
+  function find(bare: string): Route | undefined {
+    return literals.get(bare) ?? (bare.includes(';') ? undefined : findRoute(parameterRoutes, bare, 1));
   }
 
   function explainMiss(path: string): string {
     const bare = withoutTrailingSlashes(path);
     // Name the template and never echo the path: it could contain a key.
     const withoutSlash = bare === path ? undefined : find(canonical(bare));
-    if (withoutSlash) return `There is no trailing slash here: use ${withoutSlash.template} instead.`;
+    if (withoutSlash && !isCatchAll(withoutSlash.template)) {
+      return `There is no trailing slash here: use ${withoutSlash.template} instead.`;
+    }
     const requested = versionedPrefix(path);
     const isOtherVersion = requested && knownPrefixes.some(({ base }) => base === requested.base);
     if (isOtherVersion && !versions.includes(requested.base + requested.version)) {
       return `Version ${requested.version} does not exist. The API is under ${listed(versions)}.`;
     }
-    return `There is nothing at this path. Available paths: ${templates}.`;
+    return `There is nothing at this path. Available paths: ${available}.`;
   }
 
   return {
     match(path) {
       const canonicalPath = canonical(path);
-      const route = find(canonicalPath);
-      return route ? { found: true, route, path: canonicalPath } : { found: false, detail: explainMiss(path) };
+      // Chosen without the trailing slash: it must not lead past a route to a catch-all that allows more.
+      const hasSlash = canonicalPath.endsWith('/');
+      const route = find(hasSlash ? canonicalPath.slice(0, -1) : canonicalPath);
+      const isFound = route && (!hasSlash || isCatchAll(route.template));
+      return isFound ? { found: true, route, path: canonicalPath } : { found: false, detail: explainMiss(path) };
     },
   };
 }

@@ -13,6 +13,10 @@ import type { RouteTable } from './routes.ts';
 export interface PublicSettings extends ProxyTrust {
   readonly routes: RouteTable;
   readonly guardLimits: GuardLimits;
+  /** Time for a client to send a request's head and the buffered start of its body. */
+  readonly requestTimeoutMs: number;
+  /** Time in which a client must send at least one byte of a request body. */
+  readonly bodyStallTimeoutMs: number;
   /** Maximum requests in progress at once. */
   readonly maxInFlight: number;
   readonly challenges: Challenges;

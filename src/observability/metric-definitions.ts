@@ -40,7 +40,7 @@ export const METRIC_DEFINITIONS = {
     help: 'Requests on the public listener, by response.',
     labels: {
       route: ROUTE,
-      method: '`GET`, `HEAD` or `other`',
+      method: '`GET`, `HEAD`, a method that is configured for the route, or `other`',
       code: 'the HTTP status of the response',
       source: SOURCE,
       plan: PLAN,

@@ -61,7 +61,7 @@ type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_err
 export interface RequestSample {
   /** The configured template or `none`; never a raw path. */
   readonly route: string;
-  /** As received; counted as `GET`, `HEAD` or `other`. */
+  /** As received; counted as it is if it is GET, HEAD or a method of the route, otherwise as `other`. */
   readonly method: string;
   readonly status: number;
   readonly source: ResponseSource;
@@ -211,7 +211,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     snapshot: () => registry.getMetricsAsJSON(),
 
     request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds }) {
-      const countedMethod = method === 'GET' || method === 'HEAD' ? method : 'other';
+      // A client can send any method: only those that the route has get a label.
+      const isRouted = route !== 'none' && problem !== 'method_not_allowed';
+      const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);
       if (problem !== undefined) refusals(problem, plan);
       if (durationSeconds === undefined) return;

@@ -313,6 +313,8 @@ function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys'
     ...parts,
     routes: createRouteTable(servedRoutes(config), config.aliases),
     guardLimits: limits,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
     maxInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
     trustedProxies: new TrustedProxies(listen.trustedProxies),
@@ -326,10 +328,10 @@ function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys'
 
 function servedRoutes({ routes, usagePath, usage }: Config): RouteDefinition[] {
   const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
-  const methods = ['GET', 'HEAD'];
-  if (usagePath !== undefined) served.push({ path: usagePath, methods, purpose: 'usage' });
+  const read = { methods: ['GET', 'HEAD'], maxBodyBytes: 0 };
+  if (usagePath !== undefined) served.push({ ...read, path: usagePath, purpose: 'usage' });
   if (usagePath !== undefined && usage !== undefined) {
-    served.push({ path: `${usagePath}/history`, methods, purpose: 'usage_history' });
+    served.push({ ...read, path: `${usagePath}/history`, purpose: 'usage_history' });
   }
   return served;
 }

@@ -52,8 +52,8 @@ describe('the shipped files', () => {
         preserveHost: false,
       },
       routes: [
-        { path: '/api/v1/conversations', methods: ['GET', 'HEAD'] },
-        { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'] },
+        { path: '/api/v1/conversations', methods: ['GET', 'HEAD'], maxBodyBytes: 1_048_576 },
+        { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'], maxBodyBytes: 1_048_576 },
       ],
       auth: { realm: 'conversations', failuresPerMinute: 300, browserKeys: 'warn' },
       identity: { headers: true },
@@ -63,6 +63,8 @@ describe('the shipped files', () => {
         targetBytes: 8192,
         connections: 10_000,
         inFlight: 2048,
+        bodyBytes: 1_048_576,
+        bodyStallTimeoutMs: 30_000,
         pipelined: 16,
         headersTimeoutMs: 10_000,
         requestTimeoutMs: 30_000,
@@ -246,6 +248,23 @@ describe('the result', () => {
     const yaml = `${MINIMAL}aliases: {}\nroutes:\n  - { path: /a, methods: [GET] }\n  - { path: /b, methods: [HEAD] }`;
     const { routes } = await load(yaml);
     expect(routes.map(({ methods }) => methods)).toEqual([['GET', 'HEAD'], ['HEAD']]);
+  });
+
+  test('methods are listed once, GET and HEAD first', async () => {
+    const yaml = `${MINIMAL}aliases: {}\nroutes: [{ path: /a, methods: [PUT, HEAD, GET, PUT, M-SEARCH] }]`;
+    expect((await load(yaml)).routes[0]?.methods).toEqual(['GET', 'HEAD', 'PUT', 'M-SEARCH']);
+  });
+
+  test('a route has its own limit for bodies, or else the general one', async () => {
+    const routes = 'routes: [{ path: /a, methods: [PUT], max_body_bytes: 0 }, { path: "/{rest...}", methods: [PUT] }]';
+    const config = await load(`${MINIMAL}aliases: {}\n${routes}\nlimits: { body_bytes: 9 }`);
+    expect(config.routes.map(({ maxBodyBytes }) => maxBodyBytes)).toEqual([0, 9]);
+  });
+
+  test('routes that match some of the same paths are fine', async () => {
+    const paths = ['/a/b', '/a/{x}', '/a/{x...}', '/{x}/b', '/{x...}', '/a/{x}/{y...}'];
+    const routes = paths.map((path) => `  - { path: "${path}", methods: [GET] }`).join('\n');
+    expect((await load(`${MINIMAL}aliases: {}\nroutes:\n${routes}`)).routes).toHaveLength(paths.length);
   });
 
   test('the default alias is there where it fits the routes', async () => {

@@ -6,6 +6,8 @@ import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
   'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, usage, notices, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
+const METHOD_RULE =
+  'must be a method that Node.js can parse, in capitals, one of ACL, BIND, CHECKOUT, COPY, DELETE, GET, HEAD, LINK, LOCK, M-SEARCH, MERGE, MKACTIVITY, MKCALENDAR, MKCOL, MOVE, NOTIFY, OPTIONS, PATCH, POST, PROPFIND, PROPPATCH, PURGE, PUT, QUERY, REBIND, REPORT, SEARCH, SOURCE, SUBSCRIBE, UNBIND, UNLINK, UNLOCK, UNSUBSCRIBE';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 
 /** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */
@@ -46,21 +48,40 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['routes: []', '3: routes: must have at least one route'],
   [
     'routes:\n  - path: api\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /api/../x\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /a/{x}/{x}\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
-  ['routes:\n  - { path: /a, methods: [GET, POST] }', '4: routes[0].methods[1]: must be one of GET, HEAD'],
+  [
+    'routes:\n  - path: /a/{x...}/b\n    methods: [GET]',
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+  ],
+  [
+    'routes:\n  - path: /a/{x}/{x...}\n    methods: [GET]',
+    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+  ],
+  ['routes:\n  - { path: /a, methods: [GET, CONNECT] }', `4: routes[0].methods[1]: ${METHOD_RULE}`],
+  ['routes:\n  - { path: /a, methods: [TRACE] }', `4: routes[0].methods[0]: ${METHOD_RULE}`],
+  ['routes:\n  - { path: /a, methods: [post] }', `4: routes[0].methods[0]: ${METHOD_RULE}`],
+  ['routes:\n  - { path: /a, methods: [PAINT] }', `4: routes[0].methods[0]: ${METHOD_RULE}`],
+  [
+    'routes:\n  - { path: /a, methods: [PUT], max_body_bytes: -1 }',
+    '4: routes[0].max_body_bytes: must be an integer of bytes of at least 0, got -1',
+  ],
   ['routes:\n  - { path: /a, methods: [] }', '4: routes[0].methods: must have at least one method'],
   ['routes:\n  - { path: /a }', '4: routes[0].methods: is required and must be a list'],
   [
     'routes:\n  - { path: "/a/{x}", methods: [GET] }\n  - { path: "/a/{y}", methods: [GET] }',
+    '5: routes[1].path: matches the same as routes[0].path; keep one',
+  ],
+  [
+    'routes:\n  - { path: "/a/{x...}", methods: [GET] }\n  - { path: "/a/{y...}", methods: [PUT] }',
     '5: routes[1].path: matches the same as routes[0].path; keep one',
   ],
   [

@@ -1,10 +1,27 @@
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { findPathFault } from '../../src/edge/path.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
+
+/** Routes with these templates, each of which allows PUT only, and one byte more than its index. */
+function tableOf(...paths: string[]) {
+  const definitions = paths.map((path, index) => ({ path, methods: ['PUT'], maxBodyBytes: index + 1 }));
+  return createRouteTable(
+    definitions.map((definition) => ({ ...definition, purpose: 'forward' })),
+    new Map(),
+  );
+}
+
+/** The template of the route that `path` leads to; undefined if there is none. */
+function templateOf(table: ReturnType<typeof tableOf>, path: string): string | undefined {
+  const match = table.match(path);
+  return match.found ? match.route.template : undefined;
+}
 
 const routes = createRouteTable(
   [
-    { path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' },
-    { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'], purpose: 'forward' },
+    { path: '/api/v1/conversations', methods: ['GET', 'HEAD'], maxBodyBytes: 0, purpose: 'forward' },
+    { path: '/api/v1/conversations/{id}', methods: ['GET', 'HEAD'], maxBodyBytes: 0, purpose: 'forward' },
   ],
   new Map([['/v1', '/api/v1']]),
 );
@@ -75,8 +92,210 @@ describe('a near miss gets the correct form', () => {
   });
 });
 
+it('a long list of routes is cut off', () => {
+  const paths = Array.from({ length: 300 }, (_, index) => `/r${index}`);
+  const match = tableOf(...paths).match('/x');
+  expect(match.found ? '' : match.detail).toBe(
+    'There is nothing at this path. Available paths: /r0, /r1, /r2, /r3, /r4, /r5, /r6, /r7, /r8, /r9 and 290 more.',
+  );
+});
+
 it('a dot in a configured path matches a dot only', () => {
-  const table = createRouteTable([{ path: '/a.b/{id}', methods: ['GET'], purpose: 'forward' }], new Map());
+  const table = tableOf('/a.b/{id}');
   expect(table.match('/a.b/c').found).toBe(true);
   expect(table.match('/axb/c').found).toBe(false);
+});
+
+describe('the most specific route wins, whatever their order', () => {
+  const paths = [
+    '/{all...}',
+    '/a/{rest...}',
+    '/a/{id}',
+    '/a/b',
+    '/a/{id}/c',
+    '/a/b/{rest...}',
+    '/{x}/b/c/d',
+    '/a/b/{y}',
+  ];
+  it.each([
+    ['/a/b', '/a/b'],
+    ['/a/x', '/a/{id}'],
+    ['/a/x/c', '/a/{id}/c'],
+    ['/a/b/c', '/a/b/{y}'],
+    ['/a/b/c/d', '/a/b/{rest...}'],
+    ['/x/b/c/d', '/{x}/b/c/d'],
+    ['/a/x/y', '/a/{rest...}'],
+    ['/a', '/{all...}'],
+    ['/x/y', '/{all...}'],
+  ])('%s', (path, template) => {
+    expect(templateOf(tableOf(...paths), path)).toBe(template);
+    expect(templateOf(tableOf(...paths.toReversed()), path)).toBe(template);
+  });
+});
+
+it('the path alone chooses the route: a method that it lacks does not lead to a catch-all', () => {
+  const definition = { maxBodyBytes: 1, purpose: 'forward' } as const;
+  const table = createRouteTable(
+    [
+      { ...definition, path: '/a', methods: ['GET', 'HEAD'] },
+      { ...definition, path: '/{rest...}', methods: ['POST'] },
+    ],
+    new Map(),
+  );
+  expect(table.match('/a')).toMatchObject({ found: true, route: { allow: 'GET, HEAD' } });
+  expect(table.match('/b')).toMatchObject({ found: true, route: { allow: 'POST' } });
+});
+
+describe('a catch-all', () => {
+  const table = tableOf('/a/{rest...}', '/a/b/{id}', '/usage');
+
+  it.each(['/a/x', '/a/x/', '/a/x/y/z', '/a/x/y/z/', '/a/b', '/a/b/', '/a/b/c/d'])('takes %s', (path) => {
+    expect(table.match(path)).toMatchObject({
+      found: true,
+      path,
+      route: { template: '/a/{rest...}', maxBodyBytes: 1 },
+    });
+  });
+
+  it.each([
+    ['no segment', '/a'],
+    ['an empty segment', '/a/'],
+    ['an empty segment at the end', '/a/x//'],
+    ['an empty segment inside', '/a/x//y'],
+    ['an empty segment at its start', '/a//x'],
+    ['a semicolon', '/a/x/y;z'],
+    ['a segment of 513 bytes', `/a/x/${'y'.repeat(513)}`],
+    ['a segment of 513 bytes and a slash', `/a/${'y'.repeat(513)}/`],
+  ])('refuses %s', (_, path) => {
+    expect(table.match(path).found).toBe(false);
+  });
+
+  it('gets no path that differs from one of another route only by a slash at its end', () => {
+    for (const [path, template] of [
+      ['/a/b/c/', '/a/b/{id}'],
+      ['/usage/', '/usage'],
+    ] as const) {
+      const all = tableOf('/{rest...}', '/a/b/{id}', '/usage').match(path);
+      expect(all.found ? '' : all.detail).toBe(`There is no trailing slash here: use ${template} instead.`);
+    }
+  });
+
+  it('is not named as the form without a trailing slash', () => {
+    const match = table.match('/a/x//');
+    expect(match.found ? '' : match.detail).toMatch(/^There is nothing at this path/);
+  });
+
+  it('of an alias begins after the alias', () => {
+    const aliased = createRouteTable(
+      [{ path: '/api/v1/{rest...}', methods: ['PUT'], maxBodyBytes: 0, purpose: 'forward' }],
+      new Map([['/v1', '/api/v1']]),
+    );
+    expect(aliased.match('/v1/a/b/')).toMatchObject({ found: true, path: '/api/v1/a/b/' });
+    expect(aliased.match('/v1/').found).toBe(false);
+  });
+});
+
+const word = fc.constantFrom('a', 'b', 'c');
+const templates = fc
+  .uniqueArray(
+    fc
+      .tuple(fc.array(fc.oneof(word, fc.constant('{}')), { maxLength: 4 }), fc.constantFrom('a', '{}', '{...}'))
+      .map(([segments, last]) => [...segments, last]),
+    { selector: (segments) => segments.join('/'), minLength: 1, maxLength: 12 },
+  )
+  .map((shapes) =>
+    shapes.map((segments) => `/${segments.map((shape, index) => shape.replace('{', `{p${index}`)).join('/')}`),
+  );
+const pathSegment = fc.oneof(
+  { weight: 12, arbitrary: word },
+  { weight: 1, arbitrary: fc.constantFrom('', ';', 'a;b', '%20', '{p}', 'x'.repeat(512), 'x'.repeat(513)) },
+);
+const paths = fc.array(pathSegment, { maxLength: 7 }).map((segments) => `/${segments.join('/')}`);
+
+/** The rules of `{id}`. */
+const isParameterValue = (segment: string) => /^[^;]{1,512}$/.test(segment);
+const rankOf = (segment: string) => (segment.endsWith('...}') ? 2 : segment.startsWith('{') ? 1 : 0);
+
+/** Whether a template matches `path`, tried without the tree. */
+function matches(template: string, path: string): boolean {
+  const wanted = template.split('/').slice(1);
+  const sent = path.split('/').slice(1);
+  const isCatchAll = rankOf(wanted.at(-1) ?? '') === 2;
+  if (isCatchAll ? sent.length < wanted.length : sent.length !== wanted.length) return false;
+  return sent.every((segment, index) => {
+    const at = wanted[Math.min(index, wanted.length - 1)] ?? '';
+    return rankOf(at) === 0 ? at === segment : isParameterValue(segment);
+  });
+}
+
+/** The most specific of the templates that match: segment by segment, the lowest rank. */
+function oracle(all: readonly string[], path: string): string | undefined {
+  const bare = path.replace(/\/$/, '');
+  const ranks = (template: string) => template.split('/').slice(1).map(rankOf).join('');
+  const [best] = all.filter((template) => matches(template, bare)).sort((a, b) => (ranks(a) < ranks(b) ? -1 : 1));
+  if (best === undefined) return undefined;
+  return bare === path || best.endsWith('...}') ? best : undefined;
+}
+
+test('of random routes, the most specific one that matches is chosen', () => {
+  let found = 0;
+  let ambiguous = 0;
+  fc.assert(
+    fc.property(templates, fc.array(paths, { minLength: 1, maxLength: 20 }), (all, sent) => {
+      const table = tableOf(...all);
+      for (const path of sent) {
+        const best = oracle(all, path);
+        if (best !== undefined) found++;
+        if (all.filter((template) => matches(template, path)).length > 1) ambiguous++;
+        expect(templateOf(table, path), `${path} among ${all.join(' ')}`).toBe(best);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+  expect(found).toBeGreaterThan(1000);
+  expect(ambiguous).toBeGreaterThan(200);
+});
+
+test('a catch-all lets no segment pass that {id} would refuse', () => {
+  const id = tableOf('/x/{id}');
+  const rest = tableOf('/x/{rest...}');
+  const bytes = fc.string({
+    unit: fc.constantFrom('a', ';', '.', '%41', '%2e', '%2f', '%3b', '~', '\\', '\u0000', ' '),
+  });
+  const segment = fc.oneof(pathSegment, bytes);
+  const isValid = (path: string) => findPathFault(path) === undefined;
+  let passed = 0;
+  fc.assert(
+    fc.property(fc.array(segment, { minLength: 1, maxLength: 5 }), (segments) => {
+      const path = `/x/${segments.join('/')}`;
+      const isAccepted = isValid(path) && rest.match(path).found;
+      if (isAccepted) passed++;
+      const [, , ...each] = path.replace(/\/$/, '').split('/');
+      const ids = each.map((value) => `/x/${value}`);
+      expect(isAccepted, path).toBe(ids.length > 0 && ids.every((one) => isValid(one) && id.match(one).found));
+    }),
+    { numRuns: 5000 },
+  );
+  expect(passed).toBeGreaterThan(500);
+});
+
+describe('hostile paths of 8 KiB are matched in linear time', () => {
+  const nested = Array.from({ length: 100 }, (_, depth) => {
+    const parameters = Array.from({ length: depth }, (__, index) => `/{p${index}}`);
+    return `${parameters.join('')}/{rest...}`;
+  });
+  it.each([
+    ['slashes', '/'.repeat(8192)],
+    ['short segments', '/a'.repeat(4096)],
+    ['short segments and a bad end', `${'/a'.repeat(4095)};`],
+    ['short segments, the last of them empty', `${'/a'.repeat(4094)}//`],
+    ['long segments', `/${'a'.repeat(512)}`.repeat(15)],
+    ['long segments, then one that is too long', `${`/${'a'.repeat(512)}`.repeat(14)}/${'a'.repeat(513)}`],
+  ])('%s', (_, path) => {
+    const table = tableOf(...nested);
+    const startedAtMs = performance.now();
+    for (let i = 0; i < 20; i++) table.match(path);
+    // Quadratic time would take seconds.
+    expect((performance.now() - startedAtMs) / 20).toBeLessThan(50);
+  });
 });

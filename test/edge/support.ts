@@ -110,10 +110,12 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     settings: {
       current: {
         routes: createRouteTable(
-          [{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], purpose: 'forward' }],
+          [{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], maxBodyBytes: 0, purpose: 'forward' }],
           new Map(),
         ),
         guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
+        requestTimeoutMs: 30_000,
+        bodyStallTimeoutMs: 30_000,
         maxInFlight: 100,
         challenges: createChallenges('conversations'),
         trustedProxies: new TrustedProxies([]),
