@@ -30,7 +30,7 @@ interface Route {
   readonly maxBodyBytes: number;
 }
 
-/** Routes with parameters, as a tree of their segments. */
+/** Routes that have the same segments so far, as a tree of their further segments. */
 interface Branch {
   readonly literals: Map<string, Branch>;
   parameter?: Branch;
@@ -66,18 +66,22 @@ function newBranch(): Branch {
   return { literals: new Map() };
 }
 
-function addRoute(root: Branch, route: Route): void {
-  const segments = route.template.split('/').slice(1);
-  const last = isCatchAll(route.template) ? segments.pop() : undefined;
-  let branch = root;
+/** Returns the branch of `key`, which is added if there is none. */
+function branchOf(branches: Map<string, Branch>, key: string): Branch {
+  const branch = branches.get(key) ?? newBranch();
+  branches.set(key, branch);
+  return branch;
+}
+
+function addRoute(prefixes: Map<string, Branch>, route: Route): void {
+  const { template } = route;
+  const prefix = template.slice(0, template.indexOf('/{'));
+  const segments = template.slice(prefix.length + 1).split('/');
+  const last = isCatchAll(template) ? segments.pop() : undefined;
+  let branch = branchOf(prefixes, prefix);
   for (const segment of segments) {
-    if (segment.startsWith('{')) {
-      branch = branch.parameter ??= newBranch();
-    } else {
-      const next = branch.literals.get(segment) ?? newBranch();
-      branch.literals.set(segment, next);
-      branch = next;
-    }
+    if (segment.startsWith('{')) branch = branch.parameter ??= newBranch();
+    else branch = branchOf(branch.literals, segment);
   }
   if (last === undefined) branch.route = route;
   else branch.catchAll = route;
@@ -91,7 +95,8 @@ function findRoute(branch: Branch, path: string, start: number): Route | undefin
   if (start > path.length) return branch.route;
   const slash = path.indexOf('/', start);
   const end = slash < 0 ? path.length : slash;
-  const literal = branch.literals.get(path.slice(start, end));
+  // Hashing a segment costs more than all the rest: not for nothing.
+  const literal = branch.literals.size > 0 ? branch.literals.get(path.slice(start, end)) : undefined;
   const found = literal && findRoute(literal, path, end + 1);
   if (found) return found;
   if (branch.parameter && end > start && end - start <= MAX_ID_BYTES) {
@@ -123,12 +128,14 @@ export function createRouteTable(
   aliases: ReadonlyMap<string, string>,
 ): RouteTable {
   const literals = new Map<string, Route>();
-  const parameterRoutes = newBranch();
+  /** Routes with parameters, by the literal segments before their first parameter. */
+  const prefixes = new Map<string, Branch>();
   for (const { path, methods, ...rest } of definitions) {
     const route = { ...rest, template: path, methods: new Set(methods), allow: methods.join(', ') };
-    if (path.includes('{')) addRoute(parameterRoutes, route);
+    if (path.includes('{')) addRoute(prefixes, route);
     else literals.set(path, route);
   }
+  const longestPrefix = Math.max(...[...prefixes.keys()].map(({ length }) => length));
   const aliasPrefixes = [...aliases].map(([alias, target]) => ({ prefix: `${alias}/`, target }));
 
   const knownPrefixes = [...definitions.map(({ path }) => path), ...aliases.keys()]
@@ -148,7 +155,16 @@ export function createRouteTable(
 
   /** No route matches a `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
   function find(bare: string): Route | undefined {
-    return literals.get(bare) ?? (bare.includes(';') ? undefined : findRoute(parameterRoutes, bare, 1));
+    const literal = literals.get(bare);
+    if (literal || bare.includes(';')) return literal;
+    // The route with the longest literal prefix is the most specific one.
+    for (let end = longestPrefix + 1; end > 0; ) {
+      end = bare.lastIndexOf('/', end - 1);
+      const branch = prefixes.get(bare.slice(0, end));
+      const route = branch && findRoute(branch, bare, end + 1);
+      if (route) return route;
+    }
+    return undefined;
   }
 
   function explainMiss(path: string): string {
