@@ -63,7 +63,7 @@ export function createConversations() {
 
   function messages(startedAtMs: number) {
     let atMs = startedAtMs;
-    return pick(DIALOGUES).map((text, turn) => {
+    return pick(DIALOGUES).map((text: string, turn) => {
       if (turn > 0) atMs += 1000 + below(MAX_REPLY_MS);
       const direction = turn % 2 === 0 ? 'INBOUND' : 'OUTBOUND';
       return { id: `msg_${ulid(atMs)}`, direction, text, createdAt: new Date(atMs).toISOString() };

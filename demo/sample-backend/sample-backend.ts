@@ -1,7 +1,9 @@
 /**
- * A Conversations service for trying out the gateway: read-only, in memory, without credentials. Its paging, error
- * format and caching headers are arbitrary; the gateway relies on none of them.
+ * A Conversations service for trying out the gateway: in memory, without credentials. Everything can be read, and a
+ * message can be added to a conversation, if the gateway has a route for it. Paging, error format and caching headers
+ * are arbitrary; the gateway relies on none of them.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
@@ -10,6 +12,7 @@ import { type Conversation, createConversations } from './conversations.ts';
 export type SampleBackend = Awaited<ReturnType<typeof startSampleBackend>>;
 
 const LIST_PATH = '/api/v1/conversations';
+const MESSAGES_PATH = /^\/api\/v1\/conversations\/[^/]+\/messages$/;
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 
@@ -38,7 +41,8 @@ function createApp(conversations: readonly Conversation[]): Express {
     // fetch sends "no-cache" with a condition of its caller, for which Express would not respond with 304.
     delete req.headers['cache-control'];
     if (req.method === 'GET' || req.method === 'HEAD') return next();
-    refuse(res.set('Allow', 'GET, HEAD'), 405, 'METHOD_NOT_ALLOWED', 'This service is read-only.');
+    if (req.method === 'POST' && MESSAGES_PATH.test(req.path)) return next();
+    refuse(res.set('Allow', 'GET, HEAD'), 405, 'METHOD_NOT_ALLOWED', 'Only messages can be added here.');
   });
   app.get('/healthz', (_req, res) => void res.json({ status: 'ok' }));
   app.get(LIST_PATH, (req, res) => list(new URLSearchParams(req.url.split('?')[1]), conversations, res));
@@ -47,13 +51,28 @@ function createApp(conversations: readonly Conversation[]): Express {
     if (found === undefined) noSuchConversation(res);
     else res.json(found);
   });
+  app.post(`${LIST_PATH}/:id/messages`, express.json(), (req, res) => {
+    const found = conversations.find(({ id }) => id === req.params.id);
+    const text: unknown = req.body?.text;
+    if (found === undefined) return void noSuchConversation(res);
+    if (typeof text !== 'string') return void invalidMessage(res);
+    const createdAt = new Date().toISOString();
+    const message = { id: `msg_${randomUUID()}`, direction: 'OUTBOUND', text, createdAt };
+    found.messages.push(message);
+    res.status(201).json(message);
+  });
   app.use((_req, res) => refuse(res, 404, 'NOT_FOUND', 'There is nothing here.'));
-  app.use(undecodable);
+  app.use(unreadable);
   return app;
 }
 
-/** An id that cannot be decoded: only the router throws errors. */
-const undecodable: ErrorRequestHandler = (_error, _req, res, _next) => noSuchConversation(res);
+/** An id that cannot be decoded, by the router, or a body that is not JSON, by its parser. */
+const unreadable: ErrorRequestHandler = (error, _req, res, _next) =>
+  error instanceof URIError ? noSuchConversation(res) : invalidMessage(res);
+
+function invalidMessage(res: Response): Response {
+  return refuse(res, 400, 'INVALID_MESSAGE', 'A message is a JSON object with a text.');
+}
 
 function noSuchConversation(res: Response): Response {
   return refuse(res, 404, 'CONVERSATION_NOT_FOUND', 'There is no such conversation.');

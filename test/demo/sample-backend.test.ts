@@ -125,11 +125,52 @@ it('HEAD has the headers of GET and no content', async () => {
   }
 });
 
-it('is healthy, and read-only', async () => {
+it('is healthy, and read-only but for messages', async () => {
   expect((await get('/healthz')).status).toBe(200);
-  const answer = await get('/api/v1/conversations', { method: 'DELETE' });
-  expect(answer.status).toBe(405);
-  expect(answer.headers.get('allow')).toBe('GET, HEAD');
+  for (const [method, path] of [
+    ['DELETE', '/api/v1/conversations'],
+    ['POST', '/api/v1/conversations'],
+    ['PUT', `/api/v1/conversations/${FIRST_ID}/messages`],
+  ] as const) {
+    const answer = await get(path, { method });
+    expect(answer.status, `${method} ${path}`).toBe(405);
+    expect(answer.headers.get('allow')).toBe('GET, HEAD');
+  }
+});
+
+describe('a posted message', () => {
+  const post = (id: string, body: string, type = 'application/json') =>
+    get(`/api/v1/conversations/${id}/messages`, { method: 'POST', body, headers: { 'Content-Type': type } });
+
+  it('is responded with, and stays in its conversation', async () => {
+    const other = await startSampleBackend({ host: '127.0.0.1', port: 0 });
+    try {
+      const url = new URL(`/api/v1/conversations/${FIRST_ID}`, other.url);
+      const headers = { 'Content-Type': 'application/json' };
+      const answer = await fetch(`${url}/messages`, { method: 'POST', body: '{"text":"Hello"}', headers });
+      expect(answer.status).toBe(201);
+      const message = await answer.json();
+      expect(message).toMatchObject({ direction: 'OUTBOUND', text: 'Hello' });
+      const { messages } = (await (await fetch(url)).json()) as Conversation;
+      expect(messages.at(-1)).toEqual(message);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it.each([
+    ['JSON that is cut off', '{"text":', 'application/json'],
+    ['JSON without a text', '{"txt":"a"}', 'application/json'],
+    ['another type', '{"text":"a"}', 'text/plain'],
+  ])('as %s is refused', async (_, body, type) => {
+    const answer = await post(FIRST_ID, body, type);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toHaveProperty('error.code', 'INVALID_MESSAGE');
+  });
+
+  it.each(['unknown', '%ff'])('of a conversation that does not exist (%s) is a 404', async (id) => {
+    expect((await post(id, '{"text":"a"}')).status).toBe(404);
+  });
 });
 
 it('leaves nothing listening after close', async () => {
