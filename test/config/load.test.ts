@@ -89,6 +89,28 @@ describe('the shipped files', () => {
     expect(problems).toMatch(/store\.url: environment variable REDIS_URL .*\n.*UPSTREAM_URL is not set/);
   });
 
+  test('any-backend.yaml needs the two addresses only, has no warning, and forwards every method of every path', async () => {
+    const env = { ...REQUIRED, TOLLGATE_ADMIN_TOKEN: 'a-token-of-the-tests' };
+    const config = await loadConfig(join(SHIPPED, 'any-backend.yaml'), env);
+    expect(config.warnings).toEqual([]);
+    expect(config.routes).toEqual([
+      {
+        path: '/{rest...}',
+        methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+        maxBodyBytes: config.limits.bodyBytes,
+      },
+    ]);
+    expect(config.aliases.size).toBe(0);
+  });
+
+  test('the routes that any-backend.yaml suggests are valid beside its own', async () => {
+    const text = await readFile(join(SHIPPED, 'any-backend.yaml'), 'utf8');
+    const suggested = text.replace(/^ {2}# (?=- | {2}(?:methods|max_body_bytes):)/gm, '  ');
+    const config = await parseConfig('any-backend.yaml', Buffer.from(suggested), REQUIRED);
+    expect(config.routes.map(({ path }) => path)).toEqual(['/{rest...}', '/files/{name}', '/reports/{rest...}']);
+    expect(config.routes[1]?.maxBodyBytes).toBe(104_857_600);
+  });
+
   test('quickstart.yaml listens on loopback only, and its store is a file', async () => {
     const config = await loadConfig(join(SHIPPED, 'quickstart.yaml'), QUICK_START);
     expect([config.listen, config.ops, config.admin]).toMatchObject([

@@ -75,6 +75,24 @@ describe('a forwarded request', () => {
   });
 });
 
+it('a method is counted by name only where the route has it, so that clients cannot make up label values', async () => {
+  const metrics = openMetrics();
+  const refused = { ...FORWARDED, source: 'gateway', method: 'DELETE' } as const;
+  metrics.request({ ...FORWARDED, method: 'POST', status: 201 });
+  metrics.request({ ...refused, method: 'POST', status: 401, problem: 'missing_key' });
+  metrics.request({ ...refused, status: 405, problem: 'method_not_allowed' });
+  metrics.request({ ...refused, route: 'none', status: 404, problem: 'not_found' });
+  const labels = (await samples(metrics, 'tollgate_http_requests_total')).map((line) =>
+    /method="(\w+)",code="\d+"/.exec(line),
+  );
+  expect(labels.map((found) => found?.[0])).toEqual([
+    'method="POST",code="201"',
+    'method="POST",code="401"',
+    'method="other",code="405"',
+    'method="other",code="404"',
+  ]);
+});
+
 describe('a refused request', () => {
   it('is counted by problem and plan as well, and all of it is overhead', async () => {
     const metrics = openMetrics();
