@@ -1,6 +1,6 @@
 /**
- * The first check of a request, before routing and authentication: refuses everything but a well-formed request without
- * a body. Node.js's strict parser has already checked the framing; the guard adds the checks that Node.js leaves out.
+ * The first check of a request, before routing and authentication: refuses everything but a well-formed request, and a
+ * body of GET and HEAD. Node.js's strict parser has already checked the framing; the guard adds the checks that Node.js leaves out.
  */
 import { isIPv6 } from 'node:net';
 import type { Problem } from '../problems/document.ts';
@@ -17,6 +17,7 @@ export interface GuardLimits {
 interface RawRequest {
   /** The request target as received. Set by {@link hideTarget}; Express leaves it as it is. */
   readonly originalUrl?: string | undefined;
+  readonly method?: string | undefined;
   readonly httpVersion: string;
   readonly rawHeaders: readonly string[];
 }
@@ -26,16 +27,24 @@ interface Refusal {
   readonly problem: Problem;
 }
 
-type GuardVerdict =
-  | Refusal
-  | {
-      readonly passed: true;
-      readonly path: string;
-      /** As received, including the question mark; empty if there is none. */
-      readonly query: string;
-      /** The requested authority, from the target or else from Host. Empty for HTTP/1.0 without either. */
-      readonly host: string;
-    };
+export interface PassedRequest {
+  readonly passed: true;
+  readonly path: string;
+  /** As received, including the question mark; empty if there is none. */
+  readonly query: string;
+  /** The requested authority, from the target or else from Host. Empty for HTTP/1.0 without either. */
+  readonly host: string;
+  readonly body: BodyHeaders;
+}
+
+/** What the headers say about the body (RFC 9112 §6). */
+interface BodyHeaders {
+  readonly isChunked: boolean;
+  /** Content-Length; undefined if it was not sent, and for GET and HEAD, which have no body. */
+  readonly length: number | undefined;
+}
+
+const NO_BODY: BodyHeaders = { isChunked: false, length: undefined };
 
 /** Absolute form of the target, which clients send to proxies (RFC 9112 §3.2.2). Groups: authority, path, query. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)(\/[^?]*)?(\?.*)?$/i;
@@ -56,7 +65,14 @@ function refusal(code: Problem['code'], detail: string): Refusal {
   return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
 }
 
-const BODY_REFUSED = refusal('body_not_allowed', 'This API is read-only: send the request without a body.');
+const BODY_REFUSED = refusal('body_not_allowed', 'Send GET and HEAD requests without a body.');
+/** Node.js's parser refuses most of these, too. */
+const AMBIGUOUS_LENGTH = refusal(
+  'bad_request',
+  'The length of the body is ambiguous: send either Content-Length or, with HTTP/1.1, Transfer-Encoding: chunked.',
+);
+const CHUNKED_BODY: BodyHeaders = { isChunked: true, length: undefined };
+const LENGTH = /^[0-9]{1,20}$/;
 
 function isHost(value: string): boolean {
   if (!value.startsWith('[')) return HOST.test(value);
@@ -75,10 +91,12 @@ function splitTarget(target: string): { path: string; query: string; authority?:
 
 /** Checks size, framing, Expect and Host in one pass over the raw headers: `req.headers` joins or drops duplicates. */
 function inspectHeaders(
-  { rawHeaders, httpVersion }: RawRequest,
+  { rawHeaders, httpVersion, method }: RawRequest,
   limits: GuardLimits,
-): Refusal | { readonly passed: true; readonly host: string } {
+): Refusal | Pick<PassedRequest, 'passed' | 'host' | 'body'> {
+  const mayHaveBody = method !== 'GET' && method !== 'HEAD';
   let host: string | undefined;
+  let body = NO_BODY;
   let bytes = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
@@ -94,15 +112,22 @@ function inspectHeaders(
       case 'expect':
         // RFC 9110 §10.1.1 defines no other expectation. Refuse what cannot be met instead of ignoring it.
         if (!EXPECTATION.test(value)) {
-          return refusal('bad_request', 'The only supported expectation is 100-continue.');
+          return refusal('expectation_failed', 'The only supported expectation is 100-continue.');
         }
         break;
       case 'transfer-encoding':
-        if (value.toLowerCase() === 'chunked') return BODY_REFUSED;
         if (value === '') return refusal('bad_request', 'The Transfer-Encoding header is empty.');
-        return refusal('not_implemented', 'This transfer coding is not supported.');
+        if (value.toLowerCase() !== 'chunked') {
+          return refusal('not_implemented', 'The only supported transfer coding is chunked.');
+        }
+        if (!mayHaveBody) return BODY_REFUSED;
+        if (body !== NO_BODY || httpVersion === '1.0') return AMBIGUOUS_LENGTH;
+        body = CHUNKED_BODY;
+        break;
       case 'content-length':
-        if (value !== '0') return BODY_REFUSED;
+        if (!mayHaveBody && value !== '0') return BODY_REFUSED;
+        if (body !== NO_BODY || !LENGTH.test(value)) return AMBIGUOUS_LENGTH;
+        if (mayHaveBody) body = { isChunked: false, length: Number(value) };
         break;
     }
   }
@@ -115,7 +140,7 @@ function inspectHeaders(
   if (host === undefined && httpVersion === '1.1') {
     return refusal('bad_request', 'An HTTP/1.1 request needs a Host header (RFC 9112, section 3.2).');
   }
-  return { passed: true, host: host ?? '' };
+  return { passed: true, host: host ?? '', body };
 }
 
 /**
@@ -127,7 +152,7 @@ export function hideTarget(request: { url?: string | undefined; originalUrl?: st
   request.url = '/';
 }
 
-export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
+export function guard(request: RawRequest, limits: GuardLimits): Refusal | PassedRequest {
   const target = request.originalUrl ?? '';
   if (target.length > limits.targetBytes) {
     return refusal('target_too_long', `Path and query may have at most ${limits.targetBytes} bytes in total.`);
@@ -149,5 +174,11 @@ export function guard(request: RawRequest, limits: GuardLimits): GuardVerdict {
   if (!QUERY.test(parts.query)) {
     return refusal('bad_request', 'The query has a character that must be percent-encoded.');
   }
-  return { passed: true, path: parts.path, query: parts.query, host: parts.authority ?? headers.host };
+  return {
+    passed: true,
+    path: parts.path,
+    query: parts.query,
+    host: parts.authority ?? headers.host,
+    body: headers.body,
+  };
 }

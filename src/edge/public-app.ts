@@ -1,5 +1,5 @@
 /**
- * Serves the public API. Checks each request in this order: overload, syntax, path, method, key, browser use,
+ * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, browser use,
  * suspension, quota. Then forwards it to the upstream. Only the quota check uses up quota, and a request that fails a
  * check never reaches the backend.
  */
@@ -15,12 +15,15 @@ import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/hourly-quota.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import { StoreUnavailableError } from '../store/store.ts';
+import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
+import type { BodyFraming } from '../upstream/http1/upstream-connection.ts';
+import { RequestBody } from '../upstream/request-body.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
-import { guard } from './guard.ts';
+import { guard, type PassedRequest } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
@@ -56,8 +59,19 @@ export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
 /** From this long before a key expires, responses state the expiry time, so that the customer can rotate the key. */
 const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
 
+/** The client left before its request was complete. */
+const NEVER_SENT: ForwardOutcome = {
+  kind: 'client_gone',
+  wasSent: false,
+  status: undefined,
+  upstreamMs: 0,
+  upstream: undefined,
+  contentBytes: 0,
+};
+
 export function createPublicApp(parts: PublicAppParts): Express {
   const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
+  const deadlines = new Deadlines(clock);
 
   async function handle(req: Request, res: Response): Promise<void> {
     const context = openContext(req, res);
@@ -71,6 +85,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
     context.route = match.route.template;
     if (!match.route.methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(match.route.allow));
+    const { isChunked, length = 0 } = verdict.body;
+    const { maxBodyBytes } = match.route;
+    if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
+    if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? 'chunked' : 'length', maxBodyBytes);
 
     const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
     if ('problem' in credentials) {
@@ -98,21 +116,22 @@ export function createPublicApp(parts: PublicAppParts): Express {
       if (match.route.purpose === 'usage') return await sendUsage(context, customer);
       if (match.route.purpose === 'usage_history') return await sendHistory(context, customer);
 
+      if (context.body !== undefined && !(await receiveStart(context, context.body, customer))) return;
+
       // Before the quota check: an admission expires within seconds, and a request that fails here must not be counted.
       const asserting = settings.assertions?.of(key.customer, context.plan, key.id);
       const assertion = asserting instanceof Promise ? await asserting : asserting;
 
-      const deciding = quota.decide(customer);
-      const decision = deciding instanceof Promise ? await deciding : deciding;
-      if (decision.outcome === 'admitted') context.admitted = decision;
-      recorder.decided(context, decision);
-      if (decision.outcome !== 'admitted') return refuseByQuota(context, decision);
+      if (context.admitted === undefined) {
+        const deciding = quota.decide(customer);
+        if (!isAdmitted(context, deciding instanceof Promise ? await deciding : deciding)) return;
+      }
       context.path = match.path + verdict.query;
       context.headers = buildRequestHeaders(req.rawHeaders, {
         ...settings.upstreamHeaders,
         host: verdict.host,
         httpVersion: req.httpVersion,
-        own: ownRequestHeaders(context, verdict.host, assertion),
+        own: ownRequestHeaders(context, verdict, assertion),
         spoofed: recorder.spoofed,
       });
       forwarder.forward(context, handlers);
@@ -128,6 +147,44 @@ export function createPublicApp(parts: PublicAppParts): Express {
     res.locals.context = context;
     recorder.opened();
     return context;
+  }
+
+  function bodyOf(context: RequestContext, framing: BodyFraming, maxBytes: number): RequestBody {
+    const stallTimeoutMs = context.settings.bodyStallTimeoutMs;
+    return new RequestBody(context.req, framing, { maxBytes, stallTimeoutMs }, deadlines, clock);
+  }
+
+  /**
+   * Reads the beginning of the body before the request takes quota and a connection. A client that expects 100 (RFC 9110
+   * §10.1.1) sends its body only when told to, so its quota is decided first, and once more if the body took longer than
+   * the admission lasts. Returns false if a response was sent.
+   */
+  async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<boolean> {
+    const { req, res, settings } = context;
+    if (req.httpVersion === '1.1' && req.headers.expect) {
+      if (!isAdmitted(context, await quota.decide(customer))) return false;
+      res.writeContinue();
+    }
+    const fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
+    if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) withdraw(context);
+    if (fault === 'aborted') recorder.forwarded(context, NEVER_SENT);
+    else if (fault !== undefined) refuse(context, refusals.upstreamFailed(fault, undefined));
+    return fault === undefined;
+  }
+
+  /** Gives back what the quota granted to a request that is not sent upstream for the time being. */
+  function withdraw(context: RequestContext): void {
+    context.admitted?.admission.refund();
+    context.admitted?.release?.();
+    context.admitted = undefined;
+  }
+
+  /** Records a quota decision. If it is a refusal, sends that and returns false. */
+  function isAdmitted(context: RequestContext, decision: QuotaDecision): boolean {
+    if (decision.outcome === 'admitted') context.admitted = decision;
+    recorder.decided(context, decision);
+    if (decision.outcome !== 'admitted') refuseByQuota(context, decision);
+    return decision.outcome === 'admitted';
   }
 
   function refuseKey(context: RequestContext, { keyId, customer }: InvalidKey): void {
@@ -194,7 +251,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
   };
 
   /** Returns the headers that only the gateway sends to the backend. */
-  function ownRequestHeaders(context: RequestContext, host: string, assertion: string | undefined): string[] {
+  function ownRequestHeaders(
+    context: RequestContext,
+    { host, body }: PassedRequest,
+    assertion: string | undefined,
+  ): string[] {
     const { client, customer = '', keyId = '', plan, requestId, settings } = context;
     const own = ['X-Request-Id', requestId];
     if (settings.identityHeaders) {
@@ -204,6 +265,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
     own.push('X-Forwarded-For', client.forwardedFor, 'X-Forwarded-Proto', client.proto);
     const forwardedHost = client.host ?? host;
     if (forwardedHost !== '') own.push('X-Forwarded-Host', forwardedHost);
+    if (body.isChunked) own.push('Transfer-Encoding', 'chunked');
+    else if (body.length !== undefined) own.push('Content-Length', String(body.length));
     return own;
   }
 

@@ -4,19 +4,19 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { peerAddress } from '../base/address-block.ts';
-import type { Connections } from '../listener/connections.ts';
+import { announcesBody, type Connections } from '../listener/connections.ts';
 import { endWith } from '../listener/socket-control.ts';
 import { messageClasses } from '../listener/strict-app.ts';
 import { type Problem, problemResponse } from '../problems/document.ts';
 import type { ProblemCode } from '../problems/table.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
+import { failBody } from '../upstream/request-body.ts';
 import { hideTarget } from './guard.ts';
 
 interface PublicServerLimits {
   readonly headerBytes: number;
   readonly targetBytes: number;
   readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
 }
 
@@ -106,7 +106,7 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     ...messageClasses(app),
     maxHeaderSize: limits.headerBytes + limits.targetBytes + PARSER_SLACK_BYTES,
     headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
+    requestTimeout: 0, // would also end long uploads; see RequestBody
     connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requireHostHeader: false, // the guard refuses with a problem document instead
@@ -119,9 +119,10 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     : createServer(options);
   connections.serve(server, (req, res) => {
     hideTarget(req);
-    // Close after requests with Upgrade or Expect, so that what follows is never misparsed. Node.js drops bytes that it
-    // read along with an Upgrade request. After Expect, a body may follow or not.
-    if (req.headers.upgrade !== undefined || req.headers.expect !== undefined) res.shouldKeepAlive = false;
+    // Close after requests with Upgrade, so that what follows is never misparsed: Node.js drops bytes that it read along
+    // with one. After Expect without an announced body, one may follow or not.
+    const { upgrade, expect } = req.headers;
+    if (upgrade !== undefined || (expect !== undefined && !announcesBody(req))) res.shouldKeepAlive = false;
     app(req, res);
   });
   server.maxHeadersCount = 0; // above a limit, Node.js drops headers silently; the guard refuses the request instead
@@ -129,10 +130,12 @@ export function createPublicServer(parts: PublicServerParts): Server | TlsServer
     refuse(socket, { code: 'bad_request', detail: 'CONNECT is not supported: this gateway is not a proxy.' });
   });
   server.on('clientError', (error: ParseFailure, socket: Socket) => {
+    const incomplete = connections.incompleteRequest(socket);
     if (!connections.isOpen(socket)) connections.abort(socket, 'tls');
     else if (error.code === 'ECONNRESET') socket.destroy();
     // Unused, as browsers and health checks leave some connections: no response is due.
     else if (error.code === LATE && socket.bytesRead === 0) connections.abort(socket, 'silent');
+    else if (incomplete !== undefined) failBody(incomplete);
     else {
       const respond = () => refuse(socket, parseFailureProblem(error, refuseMethod));
       const isExtended =

@@ -7,6 +7,7 @@ import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
+import { isClientFault } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { HistoryCollector } from '../usage/history-collector.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
@@ -56,6 +57,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     context.admitted?.release?.();
     const { req, requestId, route, plan } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
+    const bytesIn = context.body?.receivedBytes;
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
     if (outcome?.wasSent) history?.sent(plan);
     inFlight--;
@@ -69,6 +71,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       problem,
       durationSeconds: durationMs / 1000,
       upstreamSeconds: upstreamMs === undefined ? undefined : upstreamMs / 1000,
+      bytesIn,
     });
     accessLog.write({
       requestId,
@@ -88,13 +91,14 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       quota: context.quota,
       shadow: context.admitted?.shadow === 'denied' ? 'denied' : undefined,
       bytes: outcome?.contentBytes,
+      bytesIn,
       isAborted,
     });
   }
 
   function explainFailure(context: RequestContext, outcome: ForwardOutcome): void {
     // Already logged when the last upstream went out of service.
-    if (outcome.kind !== 'failed' || outcome.failure === 'none_available') return;
+    if (outcome.kind !== 'failed' || outcome.failure === 'none_available' || isClientFault(outcome.failure)) return;
     if (outcome.failure === 'share_exceeded') {
       const { customer, keyId } = context;
       if (!shareWarnings.isDue(customer ?? '')) return;
@@ -205,7 +209,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      if (outcome === undefined) history?.refused(customer, context.plan, code);
+      if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, context.plan, code);
       else history?.upstreamFailed(context.plan);
       finish(context, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
       if (outcome) explainFailure(context, outcome);

@@ -1,7 +1,7 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
-import { FAILURE_PROBLEMS, type UpstreamFailure } from '../upstream/failures.ts';
+import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import type { Challenges } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
@@ -21,6 +21,10 @@ export function refuseMethod(target: string, routes: RouteTable): Problem {
   if (fault) return { code: 'bad_request', detail: `The path ${fault}.` };
   const match = routes.match(path);
   return match.found ? methodNotAllowed(match.route.allow) : { code: 'not_found', detail: match.detail };
+}
+
+export function bodyTooLarge(maxBytes: number): Problem {
+  return { code: 'body_too_large', detail: `The body of this request may have at most ${maxBytes} bytes.` };
 }
 
 export function invalidKey(challenges: Challenges): Problem {
@@ -115,12 +119,16 @@ const UPSTREAM_DETAILS = {
   gateway_timeout: 'The backend did not respond in time. The request was counted.',
   overloaded: 'Too many requests of this account are in progress. The request was not counted: try again shortly.',
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
+  body_too_large: 'The body of the request is longer than allowed.',
+  request_timeout: 'The body of the request arrived too slowly.',
+  bad_request: 'The body of the request cannot be parsed, or it is incomplete.',
 } as const;
 
 /** `quotaHeaders`: undefined if the request was never sent upstream, and so was not counted. */
 export function upstreamFailed(failure: UpstreamFailure, quotaHeaders: string[] | undefined): Problem {
   const code = FAILURE_PROBLEMS[failure];
-  return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? RETRY_SOON };
+  const unsentHeaders = isClientFault(failure) ? [] : RETRY_SOON;
+  return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? unsentHeaders };
 }
 
 export const INTERNAL_ERROR: Problem = {

@@ -1,9 +1,11 @@
 import type { Request, Response } from 'express';
 import type { KnownKey } from '../keys/authenticator.ts';
+import { announcesBody } from '../listener/connections.ts';
 import { type Problem, problemResponse } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { ForwardRequest } from '../upstream/forward-request.ts';
+import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
 import { chooseRequestId } from './request-ids.ts';
 import type { PublicSettings } from './settings.ts';
@@ -34,6 +36,7 @@ export class RequestContext implements ForwardRequest {
   admitted: AdmittedDecision | undefined;
   path = '';
   headers: readonly string[] = [];
+  body: RequestBody | undefined;
   /** The end of the request is recorded: it no longer counts as in flight. */
   isRecorded = false;
 
@@ -60,6 +63,8 @@ export class RequestContext implements ForwardRequest {
 export function sendProblem(context: RequestContext, problem: Problem): void {
   const { res, requestId, settings } = context;
   const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
+  // The rest of the body is not read: what follows it on the connection is never seen.
+  if (!context.req.complete && announcesBody(context.req)) res.shouldKeepAlive = false;
   res.writeHead(status, headers);
   setImmediate(end, context, body);
 }

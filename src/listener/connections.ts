@@ -9,7 +9,7 @@
  *   possible. Responses are sent in order.
  * - Connections that stop reading are closed, because unread responses are buffered in memory.
  */
-import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { Server as NetServer, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -59,6 +59,11 @@ type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 
 function connectionOf(socket: Socket): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
+}
+
+/** Returns whether the headers say that a body follows. */
+export function announcesBody({ headers }: IncomingMessage): boolean {
+  return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }
 
 interface Connection {
@@ -209,6 +214,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     const { newest } = connection;
     if (connection.isEnding || newest?.shouldKeepAlive === false) return drop(connection);
     connection.bytesReadWithRequests = req.socket.bytesRead;
+    if (announcesBody(req)) req.once('end', onRequestComplete);
     if (connection.lateHeadTimer !== undefined) {
       clearTimeout(connection.lateHeadTimer);
       connection.lateHeadTimer = undefined;
@@ -235,6 +241,12 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     res.on('close', onResponseClosed);
     handle(res.req, res);
     if (endsConnection(res)) connection.isEnding = true;
+  }
+
+  /** Shared like {@link onResponseClosed}. */
+  function onRequestComplete(this: IncomingMessage): void {
+    const connection = connectionOf(this.socket);
+    if (connection !== undefined) connection.bytesReadWithRequests = this.socket.bytesRead;
   }
 
   /** Listener shared by all responses: a closure would be one more allocation per request. */
@@ -365,6 +377,12 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       const delayMs = Math.max(0, connection.refusableFromMs - nowMs);
       connection.refusableFromMs = nowMs + delayMs + OVERLOAD_REFUSAL_MS;
       return delayMs;
+    },
+
+    /** Returns the request whose body is arriving on this socket; undefined if there is none. */
+    incompleteRequest(socket: Socket): IncomingMessage | undefined {
+      const req = connectionOf(socket)?.newest?.req;
+      return req?.complete === false ? req : undefined;
     },
 
     /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */

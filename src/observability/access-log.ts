@@ -34,6 +34,8 @@ export interface AccessRecord {
   readonly shadow?: 'denied' | undefined;
   /** Body bytes received from the upstream. */
   readonly bytes?: number | undefined;
+  /** Body bytes received from the client; omitted if the request has no body. */
+  readonly bytesIn?: number | undefined;
   /** The client got the head of the response, but not all of the rest. */
   readonly isAborted?: boolean | undefined;
 }
@@ -103,6 +105,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text('quota', record.quota) +
           text('shadow', record.shadow) +
           number('bytes', record.bytes) +
+          number('bytes_in', record.bytesIn) +
           (record.isAborted ? ',"aborted":true' : '') +
           ',"msg":"request"}\n',
       );

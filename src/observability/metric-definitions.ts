@@ -200,6 +200,11 @@ export const METRIC_DEFINITIONS = {
     help: 'Requests whose first attempt failed before any byte of a response, so that they could be retried.',
     labels: { result: '`sent`, or `over_budget` (the client got the error instead)' },
   },
+  requestBodyBytes: {
+    name: 'tollgate_request_body_bytes_total',
+    type: 'counter',
+    help: 'Body bytes received from clients, in requests that ended; without what was discarded after a response.',
+  },
   inflightRequests: {
     name: 'tollgate_inflight_requests',
     type: 'gauge',

@@ -73,6 +73,8 @@ export interface RequestSample {
   readonly durationSeconds?: number | undefined;
   /** Omitted if nothing was sent to the backend. */
   readonly upstreamSeconds?: number | undefined;
+  /** Body bytes received from the client; omitted if the request has no body. */
+  readonly bytesIn?: number | undefined;
 }
 
 export interface Metrics {
@@ -155,6 +157,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const requestDuration = addHistogram(define.requestDuration, registry);
   const upstreamDuration = addHistogram(define.upstreamDuration, registry);
   const overhead = addHistogram(define.overhead, registry);
+  let requestBodyBytes = 0;
+  addMeasured(define.requestBodyBytes, registry, () => requestBodyBytes);
   let inflight = 0;
   addMeasured(define.inflightRequests, registry, () => inflight);
 
@@ -210,12 +214,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     text: () => registry.metrics(),
     snapshot: () => registry.getMetricsAsJSON(),
 
-    request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds }) {
+    request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds, bytesIn }) {
       // A client can send any method: only those that the route has get a label.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);
       if (problem !== undefined) refusals(problem, plan);
+      if (bytesIn !== undefined) requestBodyBytes += bytesIn;
       if (durationSeconds === undefined) return;
       requestDuration(durationSeconds, route, source);
       if (upstreamSeconds !== undefined) upstreamDuration(upstreamSeconds, route);

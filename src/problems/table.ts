@@ -124,8 +124,22 @@ export const PROBLEMS = {
   body_not_allowed: {
     status: 400,
     title: 'Request body not allowed',
-    when: 'The request carries a body; the API is read-only.',
+    when: 'The request is a GET or HEAD, and has a body.',
     remedy: 'Send the request without a body, without `Transfer-Encoding`, and with `Content-Length: 0` or none.',
+  },
+  body_too_large: {
+    status: 413,
+    title: 'Request body too large',
+    when: 'The body is longer than the `max_body_bytes` of its route, or than `limits.body_bytes`. Admin API: it is larger than 64 KiB, or the config file to preview larger than 1 MiB.',
+    remedy:
+      'Send less at a time. A request whose Content-Length says so is not counted; a chunked one may be. The connection is closed.',
+    advice: 'The client should send less at a time. Or raise max_body_bytes of the route.',
+  },
+  expectation_failed: {
+    status: 417,
+    title: 'Expectation failed',
+    when: 'The `Expect` header has a value other than `100-continue`.',
+    remedy: 'Send the request without `Expect`.',
   },
   target_too_long: {
     status: 414,
@@ -142,14 +156,15 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long to arrive',
-    when: 'The request was not complete within `limits.headers_timeout_ms` or `limits.request_timeout_ms`.',
-    remedy: 'Send the request again on a new connection.',
+    when: 'The head was not complete within `limits.headers_timeout_ms`, or the first 16 KiB of the body within `limits.request_timeout_ms`. Or nothing of the body arrived for `limits.body_stall_timeout_ms`, or fewer than 500 bytes a second after its first minute.',
+    remedy:
+      'Send the request again on a new connection; if it has an effect, check first whether it had it: an upload that was forwarded in part was counted.',
   },
   not_implemented: {
     status: 501,
     title: 'Transfer coding not implemented',
     when: 'The request uses a transfer coding other than chunked.',
-    remedy: 'Send the request without `Transfer-Encoding`.',
+    remedy: 'Send the request with a Content-Length, or with `Transfer-Encoding: chunked` alone.',
   },
   overloaded: {
     status: 503,
@@ -234,12 +249,6 @@ export const PROBLEMS = {
     title: 'Malformed JSON',
     when: 'Admin API: the body is not valid JSON in UTF-8.',
     remedy: 'Send one JSON document, encoded in UTF-8.',
-  },
-  body_too_large: {
-    status: 413,
-    title: 'Request body too large',
-    when: 'Admin API: the body is larger than 64 KiB, or the config file to preview larger than 1 MiB.',
-    remedy: 'Send a smaller body.',
   },
 } as const satisfies Record<string, ProblemEntry>;
 

@@ -20,10 +20,21 @@ export const FAILURE_PROBLEMS = {
   reset: 'bad_gateway',
   /** The upstream sent something other than a valid HTTP/1.1 response. */
   invalid_response: 'bad_gateway',
+  /** The client's fault, as are the following: its request body is longer than allowed. */
+  body_too_large: 'body_too_large',
+  /** The client sent its body too slowly. */
+  body_timeout: 'request_timeout',
+  /** The rest of the body cannot be parsed, or the client ended its side of the connection within it. */
+  body_malformed: 'bad_request',
 } as const satisfies Record<string, ProblemCode>;
 
 /** Why a request got no complete response from the upstream. */
 export type UpstreamFailure = keyof typeof FAILURE_PROBLEMS;
+
+/** Returns whether the client caused the failure, by its request body. */
+export function isClientFault(failure: UpstreamFailure): boolean {
+  return failure.startsWith('body_');
+}
 
 /**
  * Returns the failure behind an error of a connection or of the system; undefined if the error is a bug of the gateway.

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { UpstreamFailure } from './failures.ts';
+import type { RequestBody } from './request-body.ts';
 
-/** A GET or HEAD to send upstream, whose response is streamed into `res`. */
+/** A request to send upstream, whose response is streamed into `res`. */
 export interface ForwardRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -11,6 +12,8 @@ export interface ForwardRequest {
   readonly path: string;
   /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
   readonly headers: readonly string[];
+  /** Its framing is announced in `headers`. Undefined: the request has none. */
+  readonly body: RequestBody | undefined;
   /** Monotonic ms from which on the request must not be sent upstream. */
   readonly beginDeadlineMs: number;
   /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */

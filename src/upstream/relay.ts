@@ -7,6 +7,7 @@ import type { ForwardFacts, ForwardHandlers, ForwardOutcome, ForwardRequest } fr
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
 import { type ResponseHandler, requestHead, type UpstreamConnection } from './http1/upstream-connection.ts';
+import type { BodyConsumer, BodyFault } from './request-body.ts';
 import { buildResponseHeaders, CLEAN_REASON } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -17,9 +18,9 @@ export interface RelayParts {
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly disconnects: Pick<ClientDisconnects, 'watch' | 'unwatch'>;
   readonly ownHeaderNames: ReadonlySet<string>;
-  /** For each attempt, from sending the request to the head of the response. */
+  /** For each attempt, from the last byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
-  /** For the whole request, including the wait for a connection and a slow client. */
+  /** From the last byte of the request to that of the response, including the wait for a connection and a slow client. */
   readonly totalTimeoutMs: number;
   readonly clock: Clock;
 }
@@ -43,13 +44,17 @@ const NONE_AVAILABLE = new Error('no upstream is in service');
  */
 const MAX_TEXT_BYTES = 16 * 1024;
 
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 /** Sends one request to the upstream and relays its response to the client. */
-export class Relay implements ResponseHandler, ConnectionRequest, Timed {
+export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, Timed {
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
   readonly #handlers: ForwardHandlers<ForwardRequest>;
   readonly #parts: RelayParts;
-  readonly #totalDeadlineMs: number;
+  #totalDeadlineMs: number;
+  /** See {@link ConnectionRequest.isRepeatable}: GET, HEAD or OPTIONS without a body (RFC 9110 §9.2.2). */
+  readonly isRepeatable: boolean;
   deadlineMs = Infinity;
   watchedAt: number | undefined;
   previous: ConnectionRequest | undefined;
@@ -65,6 +70,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #wasWritten = false;
   /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
+  /** The upstream has not taken what was sent of the body. */
+  #isCongested = false;
   #sentAtMs = 0;
   #upstreamMs: number | undefined;
   #status: number | undefined;
@@ -75,6 +82,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.#request = request;
     this.#handlers = handlers;
     this.#parts = parts;
+    this.isRepeatable = request.body === undefined && REPEATABLE.has(request.req.method ?? '');
     this.#totalDeadlineMs = parts.clock.monotonicMs() + parts.totalTimeoutMs;
   }
 
@@ -93,6 +101,12 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
     this.#parts.disconnects.watch(this.#request.req.socket, this);
     this.#parts.deadlines.watch(this);
+    const { body } = this.#request;
+    body?.attach(this);
+    if (body?.fault !== undefined) {
+      this.onBodyFault(body.fault);
+      return;
+    }
     this.#parts.upstreams.countRequest();
     const upstream = this.#parts.upstreams.choose();
     if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
@@ -109,14 +123,12 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
 
   onConnection(connection: UpstreamConnection): boolean {
     if (this.#phase !== 'waiting') return false;
-    const { clock, responseTimeoutMs } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    if (!this.#mayBegin(nowMs)) {
+    if (!this.#mayBegin(this.#parts.clock.monotonicMs())) {
       this.#fail('dispatch_timeout', new Error('a connection became free after the deadline'));
       return false;
     }
     const { method = 'GET' } = this.#request.req;
-    const { path, headers } = this.#request;
+    const { path, headers, body } = this.#request;
     const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
     try {
@@ -128,8 +140,9 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.#phase = 'dispatched';
     this.#connection = connection;
     this.#wasWritten = false;
-    this.deadlineMs = Math.min(nowMs + responseTimeoutMs, this.#totalDeadlineMs);
-    connection.send(head, method === 'HEAD', this);
+    this.#isCongested = false;
+    this.#setDeadline();
+    connection.send(head, method === 'HEAD', this, body?.framing);
     return true;
   }
 
@@ -140,6 +153,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       if (!this.#wasSent) this.#sentAtMs = nowMs;
       this.#wasSent = true;
       this.#wasWritten = true;
+      this.#request.body?.flow();
       return true;
     }
     this.#fail('dispatch_timeout', new Error('the deadline passed before the request could be sent'));
@@ -154,11 +168,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
       this.#parts.ownHeaderNames,
       this.#handlers.responseHeaders(this.#request),
     );
+    // The client is still sending: what follows the response is no request.
+    if (this.#isUploading) this.#res.shouldKeepAlive = false;
     if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);
     else this.#res.writeHead(status, reason, headers);
     this.#status = status;
     this.#phase = 'relaying';
-    this.deadlineMs = this.#totalDeadlineMs;
+    this.#setDeadline();
     if (ended) this.#received(undefined);
   }
 
@@ -184,6 +200,35 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   onPause(): void {
     // Not flushHeaders(): it writes the head as UTF-8, which turns each non-ASCII byte into two.
     if (this.#phase === 'relaying' && this.#contentBytes === 0) this.#res.write('', 'latin1');
+  }
+
+  onBodyBytes(bytes: Buffer): void {
+    this.#connection?.sendContent(bytes);
+  }
+
+  onBodyEnd(): void {
+    if (this.#phase !== 'dispatched' && this.#phase !== 'relaying') return;
+    const { clock, totalTimeoutMs } = this.#parts;
+    this.#totalDeadlineMs = clock.monotonicMs() + totalTimeoutMs;
+    this.#setDeadline();
+    this.#connection?.endContent();
+  }
+
+  onBodyFault(fault: BodyFault): void {
+    if (fault === 'aborted') this.onClientGone();
+    else if (this.#phase !== 'ended') this.#fail(fault, new Error(`the request body ended early: ${fault}`));
+  }
+
+  onCongested(): void {
+    this.#isCongested = true;
+    this.#request.body?.pause();
+    this.#setDeadline();
+  }
+
+  onDrained(): void {
+    this.#isCongested = false;
+    this.#request.body?.resume();
+    this.#setDeadline();
   }
 
   onError(error: unknown): void {
@@ -232,6 +277,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   #received(rest: string | undefined): void {
     this.#connection = undefined;
     this.#phase = 'received';
+    if (this.#isUploading) {
+      this.#request.body?.detach();
+      this.deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.totalTimeoutMs;
+    }
     this.#upstreamMs = this.#sinceSentMs();
     this.#upstream?.responded(this.#status ?? 0);
     setImmediate(Relay.#endResponse, this, rest);
@@ -274,8 +323,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   }
 
   /**
-   * Sends the request once more if no byte of a response has arrived. It is a GET or HEAD, which may be repeated (RFC
-   * 9110 §9.2.2). The retry goes to another upstream if one is in service, and to the same one only if that closed or reset
+   * Sends the request once more if no byte of a response has arrived, and if it may be repeated or was not written. The
+   * retry goes to another upstream if one is in service, and to the same one only if that closed or reset
    * a connection, even one that was still being made. It uses a new connection, because an upstream that closes one kept connection may be closing the others
    * as well. If the kept connection closed before the request was written, sending it is not counted as a retry.
    * Returns false if the request is not sent again.
@@ -288,6 +337,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
   ): boolean {
     const { clock, upstreams } = this.#parts;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
+    if (this.#wasWritten && !this.isRepeatable) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const wasClosed = connection !== undefined || ('code' in cause && cause.code === 'ECONNRESET');
     const next = upstreams.chooseOther(this.#upstream) ?? (wasClosed ? upstreams.choose() : undefined);
@@ -301,6 +351,23 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
     this.#requestConnection(next, true);
     return true;
+  }
+
+  get #isUploading(): boolean {
+    return this.#request.body?.isComplete === false;
+  }
+
+  /**
+   * Sets the deadline of a request that was handed to a connection. While its body arrives there is none, unless the
+   * upstream takes none of it: the body itself watches the progress of the client.
+   */
+  #setDeadline(): void {
+    const { clock, responseTimeoutMs, totalTimeoutMs } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    let totalDeadlineMs = this.#totalDeadlineMs;
+    if (this.#isUploading) totalDeadlineMs = this.#isCongested ? nowMs + totalTimeoutMs : Infinity;
+    const isAwaitingHead = this.#phase === 'dispatched' && totalDeadlineMs !== Infinity;
+    this.deadlineMs = isAwaitingHead ? Math.min(nowMs + responseTimeoutMs, totalDeadlineMs) : totalDeadlineMs;
   }
 
   #end(outcome: ForwardOutcome): void {
@@ -317,6 +384,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, Timed {
     if (this.#phase !== 'idle') {
       this.#parts.deadlines.unwatch(this);
       this.#parts.disconnects.unwatch(this.#request.req.socket, this);
+      this.#request.body?.detach();
     }
     this.#phase = 'ended';
   }

@@ -41,6 +41,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       res: new ServerResponse(req),
       path: '/',
       customer: 'acme',
+      body: undefined,
       headers: [],
       beginDeadlineMs: 1_000_000,
       beginDeadlineWallMs: Number.POSITIVE_INFINITY,

@@ -28,6 +28,8 @@ const DEFAULT_KEEP_MS = 4_000;
  */
 const KEEP_MARGIN_MS = 2_000;
 const MAX_KEEP_MS = 600_000;
+/** The same as {@link DEFAULT_KEEP_MS} for requests that must not be sent twice. */
+const UNREPEATABLE_KEEP_MS = 1_000;
 const SWEEP_MS = 1_000;
 /**
  * How long a connection must stay silent after a 204 or 304 that announces no content, before it is used again
@@ -52,6 +54,8 @@ const POOL_CLOSED = new ConnectionError('POOL_CLOSED', 'the gateway is closing')
 class PooledConnection extends UpstreamConnection {
   /** While the connection is free: monotonic ms from which on it must not be used. */
   usableUntilMs = 0;
+  /** The same for requests that must not be sent twice. */
+  usableUnrepeatedUntilMs = 0;
   /** While the connection is held back: monotonic ms until which it must stay silent. */
   heldBackUntilMs = 0;
   /** The connection must not be used again. */
@@ -121,7 +125,7 @@ export class ConnectionPool {
       while (this.#isShortOfNew && this.#free.length > 0) this.#free[0]?.destroy();
       return;
     }
-    const connection = this.#takeFree();
+    const connection = this.#takeFree(request);
     if (connection === undefined) {
       this.#waiting.add(request);
       this.#connectIfNeeded();
@@ -184,11 +188,13 @@ export class ConnectionPool {
     return this.#connecting < this.#waitingForNew.length;
   }
 
-  #takeFree(): PooledConnection | undefined {
+  /** Returns the connection used last that `request` may use. Closes those that were not used for too long. */
+  #takeFree({ isRepeatable }: ConnectionRequest): PooledConnection | undefined {
     const nowMs = this.#options.clock.monotonicMs();
     for (;;) {
       const connection = this.#free.pop();
-      if (connection === undefined || nowMs < connection.usableUntilMs) return connection;
+      if (connection === undefined) return undefined;
+      if (nowMs < (isRepeatable ? connection.usableUntilMs : connection.usableUnrepeatedUntilMs)) return connection;
       connection.destroy();
     }
   }
@@ -209,7 +215,7 @@ export class ConnectionPool {
       onOpen: () => {
         this.#connecting--;
         onConnect?.(undefined);
-        this.#keepFor(connection, DEFAULT_KEEP_MS);
+        this.#keepFor(connection, undefined);
         this.#offer(connection, this.#waitingForNew.shift() ?? this.#waiting.shift());
       },
       onFree: () => this.#freed(connection),
@@ -244,12 +250,8 @@ export class ConnectionPool {
   }
 
   #freed(connection: PooledConnection): void {
-    const { keepAliveSeconds } = connection;
-    const namedMs = keepAliveSeconds === undefined ? undefined : keepAliveSeconds * 1000;
-    const keepMs =
-      namedMs === undefined ? DEFAULT_KEEP_MS : Math.min(Math.max(namedMs - KEEP_MARGIN_MS, namedMs / 2), MAX_KEEP_MS);
     this.#release(connection);
-    this.#keepFor(connection, keepMs);
+    const keepMs = this.#keepFor(connection, connection.keepAliveSeconds);
     if (keepMs === 0 || connection.isRetired || this.#isShortOfNew) connection.destroy();
     else if (connection.mayContentFollow && this.#sendsUnannounced) connection.reset();
     else if (connection.mayContentFollow) this.#holdBack(connection);
@@ -282,8 +284,15 @@ export class ConnectionPool {
     }
   }
 
-  #keepFor(connection: PooledConnection, keepMs: number): void {
-    connection.usableUntilMs = this.#options.clock.monotonicMs() + keepMs;
+  /** Sets for how long the free connection may be used, and returns it. `namedSeconds`: the upstream's timeout. */
+  #keepFor(connection: PooledConnection, namedSeconds: number | undefined): number {
+    const namedMs = (namedSeconds ?? 0) * 1000;
+    const safeMs = Math.min(Math.max(namedMs - KEEP_MARGIN_MS, namedMs / 2), MAX_KEEP_MS);
+    const keepMs = namedSeconds === undefined ? DEFAULT_KEEP_MS : safeMs;
+    const nowMs = this.#options.clock.monotonicMs();
+    connection.usableUntilMs = nowMs + keepMs;
+    connection.usableUnrepeatedUntilMs = nowMs + (namedSeconds === undefined ? UNREPEATABLE_KEEP_MS : safeMs);
+    return keepMs;
   }
 
   /** Gives the connection to `first`, else to the next waiting request that can use it. */
@@ -309,8 +318,8 @@ export class ConnectionPool {
 
   /** Finds connections for waiting requests after a connection was lost or a claim was released. */
   #serve(): void {
-    while (this.#waiting.length > 0) {
-      const connection = this.#takeFree();
+    for (let first = this.#waiting.first; first !== undefined; first = this.#waiting.first) {
+      const connection = this.#takeFree(first);
       if (connection === undefined) break;
       this.#offer(connection, this.#waiting.shift());
     }

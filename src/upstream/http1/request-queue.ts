@@ -10,6 +10,8 @@ export interface Share extends Linked<Share> {
 /** A request that needs a connection. Its links, `queue` and `share` are set by the pool; initially undefined. */
 export interface ConnectionRequest extends Linked<ConnectionRequest> {
   readonly customer: string;
+  /** Whether it may be written to a second connection if the first one closes. */
+  readonly isRepeatable: boolean;
   /** The queue in which it waits; undefined while not waiting. */
   queue: RequestQueue | undefined;
   /** Set while the request holds a claim. */
@@ -41,6 +43,10 @@ export class RequestQueue {
     this.#requests.remove(request);
     this.length--;
     return true;
+  }
+
+  get first(): ConnectionRequest | undefined {
+    return this.#requests.first;
   }
 
   /** Removes and returns the first request; undefined if the queue is empty. */

@@ -9,7 +9,7 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Returns the head of a request without a body, as sent to the upstream (RFC 9112 §3) in Latin-1. `headers`: flat
+ * Returns the head of a request as sent to the upstream (RFC 9112 §3) in Latin-1. `headers`: flat
  * (name, value, …). Host is put in front of them unless it is the first. The caller has validated `method` and `path`.
  * @throws TypeError if a header name or value has a forbidden character: no unchecked header is ever written.
  */
@@ -32,13 +32,20 @@ export function requestHead(method: string, path: string, authority: string, hea
 export interface ResponseHandler extends ResponseSink {
   /**
    * Called before the request is written. Returns false, after closing the connection, if it must not be sent any more.
+   * What it passes to {@link UpstreamConnection.sendContent} is written together with the head.
    */
   onSend(): boolean;
+  /** The upstream takes the body more slowly than it arrives: no more of it should be sent until `onDrained`. */
+  onCongested?(): void;
+  onDrained?(): void;
   /** All bytes of one read were passed on, and the response is not complete. */
   onPause(): void;
   /** No more of the response will arrive; the connection is closed. */
   onError(error: unknown): void;
 }
+
+/** `length`: by Content-Length, which the head announces. */
+export type BodyFraming = 'length' | 'chunked';
 
 /** What a connection reports to its owner, usually a pool. */
 interface ConnectionOwner {
@@ -72,6 +79,11 @@ export class UpstreamConnection {
   #handler: ResponseHandler | undefined;
   /** The head of a request that is not written yet. */
   #unsent: string | undefined;
+  /** How the body of the request is delimited; undefined once all of it is written, or if there is none. */
+  #bodyFraming: BodyFraming | undefined;
+  /** Parts of the body that are not written yet. */
+  #unsentContent: Buffer[] = [];
+  #isContentEnded = false;
   #isPaused = false;
   #isGone = false;
   #error: Error | undefined;
@@ -119,21 +131,62 @@ export class UpstreamConnection {
     return this.#parser.hasContentFollowed;
   }
 
-  /** Sends a request without a body. `head`: the whole request, as Latin-1. `isHead`: its method is HEAD. */
-  send(head: string, isHead: boolean, handler: ResponseHandler): void {
+  /**
+   * Sends a request. `head`: as Latin-1. `isHead`: its method is HEAD. `bodyFraming`: undefined if it has no body; else the
+   * body follows by {@link sendContent} and {@link endContent}, from `onSend` on.
+   */
+  send(head: string, isHead: boolean, handler: ResponseHandler, bodyFraming?: BodyFraming): void {
     this.#handler = handler;
     this.isReused = this.hasResponded;
     this.hasResponded = false;
     this.#parser.expect(handler, isHead);
     this.#unsent = head;
+    this.#bodyFraming = bodyFraming;
+    this.#isContentEnded = false;
     setImmediate(UpstreamConnection.#write, this);
   }
 
+  /** Sends a part of the body at the end of the turn, when the upstream's early response was read, if there is one. */
+  sendContent(bytes: Buffer): void {
+    this.#unsentContent.push(bytes);
+    if (this.#unsent === undefined && this.#unsentContent.length === 1) setImmediate(UpstreamConnection.#write, this);
+  }
+
+  /** The body is complete. */
+  endContent(): void {
+    this.#isContentEnded = true;
+    if (this.#unsent === undefined && this.#unsentContent.length === 0) setImmediate(UpstreamConnection.#write, this);
+  }
+
   static #write(connection: UpstreamConnection): void {
-    const head = connection.#unsent;
-    if (head === undefined) return;
+    const head = connection.#unsent ?? '';
+    if (head !== '' && !connection.#handler?.onSend()) return;
     connection.#unsent = undefined;
-    if (connection.#handler?.onSend()) connection.#socket.write(head, 'latin1');
+    if (connection.#bodyFraming !== undefined) connection.#writeContent(head);
+    else if (head !== '') connection.#socket.write(head, 'latin1');
+  }
+
+  /** Writes the head, if it is not written yet, and what has gathered of the body: one chunk (RFC 9112 §7.1), if chunked. */
+  #writeContent(head: string): void {
+    if (this.#handler === undefined) return;
+    const socket = this.#socket;
+    const parts = this.#unsentContent;
+    this.#unsentContent = [];
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const isChunk = this.#bodyFraming === 'chunked' && length > 0;
+    let after = isChunk ? '\r\n' : '';
+    if (this.#isContentEnded) {
+      if (this.#bodyFraming === 'chunked') after += '0\r\n\r\n';
+      this.#bodyFraming = undefined;
+    }
+    socket.cork();
+    socket.write(isChunk ? `${head}${length.toString(16)}\r\n` : head, 'latin1');
+    for (const part of parts) socket.write(part);
+    socket.write(after, 'latin1');
+    socket.uncork();
+    if (this.#bodyFraming === undefined || socket.writableLength < socket.writableHighWaterMark) return;
+    this.#handler.onCongested?.();
+    socket.once('drain', () => this.#handler?.onDrained?.());
   }
 
   /**
@@ -204,7 +257,9 @@ export class UpstreamConnection {
   #completed(): void {
     this.#handler = undefined;
     this.resume();
-    if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
+    // The rest of a body that the upstream did not wait for would be taken for the next request.
+    if (this.#bodyFraming !== undefined) this.destroy();
+    else if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
     else if (this.#parser.isContentWithheld)
       this.reset(); // a flood of HEADs would use up the gateway's ports
     else this.destroy();

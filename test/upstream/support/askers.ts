@@ -25,6 +25,7 @@ export function ourAsker(port: number): Asker {
       const sink = new NotingSink();
       pool.take({
         customer: 'acme',
+        isRepeatable: true,
         previous: undefined,
         next: undefined,
         queue: undefined,

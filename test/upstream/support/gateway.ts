@@ -66,6 +66,7 @@ export async function startGateway(
           res,
           path: target,
           customer: 'acme',
+          body: undefined,
           headers: [],
           beginDeadlineMs: systemClock.monotonicMs() + 10_000,
           beginDeadlineWallMs: Number.POSITIVE_INFINITY,
