@@ -18,7 +18,6 @@ import { StoreUnavailableError } from '../store/store.ts';
 import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
-import type { BodyFraming } from '../upstream/http1/upstream-connection.ts';
 import { RequestBody } from '../upstream/request-body.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
@@ -88,7 +87,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { isChunked, length = 0 } = verdict.body;
     const { maxBodyBytes } = match.route;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
-    if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? 'chunked' : 'length', maxBodyBytes);
+    if (isChunked || length > 0) context.body = bodyOf(context, isChunked, maxBodyBytes);
 
     const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
     if ('problem' in credentials) {
@@ -149,8 +148,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return context;
   }
 
-  function bodyOf(context: RequestContext, framing: BodyFraming, maxBytes: number): RequestBody {
+  function bodyOf(context: RequestContext, isChunked: boolean, maxBytes: number): RequestBody {
     const stallTimeoutMs = context.settings.bodyStallTimeoutMs;
+    const framing = isChunked ? 'chunked' : 'length';
     return new RequestBody(context.req, framing, { maxBytes, stallTimeoutMs }, deadlines, clock);
   }
 
