@@ -21,6 +21,8 @@ export interface Load {
   readonly key?: string | { readonly file: string; readonly seed: number; readonly delayMs?: number } | undefined;
   /** For one connection: percentiles of the requests as they were, instead of wrk's corrected ones. */
   readonly timeEach?: boolean | undefined;
+  /** Bytes of the body of each request, which is then a POST. Left out: a GET. */
+  readonly bodyBytes?: number | undefined;
 }
 
 const LOAD_RESULT = z.strictObject({
@@ -44,7 +46,8 @@ const LOAD_RESULT = z.strictObject({
 export type LoadResult = z.infer<typeof LOAD_RESULT>;
 
 /** @throws Error when wrk fails. */
-export async function runLoad({ wrk, url, connections, durationMs, key, timeEach = false }: Load): Promise<LoadResult> {
+export async function runLoad(load: Load): Promise<LoadResult> {
+  const { wrk, url, connections, durationMs, key, timeEach = false, bodyBytes } = load;
   const [program, ...args] = wrk;
   // wrk takes whole seconds only; at SIGINT it stops and reports as at its end.
   const maxSeconds = Math.ceil(durationMs / 1000) + 5;
@@ -56,6 +59,7 @@ export async function runLoad({ wrk, url, connections, durationMs, key, timeEach
     '--',
     ...(typeof key === 'object' ? ['keys', key.file, String(key.seed), String(key.delayMs ?? 0)] : []),
     ...(timeEach ? ['each'] : []),
+    ...(bodyBytes === undefined ? [] : ['post', String(bodyBytes)]),
   ];
   const child = spawn(program, [...args, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
   const interrupt = setTimeout(() => child.kill('SIGINT'), durationMs);

@@ -14,7 +14,7 @@ import { watchMemory } from './scenarios/memory.ts';
 import { comparePeers } from './scenarios/peers.ts';
 import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
-import { compareSizes } from './scenarios/sizes.ts';
+import { compareSizes, compareUploads } from './scenarios/sizes.ts';
 import { compareWorkers } from './scenarios/workers.ts';
 import { startSurroundings } from './surroundings.ts';
 import { exitOnSignals } from './workspace.ts';
@@ -22,6 +22,7 @@ import { exitOnSignals } from './workspace.ts';
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   peers: comparePeers,
   sizes: compareSizes,
+  uploads: compareUploads,
   customers: spreadCustomers,
   refused: floodWithRefused,
   latency: measureLatency,

@@ -23,6 +23,8 @@ export interface TollgateOptions {
   /** Node.js options besides those that a production start has. */
   readonly nodeOptions?: readonly string[];
   readonly workers?: number;
+  /** Left out: config/gateway.yaml. */
+  readonly config?: string;
   /** Left out: Redis. */
   readonly storeUrl?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -35,14 +37,14 @@ const PEERS_FOLDER = fileURLToPath(new URL('peers', import.meta.url));
 type Hindrance = (surroundings: Surroundings) => string | undefined;
 
 interface PeerKind {
-  readonly start: (surroundings: Surroundings) => Promise<Peer>;
+  readonly start: (surroundings: Surroundings, tollgate?: TollgateOptions) => Promise<Peer>;
   readonly hindrance: Hindrance;
 }
 
 const none: Hindrance = () => undefined;
 
 const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
-  tollgate: { start: (surroundings) => startTollgate(surroundings), hindrance: none },
+  tollgate: { start: startTollgate, hindrance: none },
   'nginx-plain': { start: startPlainNginx, hindrance: none },
   'nginx-lua': {
     start: startLuaNginx,
@@ -61,7 +63,12 @@ export interface StartedPeers {
   readonly problems: readonly string[];
 }
 
-export async function startPeers(names: readonly PeerName[], surroundings: Surroundings): Promise<StartedPeers> {
+/** `tollgate`: what is special about ours. */
+export async function startPeers(
+  names: readonly PeerName[],
+  surroundings: Surroundings,
+  tollgate?: TollgateOptions,
+): Promise<StartedPeers> {
   const peers: Peer[] = [];
   const leftOut: string[] = [];
   const problems: string[] = [];
@@ -73,7 +80,7 @@ export async function startPeers(names: readonly PeerName[], surroundings: Surro
       continue;
     }
     try {
-      peers.push(await start(surroundings));
+      peers.push(await start(surroundings, tollgate));
     } catch (error) {
       problems.push(error instanceof Error ? error.message : String(error));
     }
@@ -84,16 +91,19 @@ export async function startPeers(names: readonly PeerName[], surroundings: Surro
 /** Starts it as its operators do: the production configuration, the access log into a file. */
 export async function startTollgate(
   { workspace, pinning, upstream, redis }: Surroundings,
-  { nodeOptions = [], workers = 1, storeUrl = redis.url, env = {} }: TollgateOptions = {},
+  {
+    nodeOptions = [],
+    workers = 1,
+    config = 'config/gateway.yaml',
+    storeUrl = redis.url,
+    env = {},
+  }: TollgateOptions = {},
 ): Promise<Tollgate> {
   const [port, opsPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const opsOrigin = `http://127.0.0.1:${opsPort}`;
   const process = await workspace.start({
     name: 'tollgate',
-    command: nodeCommand(pinning.measured, [
-      ...nodeOptions,
-      ...['src/main.ts', 'start', '--config', 'config/gateway.yaml'],
-    ]),
+    command: nodeCommand(pinning.measured, [...nodeOptions, ...['src/main.ts', 'start', '--config', config]]),
     cwd: ROOT,
     env: {
       NODE_ENV: 'production',

@@ -19,6 +19,8 @@ export interface Job {
   readonly delayMs?: number;
   /** See Load. */
   readonly timeEach?: boolean;
+  /** See Load. */
+  readonly bodyBytes?: number;
   readonly expected: Expected;
 }
 
@@ -51,7 +53,7 @@ export interface SliceFault {
 const HEAD_VARIATION_BYTES = 32;
 
 export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
-  const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, pid, expected } = job;
+  const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, bodyBytes, pid, expected } = job;
   const url = `${origin}${path}`;
   const before = await probeRightly(url, key, expected);
   if ('fault' in before) return before;
@@ -64,6 +66,7 @@ export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice
     durationMs: settings.durationMs,
     key: keyFile === undefined ? key : { file: keyFile, seed: settings.seed, delayMs },
     timeEach,
+    bodyBytes,
   });
   const redisMicros = treeCpuMicros(settings.redisPid) - redisBefore;
   const gatewayMicros = pid === undefined ? 0 : treeCpuMicros(pid) - gatewayBefore;

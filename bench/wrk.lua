@@ -2,6 +2,7 @@
 --   (none)          all requests are the same
 --   keys FILE SEED DELAY  every request carries an API key at random, of a file with one a line. Before each, its
 --                   connection waits for DELAY milliseconds on average
+--   post BYTES      all requests are the same POST with a body of so many bytes
 --   each            every request is timed here, for one connection. wrk's own percentiles are corrected for coordinated
 --                   omission: after a pause they also count the requests that a caller who does not wait would have sent
 -- At the end one line of JSON says exactly what wrk prints rounded; times are microseconds.
@@ -15,6 +16,13 @@ end
 function init(args)
   if args[1] == 'keys' then takeKeys(args[2], tonumber(args[3]), tonumber(args[4])) end
   if args[1] == 'each' then timeEach() end
+  if args[1] == 'post' then post(tonumber(args[2])) end
+end
+
+function post(bytes)
+  wrk.method = 'POST'
+  wrk.body = string.rep('x', bytes)
+  wrk.headers['Content-Type'] = 'application/octet-stream'
 end
 
 function takeKeys(file, seed, delayMs)
