@@ -87,7 +87,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { isChunked, length = 0 } = verdict.body;
     const { maxBodyBytes } = match.route;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
-    if (isChunked || length > 0) context.body = bodyOf(context, isChunked, maxBodyBytes);
+    if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? undefined : length, maxBodyBytes);
 
     const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
     if ('problem' in credentials) {
@@ -148,10 +148,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return context;
   }
 
-  function bodyOf(context: RequestContext, isChunked: boolean, maxBytes: number): RequestBody {
+  function bodyOf(context: RequestContext, length: number | undefined, maxBytes: number): RequestBody {
     const stallTimeoutMs = context.settings.bodyStallTimeoutMs;
-    const framing = isChunked ? 'chunked' : 'length';
-    return new RequestBody(context.req, framing, { maxBytes, stallTimeoutMs }, deadlines, clock);
+    return new RequestBody(context.req, length, { maxBytes, stallTimeoutMs }, deadlines, clock);
   }
 
   /**

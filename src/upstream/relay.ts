@@ -142,7 +142,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#wasWritten = false;
     this.#isCongested = false;
     this.#setDeadline();
-    connection.send(head, method === 'HEAD', this, body?.framing);
+    const framing = body && (body.length === undefined ? 'chunked' : 'length');
+    connection.send(head, method === 'HEAD', this, framing);
     return true;
   }
 

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import type { UpstreamFailure } from './failures.ts';
-import type { BodyFraming } from './http1/upstream-connection.ts';
 
 /** Why the rest of a body is not forwarded. `aborted`: the client closed its connection. */
 export type BodyFault = Extract<UpstreamFailure, `body_${string}`> | 'aborted';
@@ -51,8 +50,8 @@ export class RequestBody implements Timed {
   /** All of the body has arrived. */
   isComplete = false;
   fault: BodyFault | undefined;
-  /** How it is delimited, both as received and as sent. */
-  readonly framing: BodyFraming;
+  /** Undefined: it is chunked, both as received and as sent. */
+  readonly length: number | undefined;
   readonly #req: IncomingMessage;
   readonly #limits: RequestBodyLimits;
   readonly #deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
@@ -70,13 +69,13 @@ export class RequestBody implements Timed {
 
   constructor(
     req: RequestWithBody,
-    framing: BodyFraming,
+    length: number | undefined,
     limits: RequestBodyLimits,
     deadlines: Pick<Deadlines, 'watch' | 'unwatch'>,
     clock: Clock,
   ) {
     this.#req = req;
-    this.framing = framing;
+    this.length = length;
     this.#limits = limits;
     this.#deadlines = deadlines;
     this.#clock = clock;
@@ -181,18 +180,21 @@ export class RequestBody implements Timed {
     this.#lastByteAtMs = this.#clock.monotonicMs();
     if (this.receivedBytes > this.#limits.maxBytes) {
       this.fail('body_too_large');
-    } else if (this.#buffered === undefined) {
-      this.#consumer?.onBodyBytes(bytes);
-    } else {
-      this.#buffered.push(bytes);
-      if (this.receivedBytes < BUFFERED_BYTES) return;
+      return;
+    }
+    if (this.#buffered === undefined) this.#consumer?.onBodyBytes(bytes);
+    else this.#buffered.push(bytes);
+    // Not left to `end`, which waits while reading is paused: the backend may respond before.
+    if (this.receivedBytes === this.length) {
+      this.#onEnd();
+    } else if (this.#buffered !== undefined && this.receivedBytes >= BUFFERED_BYTES) {
       this.pause();
       this.#settleBuffering(undefined);
     }
   };
 
   readonly #onEnd = (): void => {
-    if (this.fault !== undefined) return;
+    if (this.isComplete || this.fault !== undefined) return;
     this.isComplete = true;
     this.#deadlines.unwatch(this);
     if (this.#buffered === undefined) this.#consumer?.onBodyEnd();

@@ -179,10 +179,11 @@ export class UpstreamConnection {
       if (this.#bodyFraming === 'chunked') after += '0\r\n\r\n';
       this.#bodyFraming = undefined;
     }
+    const before = isChunk ? `${head}${length.toString(16)}\r\n` : head;
     socket.cork();
-    socket.write(isChunk ? `${head}${length.toString(16)}\r\n` : head, 'latin1');
+    if (before !== '') socket.write(before, 'latin1');
     for (const part of parts) socket.write(part);
-    socket.write(after, 'latin1');
+    if (after !== '') socket.write(after, 'latin1');
     socket.uncork();
     if (this.#bodyFraming === undefined || socket.writableLength < socket.writableHighWaterMark) return;
     this.#handler.onCongested?.();
