@@ -10,7 +10,7 @@ import { editorSchema } from '../src/config/json-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
-import { METRIC_DEFINITIONS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
+import { METRICS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { problemType } from '../src/problems/document.ts';
 import { PROBLEMS, type ProblemCode } from '../src/problems/table.ts';
 import { adminSections } from './admin-openapi.ts';
@@ -44,18 +44,20 @@ function configTable(): string {
 }
 
 function metricTable(): string {
-  const definitions: readonly MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
+  const alternatives = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+  const listed = (values: Readonly<Record<string, string>>) =>
+    alternatives.format(Object.entries(values).map(([value, why]) => (why ? `\`${value}\` (${why})` : `\`${value}\``)));
   return table(
     ['name', 'type', 'meaning', 'labels', 'buckets', 'across workers'],
-    definitions.map(({ name, type, help, labels, buckets, acrossWorkers }) => [
+    Object.entries<MetricDefinition>(METRICS).map(([name, { type, help, labels, buckets, acrossWorkers }]) => [
       `\`${name}\``,
       type,
       help,
-      Object.entries(labels ?? {})
-        .map(([label, values]) => `\`${label}\`: ${values}`)
+      Object.entries(labels)
+        .map(([label, values]) => `\`${label}\`: ${typeof values === 'string' ? values : listed(values)}`)
         .join('; '),
       buckets?.join(', ') ?? '',
-      acrossWorkers ?? 'sum',
+      acrossWorkers,
     ]),
   );
 }

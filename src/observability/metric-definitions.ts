@@ -1,23 +1,40 @@
 /**
- * All metrics of the gateway itself, in one table: the metrics are created from it, and docs/metrics.md is generated
- * from it. Times are in seconds. The configuration bounds the label values, and customers are limited in number. No
- * label has a key, a raw path or a header.
+ * All metrics of the gateway itself, in one table by name: the metrics are created from it, and docs/metrics.md is
+ * generated from it. Times are in seconds. The configuration bounds the label values, and customers are limited in
+ * number. No label has a key, a raw path or a header.
  */
+
+import type { NoticeType } from '../notices/notice.ts';
+import type { RetryResult } from '../upstream/upstreams.ts';
 
 /** `primary`: the primary process reports the metric, the workers do not. */
 type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
 
+/**
+ * By label name: the values with an explanation each, which may be empty; or a description of values that are not known
+ * in advance. In an exposition, labels have the order of this table.
+ */
+type Labels = Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+
 export interface MetricDefinition {
-  readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Label names, each with a description of its values. Omitted: no labels. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels: Labels;
   /** Upper bounds, of histograms only. */
   readonly buckets?: readonly number[];
-  /** How the values of several workers are combined; gauges only. Counters and histograms are summed. */
-  readonly acrossWorkers?: AcrossWorkers;
+  /** How the values of several workers are combined. */
+  readonly acrossWorkers: AcrossWorkers;
 }
+
+/** If all labels list their values, the series with these exist from the start, with value 0. */
+const counter = <const L extends Labels>(help: string, labels: L = {} as L) =>
+  ({ type: 'counter', help, labels, acrossWorkers: 'sum' }) as const;
+
+const gauge = (acrossWorkers: AcrossWorkers, help: string, labels: Labels = {}) =>
+  ({ type: 'gauge', help, labels, acrossWorkers }) as const;
+
+const histogram = (buckets: readonly number[], help: string, labels: Labels) =>
+  ({ type: 'histogram', help, labels, buckets, acrossWorkers: 'sum' }) as const;
 
 const ROUTE = "the configured route's template, or `none` if no route matched";
 const PLAN = "the configured plan's name, `none` before the customer is known, `unknown` if it is not configured";
@@ -33,264 +50,190 @@ const OVERHEAD_BUCKETS = [
 ];
 const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
-export const METRIC_DEFINITIONS = {
-  httpRequests: {
-    name: 'tollgate_http_requests_total',
-    type: 'counter',
-    help: 'Requests on the public listener, by response.',
-    labels: {
-      route: ROUTE,
-      method: '`GET`, `HEAD`, a method that is configured for the route, or `other`',
-      code: 'the HTTP status of the response',
-      source: SOURCE,
-      plan: PLAN,
+export const METRICS = {
+  tollgate_http_requests_total: counter('Requests on the public listener, by response.', {
+    route: ROUTE,
+    method: '`GET`, `HEAD`, a method that is configured for the route, or `other`',
+    code: 'the HTTP status of the response',
+    source: SOURCE,
+    plan: PLAN,
+  }),
+  tollgate_refusals_total: counter('Problem documents that the gateway sent.', {
+    problem: 'a `code` of docs/errors.md',
+    plan: PLAN,
+  }),
+  tollgate_request_duration_seconds: histogram(
+    REQUEST_BUCKETS,
+    "From a request's headers to the end of its response.",
+    { route: ROUTE, source: SOURCE },
+  ),
+  tollgate_upstream_duration_seconds: histogram(
+    REQUEST_BUCKETS,
+    "From sending a request to the backend to the end of the backend's response.",
+    { route: ROUTE },
+  ),
+  tollgate_overhead_seconds: histogram(
+    OVERHEAD_BUCKETS,
+    'The part of the request duration that was not spent with the backend; includes store calls.',
+    { source: SOURCE },
+  ),
+  tollgate_auth_total: counter('Attempts to authenticate, by result.', {
+    result: {
+      valid: '',
+      missing: 'no credentials',
+      in_query: 'no credentials, but a key in the query',
+      malformed: '',
+      checksum: 'a mistyped key, refused without a store call',
+      unknown: '',
+      unusable: 'the record of the key, or of its customer, is damaged',
+      revoked: '',
+      expired: '',
+      store_error: 'the store was unavailable',
     },
-  },
-  refusals: {
-    name: 'tollgate_refusals_total',
-    type: 'counter',
-    help: 'Problem documents that the gateway sent.',
-    labels: { problem: 'a `code` of docs/errors.md', plan: PLAN },
-  },
-  requestDuration: {
-    name: 'tollgate_request_duration_seconds',
-    type: 'histogram',
-    help: "From a request's headers to the end of its response.",
-    labels: { route: ROUTE, source: SOURCE },
-    buckets: REQUEST_BUCKETS,
-  },
-  upstreamDuration: {
-    name: 'tollgate_upstream_duration_seconds',
-    type: 'histogram',
-    help: "From sending a request to the backend to the end of the backend's response.",
-    labels: { route: ROUTE },
-    buckets: REQUEST_BUCKETS,
-  },
-  overhead: {
-    name: 'tollgate_overhead_seconds',
-    type: 'histogram',
-    help: 'The part of the request duration that was not spent with the backend; includes store calls.',
-    labels: { source: SOURCE },
-    buckets: OVERHEAD_BUCKETS,
-  },
-  auth: {
-    name: 'tollgate_auth_total',
-    type: 'counter',
-    help: 'Attempts to authenticate, by result.',
-    labels: {
-      result:
-        '`valid`, `missing` (no credentials), `in_query` (no credentials, but a key in the query), `malformed`, `checksum` (a mistyped key, refused without a store call), `unknown`, `unusable` (the record of the key, or of its customer, is damaged), `revoked`, `expired` or `store_error` (the store was unavailable)',
-    },
-  },
-  browserUse: {
-    name: 'tollgate_browser_use_total',
-    type: 'counter',
-    help: 'Requests with a valid key that a browser sent; not counted with `auth.browser_keys: allow`.',
-    labels: { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },
-  },
-  spoofedHeaders: {
-    name: 'tollgate_spoofed_fields_total',
-    type: 'counter',
-    help: 'Request headers that were dropped because only the gateway may send them to the backend, such as X-Tollgate-Customer.',
-  },
-  quotaDecisions: {
-    name: 'tollgate_quota_decisions_total',
-    type: 'counter',
-    help: 'Quota decisions.',
-    labels: {
-      plan: PLAN,
-      policy: '`hourly`, `burst` and `concurrent` (refusals only) or `shadow` (a limit that is tested, not enforced)',
-      outcome:
-        '`allowed`, `near` (allowed, and at least 80 % of the hourly limit is used with this request; counted instead of `allowed`, and not in mode `local`), `denied`, `shadow_denied` (a shadow limit would have refused the request) or `store_error` (no decision was possible)',
-      mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',
-    },
-  },
-  customerUsageRatio: {
-    name: 'tollgate_customer_usage_ratio',
-    type: 'gauge',
-    acrossWorkers: 'max',
-    help: 'Used units divided by the hourly limit, for the ten customers with the highest ratio. Only customers for which the store replied to this instance within the last five minutes; units in open leases of other instances count as used.',
-    labels: { customer: 'ids of at most ten customers' },
-  },
-  storeCalls: {
-    name: 'tollgate_store_calls_total',
-    type: 'counter',
-    help: 'Calls to the store, including failed ones. One call may reserve and refund for up to 32 customers.',
-    labels: { op: STORE_OP },
-  },
-  storeCommandDuration: {
-    name: 'tollgate_store_command_duration_seconds',
-    type: 'histogram',
-    help: 'Duration of store calls, including failed ones.',
-    labels: { op: STORE_OP },
-    buckets: STORE_BUCKETS,
-  },
-  storeUp: {
-    name: 'tollgate_store_up',
-    type: 'gauge',
-    acrossWorkers: 'min',
-    help: '1 while the store is reachable, else 0.',
-  },
-  degraded: {
-    name: 'tollgate_degraded',
-    type: 'gauge',
-    acrossWorkers: 'max',
-    help: '1 while the store is unreachable after it was reached, refuses the writes that quotas need, or may lack records, used quota or usage history because it lost its data, is empty or evicted keys; else 0.',
-  },
-  storeRefusing: {
-    name: 'tollgate_store_refusing',
-    type: 'gauge',
-    acrossWorkers: 'max',
-    help: '1 while the store is reachable but refuses the writes that quotas need, for example because its memory is full or a permission is missing; quotas then follow `store.on_error`. Else 0.',
-  },
-  damagedWindows: {
-    name: 'tollgate_damaged_windows_total',
-    type: 'counter',
-    help: 'Reservations that failed because another program damaged the window of the customer; its quota then follows `store.on_error`. The log names the customer.',
-  },
-  damagedRecords: {
-    name: 'tollgate_damaged_records_total',
-    type: 'counter',
-    help: 'Reads of a damaged key or customer record; requests decided from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
-    labels: {
+  }),
+  tollgate_browser_use_total: counter(
+    'Requests with a valid key that a browser sent; not counted with `auth.browser_keys: allow`.',
+    { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },
+  ),
+  tollgate_spoofed_fields_total: counter(
+    'Request headers that were dropped because only the gateway may send them to the backend, such as X-Tollgate-Customer.',
+  ),
+  tollgate_quota_decisions_total: counter('Quota decisions.', {
+    plan: PLAN,
+    policy: '`hourly`, `burst` and `concurrent` (refusals only) or `shadow` (a limit that is tested, not enforced)',
+    outcome:
+      '`allowed`, `near` (allowed, and at least 80 % of the hourly limit is used with this request; counted instead of `allowed`, and not in mode `local`), `denied`, `shadow_denied` (a shadow limit would have refused the request) or `store_error` (no decision was possible)',
+    mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',
+  }),
+  tollgate_customer_usage_ratio: gauge(
+    'max',
+    'Used units divided by the hourly limit, for the ten customers with the highest ratio. Only customers for which the store replied to this instance within the last five minutes; units in open leases of other instances count as used.',
+    { customer: 'ids of at most ten customers' },
+  ),
+  tollgate_store_calls_total: counter(
+    'Calls to the store, including failed ones. One call may reserve and refund for up to 32 customers.',
+    { op: STORE_OP },
+  ),
+  tollgate_store_command_duration_seconds: histogram(STORE_BUCKETS, 'Duration of store calls, including failed ones.', {
+    op: STORE_OP,
+  }),
+  tollgate_store_up: gauge('min', '1 while the store is reachable, else 0.'),
+  tollgate_degraded: gauge(
+    'max',
+    '1 while the store is unreachable after it was reached, refuses the writes that quotas need, or may lack records, used quota or usage history because it lost its data, is empty or evicted keys; else 0.',
+  ),
+  tollgate_store_refusing: gauge(
+    'max',
+    '1 while the store is reachable but refuses the writes that quotas need, for example because its memory is full or a permission is missing; quotas then follow `store.on_error`. Else 0.',
+  ),
+  tollgate_damaged_windows_total: counter(
+    'Reservations that failed because another program damaged the window of the customer; its quota then follows `store.on_error`. The log names the customer.',
+  ),
+  tollgate_damaged_records_total: counter(
+    'Reads of a damaged key or customer record; requests decided from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
+    {
       record: '`key` or `customer`',
       fault:
         '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id` or `unreadable_time` of a key, `wrong_type`, `no_plan` or `unbraced_name` of a customer: see docs/redis.md',
     },
-  },
-  noticesCreated: {
-    name: 'tollgate_notices_created_total',
-    type: 'counter',
-    help: 'Notices to webhooks, each counted by the instance that made it; only with `notices`.',
-    labels: { type: '`quota.threshold`, `quota.exceeded` or `key.expiring`' },
-  },
-  noticeAttempts: {
-    name: 'tollgate_notices_attempts_total',
-    type: 'counter',
-    help: 'Attempts to deliver a notice to an endpoint.',
-    labels: {
-      endpoint: '`operator` (of `notices.endpoints`) or `customer` (of a `notify_url`)',
-      result:
-        '`delivered`, `failed` (retried later), `dead` (failed, and was the last attempt) or `gone` (the endpoint responded 410 and is disabled)',
+  ),
+  tollgate_notices_created_total: counter(
+    'Notices to webhooks, each counted by the instance that made it; only with `notices`.',
+    { type: { 'quota.threshold': '', 'quota.exceeded': '', 'key.expiring': '' } satisfies Record<NoticeType, string> },
+  ),
+  tollgate_notices_attempts_total: counter('Attempts to deliver a notice to an endpoint.', {
+    endpoint: { operator: 'of `notices.endpoints`', customer: 'of a `notify_url`' },
+    result: {
+      delivered: '',
+      failed: 'retried later',
+      dead: 'failed, and was the last attempt',
+      gone: 'the endpoint responded 410 and is disabled',
     },
-  },
-  noticesUndelivered: {
-    name: 'tollgate_notices_undelivered',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: 'Notices of all gateways that are not delivered, as of at most 10 s ago; only with `notices`.',
-    labels: { state: '`pending` or `dead`' },
-  },
-  customersWithoutPlan: {
-    name: 'tollgate_customers_without_plan',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: 'Customers on plans that are not configured, so that all their requests get 403. Counted after each start and reload, and every minute while there are any.',
-  },
-  upstreamUp: {
-    name: 'tollgate_upstream_up',
-    type: 'gauge',
-    acrossWorkers: 'min',
-    help: '1 while this backend server is in service, else 0.',
-    labels: { upstream: 'an entry of `upstream.urls`: origin and base path' },
-  },
-  upstreamRetries: {
-    name: 'tollgate_upstream_retries_total',
-    type: 'counter',
-    help: 'Requests whose first attempt failed before any byte of a response, so that they could be retried.',
-    labels: { result: '`sent`, or `over_budget` (the client got the error instead)' },
-  },
-  requestBodyBytes: {
-    name: 'tollgate_request_body_bytes_total',
-    type: 'counter',
-    help: 'Body bytes received from clients, in requests that ended; without what was discarded after a response.',
-  },
-  inflightRequests: {
-    name: 'tollgate_inflight_requests',
-    type: 'gauge',
-    acrossWorkers: 'sum',
-    help: 'Requests in progress on the public listener.',
-  },
-  logLinesDropped: {
-    name: 'tollgate_log_lines_dropped_total',
-    type: 'counter',
-    help: 'Log lines that were lost because the reader of standard output was too slow, or gone.',
-  },
-  connections: {
-    name: 'tollgate_connections',
-    type: 'gauge',
-    acrossWorkers: 'sum',
-    help: 'Open client connections on the public listener.',
-  },
-  closedConnections: {
-    name: 'tollgate_connections_cut_total',
-    type: 'counter',
-    help: 'Client connections that the gateway closed without an error response, to protect other clients.',
-    labels: {
-      reason:
-        '`displaced` (had no request in progress when a new connection exceeded `limits.connections`), `surplus` (opened while all connections were busy), `silent` (sent nothing within `limits.headers_timeout_ms`), `slow_reader` (`limits.response_stall_timeout_ms`), `pipelined` (too many pipelined requests were waiting) or `tls` (the TLS handshake failed)',
+  }),
+  tollgate_notices_undelivered: gauge(
+    'primary',
+    'Notices of all gateways that are not delivered, as of at most 10 s ago; only with `notices`.',
+    { state: '`pending` or `dead`' },
+  ),
+  tollgate_customers_without_plan: gauge(
+    'primary',
+    'Customers on plans that are not configured, so that all their requests get 403. Counted after each start and reload, and every minute while there are any.',
+  ),
+  tollgate_upstream_up: gauge('min', '1 while this backend server is in service, else 0.', {
+    upstream: 'an entry of `upstream.urls`: origin and base path',
+  }),
+  tollgate_upstream_retries_total: counter(
+    'Requests whose first attempt failed before any byte of a response, so that they could be retried.',
+    { result: { sent: '', over_budget: 'the client got the error instead' } satisfies Record<RetryResult, string> },
+  ),
+  tollgate_request_body_bytes_total: counter(
+    'Body bytes received from clients, in requests that ended; without what was discarded after a response.',
+  ),
+  tollgate_inflight_requests: gauge('sum', 'Requests in progress on the public listener.'),
+  tollgate_log_lines_dropped_total: counter(
+    'Log lines that were lost because the reader of standard output was too slow, or gone.',
+  ),
+  tollgate_connections: gauge('sum', 'Open client connections on the public listener.'),
+  tollgate_connections_cut_total: counter(
+    'Client connections that the gateway closed without an error response, to protect other clients.',
+    {
+      reason: {
+        displaced: 'had no request in progress when a new connection exceeded `limits.connections`',
+        surplus: 'opened while all connections were busy',
+        silent: 'sent nothing within `limits.headers_timeout_ms`',
+        slow_reader: '`limits.response_stall_timeout_ms`',
+        pipelined: 'too many pipelined requests were waiting',
+        tls: 'the TLS handshake failed',
+      },
     },
-  },
-  certificateExpiry: {
-    name: 'tollgate_certificate_expiry_timestamp_seconds',
-    type: 'gauge',
-    acrossWorkers: 'min',
-    help: 'When the certificate of the public listener expires, in seconds since the Unix epoch; only with `listen.tls`.',
-  },
-  certificateReloads: {
-    name: 'tollgate_certificate_reloads_total',
-    type: 'counter',
-    help: 'Changes of the certificate files of `listen.tls`. If the new files are refused, the last valid certificate stays in use.',
-    labels: { result: '`used` or `refused`' },
-  },
-  adminRequests: {
-    name: 'tollgate_admin_requests_total',
-    type: 'counter',
-    help: 'Requests on the admin listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
-    labels: {
+  ),
+  tollgate_certificate_expiry_timestamp_seconds: gauge(
+    'min',
+    'When the certificate of the public listener expires, in seconds since the Unix epoch; only with `listen.tls`.',
+  ),
+  tollgate_certificate_reloads_total: counter(
+    'Changes of the certificate files of `listen.tls`. If the new files are refused, the last valid certificate stays in use.',
+    { result: '`used` or `refused`' },
+  ),
+  tollgate_admin_requests_total: counter(
+    'Requests on the admin listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
+    {
       route: "the template of the admin API's path, or `none`",
       method: '`GET`, `HEAD`, `POST`, `PATCH`, `DELETE` or `other`',
       code: 'the HTTP status of the response; 499: the client closed the connection first',
     },
-  },
-  configInfo: {
-    name: 'tollgate_config_info',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: 'Always 1; the running configuration.',
-    labels: { hash: 'first 12 hex digits of the SHA-256 of the effective values, without secrets' },
-  },
-  configReloads: {
-    name: 'tollgate_config_reloads_total',
-    type: 'counter',
-    help: 'Reloads of the config file: after a change, or on request.',
-    labels: {
-      result:
-        '`applied`, `unchanged` (equal to the running configuration), `invalid` (unreadable, or with errors), `restart_required`, `plan_in_use` (drops a plan that customers hold), `unverified` (could not determine whether customers hold a dropped plan; retried automatically) or `failed` (a bug)',
+  ),
+  tollgate_config_info: gauge('primary', 'Always 1; the running configuration.', {
+    hash: 'first 12 hex digits of the SHA-256 of the effective values, without secrets',
+  }),
+  tollgate_config_reloads_total: counter('Reloads of the config file: after a change, or on request.', {
+    result: {
+      applied: '',
+      unchanged: 'equal to the running configuration',
+      invalid: 'unreadable, or with errors',
+      restart_required: '',
+      plan_in_use: 'drops a plan that customers hold',
+      unverified: 'could not determine whether customers hold a dropped plan; retried automatically',
+      failed: 'a bug',
     },
-  },
-  configReloadFailing: {
-    name: 'tollgate_config_reload_failing',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: '1 while the config file that was read last is not applied, so that the gateway runs another configuration; else 0.',
-  },
-  configLastSuccess: {
-    name: 'tollgate_config_last_success_timestamp_seconds',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: 'When the config file was last read and applied, or found equal to the running configuration, in seconds since the Unix epoch.',
-  },
-  workerRestarts: {
-    name: 'tollgate_worker_restarts_total',
-    type: 'counter',
-    help: 'Workers that exited unexpectedly, or were killed because they failed to apply a configuration; all are restarted.',
-  },
-  buildInfo: {
-    name: 'tollgate_build_info',
-    type: 'gauge',
-    acrossWorkers: 'primary',
-    help: 'Always 1; what is running.',
-    labels: { version: "Tollgate's version", node: "Node.js's version" },
-  },
-} as const satisfies Record<string, MetricDefinition>;
+  }),
+  tollgate_config_reload_failing: gauge(
+    'primary',
+    '1 while the config file that was read last is not applied, so that the gateway runs another configuration; else 0.',
+  ),
+  tollgate_config_last_success_timestamp_seconds: gauge(
+    'primary',
+    'When the config file was last read and applied, or found equal to the running configuration, in seconds since the Unix epoch.',
+  ),
+  tollgate_worker_restarts_total: counter(
+    'Workers that exited unexpectedly, or were killed because they failed to apply a configuration; all are restarted.',
+  ),
+  tollgate_build_info: gauge('primary', 'Always 1; what is running.', {
+    version: "Tollgate's version",
+    node: "Node.js's version",
+  }),
+} satisfies Record<string, MetricDefinition>;
+
+export type MetricName<Type = MetricDefinition['type']> = {
+  [Name in keyof typeof METRICS]: (typeof METRICS)[Name]['type'] extends Type ? Name : never;
+}[keyof typeof METRICS];

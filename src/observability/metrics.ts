@@ -1,61 +1,33 @@
 /** What the gateway counts and measures, one method per event. See metric-definitions.ts for what each metric means. */
 import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
-import { NOTICE_TYPES, type NoticeType } from '../notices/notice.ts';
+import type { NoticeType } from '../notices/notice.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { NoticeState } from '../store/notices.ts';
+import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
-import { METRIC_DEFINITIONS } from './metric-definitions.ts';
+import type { METRICS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { addCounter, addHistogram, addMeasured } from './series.ts';
 
 export type ResponseSource = 'upstream' | 'gateway';
 
-const AUTH_RESULTS = [
-  'valid',
-  'missing',
-  'in_query',
-  'malformed',
-  'checksum',
-  'unknown',
-  'unusable',
-  'revoked',
-  'expired',
-  'store_error',
-] as const;
-type AuthResult = (typeof AUTH_RESULTS)[number];
+type Definitions = typeof METRICS;
+type AuthResult = keyof Definitions['tollgate_auth_total']['labels']['result'];
 /** Result of an attempt to reload the config file; `applied` and `unchanged` are successes. */
-const RELOAD_RESULTS = [
-  'applied',
-  'unchanged',
-  'invalid',
-  'restart_required',
-  'plan_in_use',
-  'unverified',
-  'failed',
-] as const;
-export type ReloadResult = (typeof RELOAD_RESULTS)[number];
-const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
-const RETRY_RESULTS: readonly RetryResult[] = ['sent', 'over_budget'];
-export type BrowserUseOutcome = 'allowed' | 'refused';
+export type ReloadResult = keyof Definitions['tollgate_config_reloads_total']['labels']['result'];
 /** Why the gateway closed a client connection instead of serving it. */
-export const CLOSE_REASONS = ['displaced', 'surplus', 'silent', 'slow_reader', 'pipelined', 'tls'] as const;
-export type CloseReason = (typeof CLOSE_REASONS)[number];
-/** What can be wrong with a record that a request needs. */
-const DAMAGES: readonly (readonly [record: string, fault: string])[] = [
-  ['key', 'wrong_type'],
-  ['key', 'no_id'],
-  ['key', 'bad_id'],
-  ['key', 'no_customer'],
-  ['key', 'bad_customer_id'],
-  ['key', 'unreadable_time'],
-  ['customer', 'wrong_type'],
-  ['customer', 'no_plan'],
-  ['customer', 'unbraced_name'],
-];
-const NOTICE_RESULTS = ['delivered', 'failed', 'dead', 'gone'] as const;
-type NoticeResult = (typeof NOTICE_RESULTS)[number];
+export type CloseReason = keyof Definitions['tollgate_connections_cut_total']['labels']['reason'];
+type NoticeAttempt = Definitions['tollgate_notices_attempts_total']['labels'];
+export type BrowserUseOutcome = 'allowed' | 'refused';
 type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
+
+const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
+/** What can be wrong with a record that a request needs. */
+const DAMAGES = Object.entries({
+  key: ['wrong_type', 'no_id', 'bad_id', 'no_customer', 'bad_customer_id', 'unreadable_time'],
+  customer: ['wrong_type', 'no_plan', 'unbraced_name'],
+}).flatMap(([record, faults]) => faults.map((fault) => [record, fault]));
 
 /** A finished request of the public listener. */
 export interface RequestSample {
@@ -77,46 +49,7 @@ export interface RequestSample {
   readonly bytesIn?: number | undefined;
 }
 
-export interface Metrics {
-  request(sample: RequestSample): void;
-  auth(result: AuthResult): void;
-  browserUse(plan: string, outcome: BrowserUseOutcome): void;
-  spoofedHeader(): void;
-  quotaDecision(plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode): void;
-  upstreamRetry(result: RetryResult): void;
-  inflight(change: 1 | -1): void;
-
-  connection(change: 1 | -1): void;
-  connectionClosed(reason: CloseReason): void;
-  /** Records the certificate in use and when it expires. */
-  certificateUsed(expiresAtMs: number): void;
-  certificateReload(result: 'used' | 'refused'): void;
-
-  storeCalled(op: string, durationSeconds: number): void;
-  storeUp(up: boolean): void;
-  /** Records whether the store refuses quota writes. */
-  storeRefusing(isRefusing: boolean): void;
-  damagedWindow(): void;
-  damagedRecord(record: 'key' | 'customer', faultCode: string): void;
-
-  noticeCreated(type: NoticeType): void;
-  noticeAttempt(endpoint: 'operator' | 'customer', result: NoticeResult): void;
-  /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
-  noticesCounted(counts: Readonly<Record<NoticeState, number>> | undefined): void;
-  customersWithoutPlanCounted(customers: number): void;
-
-  configReloaded(result: ReloadResult, running: RunningConfigFacts): void;
-  /** `route`: a template of the admin API or `none`. Methods that the admin API does not use are counted as `other`. */
-  adminRequest(route: string, method: string, status: number): void;
-  /** Records a restart after an unexpected exit, or after the worker was killed because it failed to apply a config. */
-  workerRestart(): void;
-
-  /** Returns all metrics in Prometheus' text format, to be sent with `contentType`. */
-  text(): Promise<string>;
-  readonly contentType: string;
-  /** Returns all values, to be combined with those of other processes. */
-  snapshot(): Promise<MetricsSnapshot>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Customers with a series of their own: a series for each customer would be unbounded. */
 export const MAX_CUSTOMERS = 10;
@@ -132,89 +65,96 @@ interface RunningConfigFacts {
 
 export interface MetricsOptions {
   readonly version: string;
-  readonly configHash: string;
-  /** Wall time in ms at which the running configuration was loaded. */
-  readonly configLoadedAtMs: number;
-  /** Returns whether a record that the store does not have may exist nevertheless; called at each scrape. */
-  readonly storeIsDoubtful: () => boolean;
-  /** Returns the customers with the highest ratio of use to limit; called at each scrape. */
+  readonly running: RunningConfigFacts;
+  /** Called at each scrape, as the functions below. */
+  readonly storeStatus: () => Pick<StoreStatus, 'up' | 'reached' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
+  /** Returns the customers with the highest ratio of use to limit. */
   readonly highestUsage: (count: number) => readonly { readonly customer: string; readonly ratio: number }[];
-  /** Returns the state of each upstream, by origin and base path; called at each scrape. */
+  /** Returns the state of each upstream, by origin and base path. */
   readonly upstreams: () => readonly { readonly url: string; readonly up: boolean }[];
-  /** Returns the lines dropped since the start; called at each scrape. */
+  /** Returns the lines dropped since the start. */
   readonly droppedLogLines: () => number;
   /** Whether to add metrics of the process, its event loop and its garbage collection. */
   readonly defaultMetrics: boolean;
 }
 
 /** Creates the metrics. None of the recording methods throws. */
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
+  const { version, storeStatus } = options;
   const registry = new Registry();
-  const define = METRIC_DEFINITIONS;
 
-  const httpRequests = addCounter(define.httpRequests, registry);
-  const refusals = addCounter(define.refusals, registry);
-  const requestDuration = addHistogram(define.requestDuration, registry);
-  const upstreamDuration = addHistogram(define.upstreamDuration, registry);
-  const overhead = addHistogram(define.overhead, registry);
+  const httpRequests = addCounter<[route: string, method: string, code: string, source: ResponseSource, plan: string]>(
+    'tollgate_http_requests_total',
+    registry,
+  );
+  const refusals = addCounter<[problem: string, plan: string]>('tollgate_refusals_total', registry);
+  const requestDuration = addHistogram<[route: string, source: ResponseSource]>(
+    'tollgate_request_duration_seconds',
+    registry,
+  );
+  const upstreamDuration = addHistogram<[route: string]>('tollgate_upstream_duration_seconds', registry);
+  const overhead = addHistogram<[source: ResponseSource]>('tollgate_overhead_seconds', registry);
+  const storeCalls = addCounter<[op: string]>('tollgate_store_calls_total', registry);
+  const storeCommandDuration = addHistogram<[op: string]>('tollgate_store_command_duration_seconds', registry);
+  const configReloads = addCounter<[result: ReloadResult]>('tollgate_config_reloads_total', registry);
+  const adminRequests = addCounter<[route: string, method: string, code: string]>(
+    'tollgate_admin_requests_total',
+    registry,
+  );
+
   let requestBodyBytes = 0;
-  addMeasured(define.requestBodyBytes, registry, () => requestBodyBytes);
   let inflight = 0;
-  addMeasured(define.inflightRequests, registry, () => inflight);
-
   let connections = 0;
-  addMeasured(define.connections, registry, () => connections);
-  let certificateExpiresAtMs: number | undefined;
-  addMeasured(define.certificateExpiry, registry, () =>
-    certificateExpiresAtMs === undefined ? [] : [{ labels: {}, value: certificateExpiresAtMs / 1000 }],
-  );
-
-  const storeCalls = addCounter(define.storeCalls, registry);
-  const storeCommandDuration = addHistogram(define.storeCommandDuration, registry);
-  let storeUp = false;
-  let storeReached = false;
-  let storeRefusing = false;
-  addMeasured(define.storeUp, registry, () => Number(storeUp));
-  addMeasured(define.storeRefusing, registry, () => Number(storeRefusing));
-  addMeasured(define.degraded, registry, () =>
-    Number((storeReached && !storeUp) || storeRefusing || options.storeIsDoubtful()),
-  );
-
+  let certificateExpirySeconds: number | undefined;
   let noticeCounts: Readonly<Record<NoticeState, number>> | undefined;
-  addMeasured(define.noticesUndelivered, registry, () =>
+  let customersWithoutPlan: number | undefined;
+  let { running } = options;
+  let reloadFailing = false;
+  addMeasured('tollgate_request_body_bytes_total', registry, () => requestBodyBytes);
+  addMeasured('tollgate_inflight_requests', registry, () => inflight);
+  addMeasured('tollgate_connections', registry, () => connections);
+  addMeasured('tollgate_certificate_expiry_timestamp_seconds', registry, () => certificateExpirySeconds);
+  addMeasured('tollgate_notices_undelivered', registry, () =>
     Object.entries(noticeCounts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
   );
-
-  let customersWithoutPlan: number | undefined;
-  addMeasured(define.customersWithoutPlan, registry, () =>
-    customersWithoutPlan === undefined ? [] : [{ labels: {}, value: customersWithoutPlan }],
-  );
-
-  const configReloads = addCounter(define.configReloads, registry, oneLabel(RELOAD_RESULTS));
-  let running = { hash: options.configHash, loadedAtMs: options.configLoadedAtMs };
-  let reloadFailing = false;
-  addMeasured(define.configInfo, registry, () => [{ labels: { hash: running.hash }, value: 1 }]);
-  addMeasured(define.configLastSuccess, registry, () => running.loadedAtMs / 1000);
-  addMeasured(define.configReloadFailing, registry, () => Number(reloadFailing));
-
-  const { version } = options;
-  addMeasured(define.buildInfo, registry, () => [{ labels: { version, node: process.version }, value: 1 }]);
-  addMeasured(define.logLinesDropped, registry, options.droppedLogLines);
-  addMeasured(define.upstreamUp, registry, () =>
+  addMeasured('tollgate_customers_without_plan', registry, () => customersWithoutPlan);
+  addMeasured('tollgate_config_info', registry, () => [{ labels: { hash: running.hash }, value: 1 }]);
+  addMeasured('tollgate_config_last_success_timestamp_seconds', registry, () => running.loadedAtMs / 1000);
+  addMeasured('tollgate_config_reload_failing', registry, () => Number(reloadFailing));
+  addMeasured('tollgate_store_up', registry, () => Number(storeStatus().up));
+  addMeasured('tollgate_store_refusing', registry, () => Number(storeStatus().refusing));
+  addMeasured('tollgate_degraded', registry, () => {
+    const { up, reached, wiped, empty, evicted, refusing } = storeStatus();
+    return Number((reached && !up) || wiped || empty || evicted || refusing);
+  });
+  addMeasured('tollgate_build_info', registry, () => [{ labels: { version, node: process.version }, value: 1 }]);
+  addMeasured('tollgate_log_lines_dropped_total', registry, options.droppedLogLines);
+  addMeasured('tollgate_upstream_up', registry, () =>
     options.upstreams().map(({ url, up }) => ({ labels: { upstream: url }, value: Number(up) })),
   );
-  addMeasured(define.customerUsageRatio, registry, () =>
+  addMeasured('tollgate_customer_usage_ratio', registry, () =>
     options.highestUsage(MAX_CUSTOMERS).map(({ customer, ratio }) => ({ labels: { customer }, value: ratio })),
   );
-  const adminRequests = addCounter(define.adminRequests, registry);
   if (options.defaultMetrics) addProcessMetrics(registry);
 
   return {
     contentType: registry.contentType,
+    /** Returns all metrics in Prometheus' text format, to be sent with `contentType`. */
     text: () => registry.metrics(),
-    snapshot: () => registry.getMetricsAsJSON(),
+    /** Returns all values, to be combined with those of other processes. */
+    snapshot: (): Promise<MetricsSnapshot> => registry.getMetricsAsJSON(),
 
-    request({ route, method, status, source, plan, problem, durationSeconds, upstreamSeconds, bytesIn }) {
+    request({
+      route,
+      method,
+      status,
+      source,
+      plan,
+      problem,
+      durationSeconds,
+      upstreamSeconds,
+      bytesIn,
+    }: RequestSample): void {
       // A client can send any method: only those that the route has get a label.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
@@ -226,63 +166,62 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (upstreamSeconds !== undefined) upstreamDuration(upstreamSeconds, route);
       overhead(Math.max(0, durationSeconds - (upstreamSeconds ?? 0)), source);
     },
-    auth: addCounter(define.auth, registry, oneLabel(AUTH_RESULTS)),
-    browserUse: addCounter(define.browserUse, registry),
-    spoofedHeader: addCounter(define.spoofedHeaders, registry),
-    quotaDecision: addCounter(define.quotaDecisions, registry),
-    upstreamRetry: addCounter(define.upstreamRetries, registry, oneLabel(RETRY_RESULTS)),
-    inflight(change) {
+    auth: addCounter<[result: AuthResult]>('tollgate_auth_total', registry),
+    browserUse: addCounter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total', registry),
+    spoofedHeader: addCounter('tollgate_spoofed_fields_total', registry),
+    quotaDecision: addCounter<[plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode]>(
+      'tollgate_quota_decisions_total',
+      registry,
+    ),
+    upstreamRetry: addCounter<[result: RetryResult]>('tollgate_upstream_retries_total', registry),
+    inflight(change: 1 | -1): void {
       inflight += change;
     },
 
-    connection(change) {
+    connection(change: 1 | -1): void {
       connections += change;
     },
-    connectionClosed: addCounter(define.closedConnections, registry, oneLabel(CLOSE_REASONS)),
-    certificateUsed(expiresAtMs) {
-      certificateExpiresAtMs = expiresAtMs;
+    connectionClosed: addCounter<[reason: CloseReason]>('tollgate_connections_cut_total', registry),
+    /** Records the certificate in use and when it expires. */
+    certificateUsed(expiresAtMs: number): void {
+      certificateExpirySeconds = expiresAtMs / 1000;
     },
-    certificateReload: addCounter(define.certificateReloads, registry),
+    certificateReload: addCounter<[result: 'used' | 'refused']>('tollgate_certificate_reloads_total', registry),
 
-    storeCalled(op, durationSeconds) {
+    storeCalled(op: string, durationSeconds: number): void {
       storeCalls(op);
       storeCommandDuration(durationSeconds, op);
     },
-    storeUp(up) {
-      storeUp = up;
-      storeReached ||= up;
-    },
-    storeRefusing(isRefusing) {
-      storeRefusing = isRefusing;
-    },
-    damagedWindow: addCounter(define.damagedWindows, registry),
-    damagedRecord: addCounter(define.damagedRecords, registry, DAMAGES),
-
-    noticeCreated: addCounter(define.noticesCreated, registry, oneLabel(NOTICE_TYPES)),
-    noticeAttempt: addCounter(
-      define.noticeAttempts,
+    damagedWindow: addCounter('tollgate_damaged_windows_total', registry),
+    damagedRecord: addCounter<[record: 'key' | 'customer', faultCode: string]>(
+      'tollgate_damaged_records_total',
       registry,
-      ['operator', 'customer'].flatMap((endpoint) => NOTICE_RESULTS.map((result) => [endpoint, result])),
+      DAMAGES,
     ),
-    noticesCounted(counts) {
+
+    noticeCreated: addCounter<[type: NoticeType]>('tollgate_notices_created_total', registry),
+    noticeAttempt: addCounter<[endpoint: keyof NoticeAttempt['endpoint'], result: keyof NoticeAttempt['result']]>(
+      'tollgate_notices_attempts_total',
+      registry,
+    ),
+    /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
+    noticesCounted(counts: typeof noticeCounts): void {
       noticeCounts = counts;
     },
-    customersWithoutPlanCounted(customers) {
+    customersWithoutPlanCounted(customers: number): void {
       customersWithoutPlan = customers;
     },
 
-    configReloaded(result, now) {
+    configReloaded(result: ReloadResult, now: RunningConfigFacts): void {
       configReloads(result);
       reloadFailing = result !== 'applied' && result !== 'unchanged';
       running = now;
     },
-    adminRequest(route, method, status) {
+    /** `route`: a template of the admin API or `none`. Methods that the admin API does not use are counted as `other`. */
+    adminRequest(route: string, method: string, status: number): void {
       adminRequests(route, ADMIN_METHODS.has(method) ? method : 'other', String(status));
     },
-    workerRestart: addCounter(define.workerRestarts, registry),
+    /** Records a restart after an unexpected exit, or after the worker was killed because it failed to apply a config. */
+    workerRestart: addCounter('tollgate_worker_restarts_total', registry),
   };
-}
-
-function oneLabel(values: readonly string[]): string[][] {
-  return values.map((value) => [value]);
 }

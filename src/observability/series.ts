@@ -4,22 +4,23 @@
  * scrape. Memory grows with the number of label combinations, so every label must be bounded.
  */
 import type { Metric, MetricValueWithName, Registry } from 'prom-client';
-import type { MetricDefinition } from './metric-definitions.ts';
+import { METRICS, type MetricDefinition, type MetricName } from './metric-definitions.ts';
 
 type Labels = Readonly<Record<string, string>>;
 type Samples = readonly Pick<MetricValueWithName<string>, 'labels' | 'value'>[];
-type CounterDefinition = MetricDefinition & { readonly type: 'counter' };
-type HistogramDefinition = MetricDefinition & { readonly type: 'histogram'; readonly buckets: readonly number[] };
 
-/** Adds a metric that is read at each scrape. `read` returns one value without labels, or the current series. */
-export function addMeasured(definition: MetricDefinition, registry: Registry, read: () => number | Samples): void {
-  const { name, help, type, acrossWorkers = 'sum' } = definition;
+/**
+ * Adds a metric that is read at each scrape. `read` returns one value without labels, the current series, or undefined
+ * while there is no value.
+ */
+export function addMeasured(name: MetricName, registry: Registry, read: () => number | Samples | undefined): void {
+  const { help, type, acrossWorkers } = METRICS[name];
   const aggregator = acrossWorkers === 'primary' ? 'omit' : acrossWorkers;
   // A registry needs only a metric's name and, at a scrape, its values.
   const metric = {
     name,
     async get() {
-      const measured = read();
+      const measured = read() ?? [];
       const values = typeof measured === 'number' ? [{ labels: {}, value: measured }] : measured;
       return { name, help, type, aggregator, values };
     },
@@ -30,30 +31,38 @@ export function addMeasured(definition: MetricDefinition, registry: Registry, re
 /**
  * Adds a counter, and returns the function that increments it. Label values are in the order of the definition's
  * `labels`. Series in `announced` exist from the start with value 0, so that their first increment is visible: a series
- * that begins at 1 has no rate. The series of a counter without labels always does.
+ * that begins at 1 has no rate. By default, these are all series of a counter whose labels list their values.
  */
-export function addCounter(
-  definition: CounterDefinition,
+export function addCounter<LabelValues extends readonly string[] = []>(
+  name: MetricName<'counter'>,
   registry: Registry,
-  announced: readonly (readonly string[])[] = [],
-): (...labelValues: string[]) => void {
-  const counts = new SeriesByLabels(definition, (labels) => ({ labels, value: 0 }));
+  announced: readonly (readonly string[])[] = listedSeries(METRICS[name]),
+): (...labelValues: LabelValues) => void {
+  const counts = new SeriesByLabels(METRICS[name], (labels) => ({ labels, value: 0 }));
   for (const labelValues of announced) counts.get(labelValues);
-  if (definition.labels === undefined) counts.get([]);
-  addMeasured(definition, registry, () => counts.all.map(({ labels, value }) => ({ labels, value })));
+  addMeasured(name, registry, () => counts.all.map(({ labels, value }) => ({ labels, value })));
   return (...labelValues) => {
     counts.get(labelValues).value++;
   };
 }
 
+/** Returns each combination of label values; none if a label does not list its values. */
+function listedSeries({ labels }: MetricDefinition): string[][] {
+  return Object.values(labels).reduce<string[][]>(
+    (series, values) =>
+      typeof values === 'string' ? [] : series.flatMap((each) => Object.keys(values).map((value) => [...each, value])),
+    [[]],
+  );
+}
+
 /** Adds a histogram, and returns the function that records an observation. Label values as for {@link addCounter}. */
-export function addHistogram(
-  definition: HistogramDefinition,
+export function addHistogram<LabelValues extends readonly string[]>(
+  name: MetricName<'histogram'>,
   registry: Registry,
-): (seconds: number, ...labelValues: string[]) => void {
-  const { name, buckets } = definition;
-  const distributions = new SeriesByLabels(definition, (labels) => new Distribution(labels, buckets));
-  addMeasured(definition, registry, () => distributions.all.flatMap((distribution) => distribution.samples(name)));
+): (seconds: number, ...labelValues: LabelValues) => void {
+  const definition = METRICS[name];
+  const distributions = new SeriesByLabels(definition, (labels) => new Distribution(labels, definition.buckets));
+  addMeasured(name, registry, () => distributions.all.flatMap((distribution) => distribution.samples(name)));
   return (seconds, ...labelValues) => distributions.get(labelValues).observe(seconds);
 }
 
@@ -108,7 +117,7 @@ class SeriesByLabels<Series extends object> {
   readonly #labelNames: readonly string[];
   readonly #create: (labels: Labels) => Series;
 
-  constructor({ labels = {} }: MetricDefinition, create: (labels: Labels) => Series) {
+  constructor({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
     this.#labelNames = Object.keys(labels);
     this.#create = create;
   }

@@ -47,12 +47,8 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
   const { logger } = log;
   const metrics = createMetrics({
     version,
-    configHash: config.hash,
-    configLoadedAtMs: startedAtMs,
-    storeIsDoubtful: () => {
-      const { wiped, empty, evicted } = store.status();
-      return wiped || empty || evicted;
-    },
+    running: { hash: config.hash, loadedAtMs: startedAtMs },
+    storeStatus: () => store.status(),
     upstreams,
     highestUsage,
     droppedLogLines: log.droppedLines,
@@ -70,13 +66,12 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
   return { store, metrics };
 }
 
-/** Updates the store's metrics. Logs each change of its state, and damaged windows and records. */
+/** Counts store calls, damaged windows and damaged records. Logs the latter two, and each change of the store's state. */
 function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
   let reached = false;
   return {
     called: metrics.storeCalled,
     up(up, reason) {
-      metrics.storeUp(up);
       if (up) logger.info('the store is reachable');
       else if (reached)
         logger.error(
@@ -87,7 +82,6 @@ function observeStore(metrics: Metrics, logger: Logger): StoreObserver {
       reached ||= up;
     },
     refusing(reason) {
-      metrics.storeRefusing(reason !== undefined);
       if (reason === undefined) logger.info('the store accepts reservations again');
       else logger.error({ reason }, 'the store refuses reservations: quotas follow store.on_error');
     },

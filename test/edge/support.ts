@@ -98,9 +98,8 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
   const logger = createLogger({ level: 'info', destination });
   const metrics = createMetrics({
     version: '1.2.3',
-    configHash: 'abc123',
-    configLoadedAtMs: 0,
-    storeIsDoubtful: () => false,
+    running: { hash: 'abc123', loadedAtMs: 0 },
+    storeStatus: () => ({ up: true, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     upstreams: () => [],
     highestUsage: () => [],
     droppedLogLines: () => 0,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { METRIC_DEFINITIONS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
+import { METRICS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
 import {
   createMetrics,
   type Metrics,
@@ -9,12 +9,13 @@ import {
   type RequestSample,
 } from '../../src/observability/metrics.ts';
 
+const STORE_UP = { up: true, reached: true, wiped: false, empty: false, evicted: false, refusing: false };
+
 function openMetrics(defaultMetrics = false, measured: Partial<MetricsOptions> = {}): Metrics {
   return createMetrics({
     version: '1.2.3',
-    configHash: 'abc123',
-    configLoadedAtMs: 1_700_000_000_500,
-    storeIsDoubtful: () => false,
+    running: { hash: 'abc123', loadedAtMs: 1_700_000_000_500 },
+    storeStatus: () => STORE_UP,
     upstreams: () => [],
     highestUsage: () => [],
     droppedLogLines: () => 0,
@@ -180,19 +181,26 @@ describe('the store', () => {
   });
 
   it('is down but not missed before it was reached, and makes the gateway degraded when it is lost', async () => {
-    const metrics = openMetrics();
+    let storeStatus = STORE_UP;
+    const metrics = openMetrics(false, { storeStatus: () => storeStatus });
     const state = async () => [
       ...(await samples(metrics, 'tollgate_store_up')),
       ...(await samples(metrics, 'tollgate_degraded')),
     ];
-    metrics.storeUp(false);
+    storeStatus = { ...STORE_UP, up: false, reached: false };
     expect(await state()).toEqual(['tollgate_store_up 0', 'tollgate_degraded 0']);
-    metrics.storeUp(true);
+    storeStatus = STORE_UP;
     expect(await state()).toEqual(['tollgate_store_up 1', 'tollgate_degraded 0']);
-    metrics.storeUp(false);
+    storeStatus = { ...STORE_UP, up: false };
     expect(await state()).toEqual(['tollgate_store_up 0', 'tollgate_degraded 1']);
-    metrics.storeUp(true);
-    expect(await state()).toEqual(['tollgate_store_up 1', 'tollgate_degraded 0']);
+  });
+
+  it.each(['wiped', 'empty', 'evicted', 'refusing'])('makes the gateway degraded while it is %s', async (fact) => {
+    const metrics = openMetrics(false, { storeStatus: () => ({ ...STORE_UP, [fact]: true }) });
+    expect(await samples(metrics, 'tollgate_degraded')).toEqual(['tollgate_degraded 1']);
+    expect(await samples(metrics, 'tollgate_store_refusing')).toEqual([
+      `tollgate_store_refusing ${Number(fact === 'refusing')}`,
+    ]);
   });
 });
 
@@ -254,8 +262,8 @@ it('a reload is counted by its result, and what runs afterwards is shown in plac
 
 it('the exposition has exactly the metrics of the table, with its types and helps', async () => {
   const header = (await openMetrics().text()).split('\n').filter((line) => line.startsWith('# '));
-  const table: MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
-  const expected = table.flatMap(({ name, type, help }) => [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`]);
+  const table: [string, MetricDefinition][] = Object.entries(METRICS);
+  const expected = table.flatMap(([name, { type, help }]) => [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`]);
   expect(header.sort()).toEqual(expected.sort());
 });
 

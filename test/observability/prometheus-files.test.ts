@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { METRIC_DEFINITIONS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
+import { METRICS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 import {
@@ -18,7 +18,7 @@ import {
 } from '../prometheus/files.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const DEFINITIONS: readonly MetricDefinition[] = Object.values(METRIC_DEFINITIONS);
+const DEFINITIONS: readonly [string, MetricDefinition][] = Object.entries(METRICS);
 /** Labels from Prometheus, of a histogram's buckets, and from the configuration: any value is possible. */
 const ANY_VALUE_LABELS = ['job', 'instance', 'le', 'upstream'];
 const STATUSES = Array.from({ length: 500 }, (_, i) => String(100 + i));
@@ -34,9 +34,8 @@ const OPEN_LABELS: Readonly<Record<string, readonly string[]>> = {
 async function processMetricNames(): Promise<string[]> {
   const metrics = createMetrics({
     version: '1',
-    configHash: 'x',
-    configLoadedAtMs: 0,
-    storeIsDoubtful: () => false,
+    running: { hash: 'x', loadedAtMs: 0 },
+    storeStatus: () => ({ up: true, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     highestUsage: () => [],
     upstreams: () => [],
     droppedLogLines: () => 0,
@@ -52,15 +51,17 @@ function findMetrics(query: string, processMetrics: readonly string[]) {
   const unknown: string[] = [];
   for (const name of names) {
     const base = name.replace(/_(bucket|sum|count)$/, '');
-    const own = DEFINITIONS.find((each) => each.name === name || (each.type === 'histogram' && each.name === base));
-    if (own) found.push(own);
+    const own = DEFINITIONS.find(([each, { type }]) => each === name || (type === 'histogram' && each === base));
+    if (own) found.push(own[1]);
     else if (!processMetrics.includes(name)) unknown.push(name);
   }
   return { found, unknown };
 }
 
 function valuesOf({ labels }: MetricDefinition, label: string): readonly string[] {
-  return OPEN_LABELS[label] ?? [...(labels?.[label] ?? '').matchAll(/`([^`]+)`/g)].map(([, value = '']) => value);
+  const { [label]: values = '' } = { ...labels, ...OPEN_LABELS };
+  if (typeof values === 'string') return [...values.matchAll(/`([^`]+)`/g)].map(([, value = '']) => value);
+  return Array.isArray(values) ? values : Object.keys(values);
 }
 
 /** Returns the metrics in a query that the gateway does not have, and the matchers that match none of its metrics. */
@@ -69,7 +70,7 @@ function findFaults(query: string, processMetrics: readonly string[]): string[] 
   const faults = unknown.map((name) => `metric ${name}`);
   for (const [, label = '', value = ''] of query.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)) {
     if (ANY_VALUE_LABELS.includes(label)) continue;
-    const values = found.filter(({ labels = {} }) => label in labels).flatMap((metric) => valuesOf(metric, label));
+    const values = found.filter(({ labels }) => label in labels).flatMap((metric) => valuesOf(metric, label));
     const impossible = value.split('|').filter((one) => !values.some((each) => new RegExp(`^(?:${one})$`).test(each)));
     faults.push(...impossible.map((one) => `${label}="${one}"`));
   }

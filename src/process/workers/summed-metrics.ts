@@ -3,7 +3,7 @@
  * counts of workers that exited, so they never decrease. Gauges are combined by their meaning.
  */
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
-import { METRIC_DEFINITIONS } from '../../observability/metric-definitions.ts';
+import type { MetricName } from '../../observability/metric-definitions.ts';
 import { MAX_CUSTOMERS, type MetricsSnapshot } from '../../observability/metrics.ts';
 
 type Metric = MetricObjectWithValues<MetricValue<string>>;
@@ -35,7 +35,9 @@ export class SummedMetrics {
     // The first snapshot decides how a metric is combined.
     const registry = AggregatorRegistry.aggregate([own.map(combinable), this.#exited, ...workers]);
     // Each worker reports MAX_CUSTOMERS customers.
-    const usage = aggregated(registry).find(({ name }) => name === METRIC_DEFINITIONS.customerUsageRatio.name);
+    const usage = aggregated(registry).find(
+      ({ name }) => name === ('tollgate_customer_usage_ratio' satisfies MetricName),
+    );
     usage?.values.sort((a, b) => b.value - a.value).splice(MAX_CUSTOMERS);
     return registry.metrics();
   }

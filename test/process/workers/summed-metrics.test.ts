@@ -6,14 +6,14 @@ interface Facts {
   readonly version?: string;
   readonly usage?: Readonly<Record<string, number>>;
   readonly upstreamUp?: boolean;
+  readonly storeUp?: boolean;
 }
 
-function metricsOf({ version = '1', usage = {}, upstreamUp }: Facts = {}): Metrics {
+function metricsOf({ version = '1', usage = {}, upstreamUp, storeUp = true }: Facts = {}): Metrics {
   return createMetrics({
     version,
-    configHash: `hash-${version}`,
-    configLoadedAtMs: 1000,
-    storeIsDoubtful: () => false,
+    running: { hash: `hash-${version}`, loadedAtMs: 1000 },
+    storeStatus: () => ({ up: storeUp, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     upstreams: () => (upstreamUp === undefined ? [] : [{ url: 'http://a', up: upstreamUp }]),
     highestUsage: () => Object.entries(usage).map(([customer, ratio]) => ({ customer, ratio })),
     droppedLogLines: () => 1,
@@ -93,13 +93,10 @@ describe('the metrics of several workers', () => {
   test('gauges are combined by what they mean', async () => {
     const own = metricsOf({ version: 'primary' });
     const a = metricsOf({ version: 'a', upstreamUp: true, usage: { x: 0.5, y: 0.2 } });
-    const b = metricsOf({ version: 'b', upstreamUp: false, usage: { x: 0.7 } });
-    for (const each of [own, a]) each.storeUp(true);
+    const b = metricsOf({ version: 'b', upstreamUp: false, storeUp: false, usage: { x: 0.7 } });
     a.inflight(1);
     b.inflight(1);
     b.inflight(1);
-    b.storeUp(true);
-    b.storeUp(false);
     a.certificateUsed(5000);
     b.certificateUsed(4000);
     const sums = await summed([a, b]);
