@@ -191,8 +191,10 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     refusals: (customer: string | undefined): readonly RecentRefusal[] => refusals.of(customer),
     /** The keys that verify assertions. */
     publicKeys: () => identity?.publicKeys ?? { keys: [] },
-    /** Adds failed keys of an address block that other workers counted. */
-    learnFailures: (block: string, failures: number) => settings.current.failedKeys.learn(block, failures),
+    /** Adds failed keys that another worker counted, by address block. */
+    learnFailures(counts: readonly (readonly [block: string, failures: number])[]): void {
+      for (const [block, failures] of counts) settings.current.failedKeys.learn(block, failures);
+    },
 
     /**
      * Applies a config from the next request on; or rejects, and nothing has changed. Everything that may fail comes

@@ -3,43 +3,42 @@ import type { Config } from '../../config/config.ts';
 import type { MetricsSnapshot } from '../../observability/metrics.ts';
 import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
 
-export type ToWorker =
-  | { readonly kind: 'start'; readonly workerId: number; readonly config: Config }
-  | { readonly kind: 'request'; readonly id: number; readonly request: WorkerRequest }
-  /** Failed keys that another worker counted, by address block. */
-  | { readonly kind: 'failures'; readonly failures: FailureCounts }
-  /** From now on, close each connection after its response. */
-  | { readonly kind: 'begin_drain' }
-  /** Stop listening, complete the requests in flight, and exit. */
-  | { readonly kind: 'finish_drain'; readonly drainMs: number };
+/** What the primary calls in a worker that has started. */
+export interface WorkerMethods extends Pick<DataPlane, 'leaseState' | 'refusals' | 'learnFailures' | 'beginDrain'> {
+  applyConfig(config: Config): Promise<void>;
+  /** Sends a `metrics` message before it resolves. */
+  reportMetrics(): Promise<void>;
+  /** Stops listening, completes the requests in flight, and exits. */
+  finishDrain(drainMs: number): Promise<void>;
+}
 
-export type ToPrimary =
-  /** The first message: the worker receives messages from now on. */
-  | { readonly kind: 'online' }
+export interface Call<Method extends keyof WorkerMethods = keyof WorkerMethods> {
+  readonly kind: 'call';
+  readonly id: number;
+  readonly method: Method;
+  readonly args: Parameters<WorkerMethods[Method]>;
+}
+
+/** `start` is the first message. Calls wait for the end of the start. */
+export type ToWorker = Call | { readonly kind: 'start'; readonly workerId: number; readonly config: Config };
+
+/** What a worker reports on its own. */
+export type Report =
   | { readonly kind: 'listening'; readonly url: string }
   /** The worker cannot start, and exits. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'status'; readonly status: DataPlaneStatus }
   | { readonly kind: 'metrics'; readonly snapshot: MetricsSnapshot }
   /** Failed keys counted since the last message of this kind, by address block. */
-  | { readonly kind: 'failures'; readonly failures: FailureCounts }
-  | { readonly kind: 'reply'; readonly id: number; readonly value: unknown }
-  /** The request failed; the worker's log says why. */
-  | { readonly kind: 'request_failed'; readonly id: number };
+  | { readonly kind: 'failures'; readonly failures: FailureCounts };
 
-export type FailureCounts = readonly (readonly [block: string, failures: number])[];
+/** In a reply, `result` is undefined if the call failed; the worker's log says why. */
+export type ToPrimary =
+  | Report
+  | { readonly kind: 'reply'; readonly id: number; readonly result: CallResult | undefined };
 
-export type WorkerRequest =
-  | { readonly type: 'apply_config'; readonly config: Config }
-  /** Send a `metrics` message before the reply. */
-  | { readonly type: 'metrics' }
-  | { readonly type: 'leaseState'; readonly customer: string }
-  | { readonly type: 'refusals'; readonly customer: string | undefined };
-
-/** The reply to each type of request. */
-export interface WorkerReplies {
-  readonly apply_config: undefined;
-  readonly metrics: undefined;
-  readonly leaseState: ReturnType<DataPlane['leaseState']>;
-  readonly refusals: ReturnType<DataPlane['refusals']>;
+export interface CallResult {
+  readonly value: unknown;
 }
+
+export type FailureCounts = Parameters<DataPlane['learnFailures']>[0];

@@ -2,7 +2,7 @@
  * The composition root of a gateway with workers. The primary runs the ops and the admin listener, watches the config file
  * and manages the worker pool. Workers serve the public listener; node:cluster distributes its connections to them.
  */
-import { systemClock, systemScheduler } from '../../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { type DataPlaneView, openControlPlane } from '../control-plane.ts';
@@ -13,9 +13,6 @@ import { readVersion } from '../version.ts';
 import { combineLeaseStates, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
 import { SummedMetrics } from './summed-metrics.ts';
 import { WorkerPool } from './worker-pool.ts';
-
-/** A slower worker is scraped with its last snapshot, and missing from replies of the admin API. */
-const REPLY_TIMEOUT_MS = 500;
 
 /** Starts the listeners of this process and all workers. Resolves and throws as {@link startGateway}. */
 export async function startPrimary(config: Config): Promise<Gateway> {
@@ -38,11 +35,8 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     config,
     environment,
     metrics,
+    sums,
     logger,
-    clock,
-    scheduler: systemScheduler,
-    onMetrics: (worker, snapshot) => sums.update(worker, snapshot),
-    onExit: (worker) => sums.workerExited(worker),
   });
   opened.defer(() => pool.kill());
   let publicKeys = await publishedKeys(config);
@@ -64,18 +58,13 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     exposition: {
       contentType: sums.contentType,
       async text() {
-        await pool.requestAll({ type: 'metrics' }, REPLY_TIMEOUT_MS);
+        await pool.callAll('reportMetrics');
         return await sums.text(await metrics.snapshot());
       },
     },
     environment,
   });
-  const listener = {
-    listen: () => pool.start(),
-    beginDrain: () => pool.beginDrain(),
-    drain: (deadlineMs: number) => pool.finishDrain(deadlineMs),
-  };
-  return await startServing(config, { ...parts, listener, controlPlane, logFields: { workers: size } }, opened);
+  return await startServing(config, { ...parts, listener: pool, controlPlane, logFields: { workers: size } }, opened);
 }
 
 /** Presents the worker pool to the control plane like a single data plane. */
@@ -95,10 +84,8 @@ function combinedDataPlane(
       };
     },
     workers: () => pool.status(),
-    leaseState: async (customer) =>
-      combineLeaseStates(await pool.requestAll({ type: 'leaseState', customer }, REPLY_TIMEOUT_MS)),
-    refusals: async (customer) =>
-      combineRefusals(await pool.requestAll({ type: 'refusals', customer }, REPLY_TIMEOUT_MS)),
+    leaseState: async (customer) => combineLeaseStates(await pool.callAll('leaseState', customer)),
+    refusals: async (customer) => combineRefusals(await pool.callAll('refusals', customer)),
   };
 }
 

@@ -7,10 +7,10 @@ import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { deepFreeze } from '../../config/freeze.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { type DataPlane, type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
+import { type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
-import type { ToPrimary, ToWorker, WorkerReplies, WorkerRequest } from './messages.ts';
+import type { Call, ToPrimary, ToWorker, WorkerMethods } from './messages.ts';
 import { SharedFailures } from './shared-failures.ts';
 
 /** A worker that is killed loses what it counted since its last report. */
@@ -18,53 +18,31 @@ const METRICS_INTERVAL_MS = 2000;
 const STATUS_INTERVAL_MS = 200;
 
 interface Running {
-  readonly dataPlane: DataPlane;
+  readonly methods: WorkerMethods;
   readonly logger: Logger;
-  /** Sends one report at a time, so that they arrive in order. */
-  reportMetrics(): Promise<void>;
-  /** Drains, closes everything but the IPC channel, and reports the metrics once more. */
-  finishDrain(drainMs: number): Promise<void>;
 }
 
 /** Resolves to the exit status after a drain, or when the worker cannot start. */
 function runWorker(): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
-  return new Promise((resolve, reject) => {
-    let starting: Promise<Running | undefined> = Promise.resolve(undefined);
-    const startOrFail = async (workerId: number, config: Config): Promise<Running | undefined> => {
-      try {
-        return await start(workerId, config);
-      } catch (error) {
+  const exit = Promise.withResolvers<number>();
+  let starting: Promise<Running | undefined> = Promise.resolve(undefined);
+  process.on('message', async (message: ToWorker) => {
+    if (message.kind === 'start') {
+      starting = start(message.workerId, deepFreeze(message.config), exit).catch(async (error) => {
         await sendAndWait({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) });
-        resolve(1);
+        exit.resolve(1);
         return undefined;
-      }
-    };
-    const receive = async (message: ToWorker): Promise<void> => {
-      if (message.kind === 'start') {
-        starting = startOrFail(message.workerId, deepFreeze(message.config));
-        return;
-      }
-      const running = await starting;
-      switch (message.kind) {
-        case 'request':
-          return await handleRequest(message.id, message.request, running);
-        case 'failures':
-          for (const [block, failures] of message.failures) running?.dataPlane.learnFailures(block, failures);
-          return;
-        case 'begin_drain':
-          return running?.dataPlane.beginDrain();
-        case 'finish_drain':
-          await running?.finishDrain(message.drainMs);
-          resolve(0);
-      }
-    };
-    process.on('message', (message: ToWorker) => void receive(message).catch(reject));
-    send({ kind: 'online' });
+      });
+      return;
+    }
+    const running = await starting;
+    if (running !== undefined) await reply(running, message);
   });
+  return exit.promise;
 }
 
-async function start(workerId: number, config: Config): Promise<Running> {
+async function start(workerId: number, config: Config, exit: PromiseWithResolvers<number>): Promise<Running> {
   await using opened = new AsyncDisposableStack();
   const log = openLog(config.logging, true, opened);
   const logger = log.logger.child({ worker: workerId });
@@ -91,6 +69,7 @@ async function start(workerId: number, config: Config): Promise<Running> {
   const statusTimer = setInterval(reportStatus, STATUS_INTERVAL_MS);
   opened.defer(() => clearInterval(statusTimer));
   let lastReport: Promise<void> = Promise.resolve();
+  /** Sends one report at a time, so that they arrive in order. */
   const reportMetrics = () => {
     lastReport = lastReport.then(async () =>
       sendAndWait({ kind: 'metrics', snapshot: await dataPlane.metrics.snapshot() }),
@@ -101,44 +80,30 @@ async function start(workerId: number, config: Config): Promise<Running> {
   opened.defer(() => clearInterval(metricsTimer));
 
   const running = opened.move();
-  return {
-    dataPlane,
-    logger,
-    reportMetrics,
-    async finishDrain(drainMs) {
-      await dataPlane.drain(drainMs);
-      await running.disposeAsync();
-      await reportMetrics();
-    },
+  const drainAndClose = async (drainMs: number) => {
+    await dataPlane.drain(drainMs);
+    await running.disposeAsync();
+    await reportMetrics();
   };
+  const methods: WorkerMethods = {
+    ...dataPlane,
+    async applyConfig(next) {
+      await dataPlane.applyConfig(deepFreeze(next));
+      reportStatus();
+    },
+    reportMetrics,
+    finishDrain: (drainMs) => drainAndClose(drainMs).then(() => exit.resolve(0), exit.reject),
+  };
+  return { methods, logger };
 }
 
-async function handleRequest(id: number, request: WorkerRequest, running: Running | undefined): Promise<void> {
-  if (running === undefined) return send({ kind: 'request_failed', id });
+async function reply({ methods, logger }: Running, { id, method, args }: Call): Promise<void> {
   try {
-    send({ kind: 'reply', id, value: await replyTo(request, running) });
+    const call = methods[method] as (...args: readonly unknown[]) => unknown;
+    send({ kind: 'reply', id, result: { value: await call(...args) } });
   } catch (error) {
-    running.logger.error({ err: error, type: request.type }, 'a request of the primary failed in this worker');
-    send({ kind: 'request_failed', id });
-  }
-}
-
-async function replyTo(
-  request: WorkerRequest,
-  { dataPlane, reportMetrics }: Running,
-): Promise<WorkerReplies[WorkerRequest['type']]> {
-  switch (request.type) {
-    case 'apply_config':
-      await dataPlane.applyConfig(deepFreeze(request.config));
-      send({ kind: 'status', status: dataPlane.status() });
-      return undefined;
-    case 'metrics':
-      await reportMetrics();
-      return undefined;
-    case 'leaseState':
-      return dataPlane.leaseState(request.customer);
-    case 'refusals':
-      return dataPlane.refusals(request.customer);
+    logger.error({ err: error, type: method }, 'a request of the primary failed in this worker');
+    send({ kind: 'reply', id, result: undefined });
   }
 }
 
