@@ -45,7 +45,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   console: 'type:base problems npm:express npm:jose',
   admin:
     'admin-api base config console keys listener notices observability problems quota reload store usage npm:express npm:jose npm:zod',
-  ops: 'listener problems type:npm:express',
+  ops: 'listener problems type:store type:npm:express',
   process:
     'admin base config console edge identity keys listener notices observability ops quota reload store store/open tls upstream usage',
   'process/workers': 'base config observability process npm:prom-client',

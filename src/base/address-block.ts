@@ -1,48 +1,27 @@
 import { isIP } from 'node:net';
 
-/** Returns `a.b.c.d` as two of the eight groups of an IPv6 address (RFC 4291 §2.2). */
-function groupsOfIpv4(address: string): number[] {
-  const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
-  return [a * 256 + b, c * 256 + d];
-}
+/** An IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2) in the spelling of the URL standard. */
+const MAPPED = /^::ffff:([\da-f]+):([\da-f]+)$/;
 
-function groupsOf(part: string): number[] {
-  if (part === '') return [];
-  return part.split(':').flatMap((group) => (group.includes('.') ? groupsOfIpv4(group) : [Number.parseInt(group, 16)]));
-}
-
-/** Returns the eight groups of an IPv6 address, with `::` expanded. */
-function expand(address: string): number[] {
-  const [head = '', tail = ''] = address.split('::');
-  const before = groupsOf(head);
-  const after = groupsOf(tail);
-  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
-}
-
-/** Returns the IPv4 address that these groups embed (RFC 4291 §2.5.5.2); undefined if they are no IPv4-mapped address. */
-function ipv4Of(groups: readonly number[]): string | undefined {
-  const [, , , , , sixth, seventh = 0, eighth = 0] = groups;
-  if (sixth !== 0xffff || groups.slice(0, 5).some((group) => group !== 0)) return undefined;
-  return [seventh >> 8, seventh & 0xff, eighth >> 8, eighth & 0xff].join('.');
-}
-
-/** Returns `a.b.c.d` for every spelling of `::ffff:a.b.c.d`, as a dual-stack socket reports an IPv4 peer. */
-function unmapped(address: string): string {
-  // Only mapped addresses have these letters after leading zeros: others need no parsing.
-  if (!/^[0:]+:ffff:/i.test(address) || isIP(address) !== 6) return address;
-  return ipv4Of(expand(address)) ?? address;
-}
-
-/** Returns an address in the one spelling that logs and comparisons use: IPv6 has several, and a zone is left out. */
+/**
+ * Returns an address in the one spelling that logs and comparisons use: IPv6 has several, a zone is left out, and an
+ * IPv4-mapped address is the IPv4 address.
+ */
 export function canonicalAddress(address: string): string {
   const [withoutZone = ''] = address.split('%', 1); // RFC 4007 §11
-  const plain = unmapped(withoutZone);
-  return isIP(plain) === 6 ? new URL(`http://[${plain}]`).hostname.slice(1, -1) : plain;
+  if (isIP(withoutZone) !== 6) return withoutZone;
+  const canonical = new URL(`http://[${withoutZone}]`).hostname.slice(1, -1);
+  const groups = MAPPED.exec(canonical)?.slice(1) ?? [];
+  const bytes = groups.map((group) => Number.parseInt(group, 16)).flatMap((value) => [value >> 8, value & 0xff]);
+  return bytes.length > 0 ? bytes.join('.') : canonical;
 }
 
-/** Returns the canonical address of a connection's peer; empty once it is closed. The kernel spells IPv6 canonically. */
+/**
+ * Returns the canonical address of a connection's peer; empty once it is closed. The kernel spells IPv6 canonically, and
+ * a dual-stack socket reports an IPv4 peer as `::ffff:a.b.c.d`.
+ */
 export function peerAddress({ remoteAddress = '' }: { readonly remoteAddress?: string | undefined }): string {
-  return unmapped(remoteAddress);
+  return remoteAddress.replace(/^::ffff:(?=[\d.]+$)/, '');
 }
 
 /**
@@ -52,13 +31,11 @@ export function peerAddress({ remoteAddress = '' }: { readonly remoteAddress?: s
  * block of its own.
  */
 export function addressBlock(address: string): string {
-  const [withoutZone = ''] = address.split('%', 1); // RFC 4007 §11
-  const plain = unmapped(withoutZone);
+  const plain = canonicalAddress(address);
   const family = isIP(plain);
   if (family === 4) return plain.startsWith('127.') ? '127.0.0.0/8' : plain;
   if (family === 0) return address;
-  const network = expand(plain)
-    .slice(0, 4)
-    .map((group) => group.toString(16));
-  return `${network.join(':')}::/64`;
+  const present = plain.split(':').filter((group) => group !== '').length;
+  const expanded = plain.replace('::', `:${'0:'.repeat(8 - present)}`).replace(/^:/, '');
+  return `${expanded.split(':', 4).join(':')}::/64`;
 }

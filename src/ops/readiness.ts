@@ -1,34 +1,16 @@
+import type { StoreStatus } from '../store/store.ts';
+
 interface ReadinessFacts {
-  readonly configLoaded: boolean;
   readonly draining: boolean;
-  readonly store: {
-    readonly reached: boolean;
-    readonly up: boolean;
-    readonly wiped: boolean;
-    readonly empty: boolean;
-    readonly evicted: boolean;
-    /** Whether the store refuses the writes of quotas. */
-    readonly refusing: boolean;
-  };
+  readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
   /** Whether requests can be sent to any upstream. */
   readonly upstreamUp: boolean;
 }
 
-type ReadinessReason =
-  | 'configuration_not_loaded'
-  | 'store_never_reached'
-  | 'draining'
-  | 'store_unreachable'
-  | 'store_wiped'
-  | 'store_empty'
-  | 'store_evicted'
-  | 'store_refusing'
-  | 'upstream_down';
-
 export interface Readiness {
   readonly status: 'ready' | 'degraded' | 'not_ready';
   /** Empty when ready. */
-  readonly reasons: readonly ReadinessReason[];
+  readonly reasons: readonly string[];
 }
 
 /**
@@ -36,17 +18,20 @@ export interface Readiness {
  * degraded, not unready. Every instance would lose them at the same time, and taking all instances out of rotation
  * would turn a brief failure into an outage.
  */
-export function assessReadiness({ configLoaded, draining, store, upstreamUp }: ReadinessFacts): Readiness {
-  const reasons: ReadinessReason[] = [];
-  if (!configLoaded) reasons.push('configuration_not_loaded');
-  if (!store.reached) reasons.push('store_never_reached');
-  if (draining) reasons.push('draining');
-  if (reasons.length > 0) return { status: 'not_ready', reasons };
-  if (!store.up) reasons.push('store_unreachable');
-  if (store.wiped) reasons.push('store_wiped');
-  if (store.empty) reasons.push('store_empty');
-  if (store.evicted) reasons.push('store_evicted');
-  if (store.refusing) reasons.push('store_refusing');
-  if (!upstreamUp) reasons.push('upstream_down');
+export function assessReadiness({ draining, store, upstreamUp }: ReadinessFacts): Readiness {
+  const blocking = namesOfTrue({ store_never_reached: !store.reached, draining });
+  if (blocking.length > 0) return { status: 'not_ready', reasons: blocking };
+  const reasons = namesOfTrue({
+    store_unreachable: !store.up,
+    store_wiped: store.wiped,
+    store_empty: store.empty,
+    store_evicted: store.evicted,
+    store_refusing: store.refusing,
+    upstream_down: !upstreamUp,
+  });
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
+}
+
+function namesOfTrue(facts: Readonly<Record<string, boolean>>): string[] {
+  return Object.keys(facts).filter((name) => facts[name]);
 }

@@ -49,15 +49,7 @@ interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
-  readonly metrics: Pick<
-    Metrics,
-    | 'configReloaded'
-    | 'adminRequest'
-    | 'noticeAttempt'
-    | 'noticeCreated'
-    | 'noticesCounted'
-    | 'customersWithoutPlanCounted'
-  >;
+  readonly metrics: Metrics;
   /** The metrics that Prometheus scrapes. */
   readonly exposition: Exposition;
   /** The environment variables for reloads of the config file. */
@@ -81,7 +73,6 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     readiness: () => {
       const { store, announced, upstreams } = dataPlane.status();
       return assessReadiness({
-        configLoaded: true,
         draining,
         store: { ...store, reached: store.reached && announced },
         upstreamUp: upstreams.some((upstream) => upstream.up),

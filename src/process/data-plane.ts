@@ -44,7 +44,6 @@ import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { type CertificateFiles, type UsableCertificate, watchCertificate } from '../tls/watch-certificate.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import type { UpstreamStatus } from '../upstream/upstream.ts';
-import type { UpstreamObserver } from '../upstream/upstreams.ts';
 import { HistoryCollector } from '../usage/history-collector.ts';
 import { RecentHistory } from '../usage/recent-history.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
@@ -105,7 +104,13 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     // The rest of limits.in_flight is left for other customers.
     maxWaitingPerCustomer: () => Math.ceil(current.limits.inFlight / 2 / upstreamUrls.length),
     ownHeaderNames: OWN_HEADER_NAMES,
-    observer: observeUpstreams(metrics, logger),
+    observer: {
+      retry: metrics.upstreamRetry,
+      changed({ url, up, reason, fault }) {
+        if (up) logger.info({ upstream: url }, 'an upstream is back in service');
+        else logger.error({ upstream: url, reason, fault }, 'an upstream is out of service');
+      },
+    },
     clock,
   });
   opened.defer(() => forwarder.close());
@@ -146,7 +151,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   let identity = await openIdentity(config, audience, clock);
 
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
-  const settings = { current: publicSettings(config, { failedKeys, assertions: identity?.assertions }) };
+  const settings = { current: publicSettings(config, { failedKeys, assertions: identity.assertions }) };
   const connections = createConnections({ limits: config.limits, clock, observer: metrics });
   opened.defer(() => connections.close());
   const publicApp = createPublicApp({
@@ -190,7 +195,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     leaseState: (customer: string): LeaseState => quota.hourly.leaseState(customer),
     refusals: (customer: string | undefined): readonly RecentRefusal[] => refusals.of(customer),
     /** The keys that verify assertions. */
-    publicKeys: () => identity?.publicKeys ?? { keys: [] },
+    publicKeys: () => identity.publicKeys,
     /** Adds failed keys that another worker counted, by address block. */
     learnFailures(counts: readonly (readonly [block: string, failures: number])[]): void {
       for (const [block, failures] of counts) settings.current.failedKeys.learn(block, failures);
@@ -208,7 +213,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
         current.auth.failuresPerMinute === next.auth.failuresPerMinute
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
-      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity?.assertions });
+      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity.assertions });
 
       current = next;
       identity = nextIdentity;
@@ -295,9 +300,9 @@ async function openCertificate(
   return certificate.keys;
 }
 
-/** Creates the signer of assertions for the upstream, and its public keys; undefined if not configured. */
+/** Creates the signer of assertions for the upstream, and its public keys; undefined and none if not configured. */
 export async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
-  if (!identity.assertion) return undefined;
+  if (!identity.assertion) return { assertions: undefined, publicKeys: { keys: [] } };
   const { issuer, ttlSeconds, signingKeys } = identity.assertion;
   const keys = await importSigningKeys(signingKeys);
   const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
@@ -375,15 +380,4 @@ export function openQuota(
     concurrency: new ConcurrencyLimiter(),
     recentUsage: new RecentUsage({ ...common, hourly, customers: config.auth.cacheEntries }),
   });
-}
-
-/** Counts retries, and logs each upstream that is ejected or back in service. */
-function observeUpstreams(metrics: Metrics, logger: Logger): UpstreamObserver {
-  return {
-    retry: metrics.upstreamRetry,
-    changed({ url, up, reason, fault }) {
-      if (up) logger.info({ upstream: url }, 'an upstream is back in service');
-      else logger.error({ upstream: url, reason, fault }, 'an upstream is out of service');
-    },
-  };
 }

@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import { assessReadiness } from '../../src/ops/readiness.ts';
 
 const READY = {
-  configLoaded: true,
   draining: false,
   store: { reached: true, up: true, wiped: false, empty: false, evicted: false, refusing: false },
   upstreamUp: true,
@@ -32,7 +31,6 @@ it.each([
     'not_ready',
     ['store_never_reached'],
   ],
-  ['the configuration is not loaded', { ...READY, configLoaded: false }, 'not_ready', ['configuration_not_loaded']],
   ['it drains', { ...READY, draining: true }, 'not_ready', ['draining']],
   [
     'it drains without a store',

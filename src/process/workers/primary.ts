@@ -5,8 +5,8 @@
 import { systemClock } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
-import { type DataPlaneView, openControlPlane } from '../control-plane.ts';
-import { type DataPlaneStatus, openIdentity, openQuota } from '../data-plane.ts';
+import { openControlPlane } from '../control-plane.ts';
+import { openIdentity, openQuota } from '../data-plane.ts';
 import { type Gateway, startServing, workerCount } from '../lifecycle.ts';
 import { openLog, openObservedStore } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
@@ -30,23 +30,29 @@ export async function startPrimary(config: Config): Promise<Gateway> {
 
   const sums = new SummedMetrics();
   const size = workerCount(config);
-  const pool = new WorkerPool({
-    size,
-    config,
-    environment,
-    metrics,
-    sums,
-    logger,
-  });
+  const pool = new WorkerPool({ size, config, environment, metrics, sums, logger });
   opened.defer(() => pool.kill());
-  let publicKeys = await publishedKeys(config);
+  // Only the public keys are needed here, so the audience of assertions stays empty.
+  let { publicKeys } = await openIdentity(config, '', clock);
   const controlPlane = await openControlPlane(config, {
     ...parts,
     dataPlane: {
-      ...combinedDataPlane(pool, () => store.status()),
+      status() {
+        const workers = pool.dataPlanes();
+        const own = store.status();
+        return {
+          store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
+          announced: pool.wereAllReady,
+          instances: Math.max(1, ...workers.map(({ instances }) => instances)),
+          upstreams: combineUpstreams(workers),
+        };
+      },
+      workers: () => pool.status(),
+      leaseState: async (customer) => combineLeaseStates(await pool.callAll('leaseState', customer)),
+      refusals: async (customer) => combineRefusals(await pool.callAll('refusals', customer)),
       publicKeys: () => publicKeys,
       async applyConfig(next) {
-        publicKeys = await publishedKeys(next);
+        ({ publicKeys } = await openIdentity(next, '', clock));
         quota.applyLimits(next);
         logger.level = next.logging.level;
         await pool.applyConfig(next);
@@ -65,32 +71,4 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     environment,
   });
   return await startServing(config, { ...parts, listener: pool, controlPlane, logFields: { workers: size } }, opened);
-}
-
-/** Presents the worker pool to the control plane like a single data plane. */
-function combinedDataPlane(
-  pool: WorkerPool,
-  storeStatus: () => DataPlaneStatus['store'],
-): Omit<DataPlaneView, 'publicKeys' | 'applyConfig'> {
-  return {
-    status() {
-      const workers = pool.dataPlanes();
-      const own = storeStatus();
-      return {
-        store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
-        announced: pool.wereAllReady,
-        instances: Math.max(1, ...workers.map(({ instances }) => instances)),
-        upstreams: combineUpstreams(workers),
-      };
-    },
-    workers: () => pool.status(),
-    leaseState: async (customer) => combineLeaseStates(await pool.callAll('leaseState', customer)),
-    refusals: async (customer) => combineRefusals(await pool.callAll('refusals', customer)),
-  };
-}
-
-async function publishedKeys(config: Config) {
-  // Only the public keys are needed here, so the audience of assertions stays empty.
-  const identity = await openIdentity(config, '', systemClock);
-  return identity?.publicKeys ?? { keys: [] };
 }
