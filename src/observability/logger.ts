@@ -45,19 +45,11 @@ function errorOf(logged: unknown): Error | undefined {
   return hasError ? (logged.err as Error) : undefined;
 }
 
-interface SerializedError {
-  readonly type: string;
-  readonly message: string;
-  readonly code?: string;
-  readonly stack?: string;
-  readonly cause?: SerializedError;
-}
-
 /**
  * Returns only these members of an error: libraries attach commands with arguments, request bodies and headers to their
  * errors, which contain keys and passwords.
  */
-function serializeError(error: unknown, depth = 0): SerializedError {
+function serializeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) {
     // Not String(error): an object's conversion may throw, and a library's may reveal secrets.
     return { type: typeof error, message: typeof error === 'string' ? redactSecrets(error) : '' };

@@ -4,7 +4,6 @@ import { watchFiles } from '../base/watch-files.ts';
 import { type Certificate, checkCertificate } from './certificate.ts';
 
 export type UsableCertificate = Extract<Certificate, { kind: 'usable' }>;
-type CertificateRead = UsableCertificate | { readonly kind: 'invalid'; readonly fault: string };
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -32,14 +31,14 @@ export async function watchCertificate(options: WatchedCertificateOptions): Prom
   /** Identifies the content read last, usable or not. */
   let seen: string | undefined;
   async function check(): Promise<void> {
-    const { id, read } = await readCertificate(options);
+    const { id, certificate, fault = '' } = await readCertificate(options);
     if (signal.aborted || id === seen) return;
     seen = id;
-    if (read.kind === 'usable') {
-      if (current) onReplaced(read);
-      current = read;
-    } else if (current) onRefused(read.fault);
-    else throw new Error(`the certificate cannot be used: ${read.fault}`);
+    if (certificate) {
+      if (current) onReplaced(certificate);
+      current = certificate;
+    } else if (current) onRefused(fault);
+    else throw new Error(`the certificate cannot be used: ${fault}`);
   }
   await watchFiles({ files: [certFile, keyFile], pollMs: POLL_MS, check, signal });
   if (!current) throw new Error('the certificate was not read: the gateway is stopping');
@@ -47,19 +46,16 @@ export async function watchCertificate(options: WatchedCertificateOptions): Prom
 }
 
 /** `id`: hash of the content, or the fault if a file could not be read. */
-async function readCertificate({
-  certFile,
-  keyFile,
-}: CertificateFiles): Promise<{ id: string; read: CertificateRead }> {
+async function readCertificate({ certFile, keyFile }: CertificateFiles) {
   try {
     const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
-    const read = checkCertificate(cert, key);
+    const checked = checkCertificate(cert, key);
     const id = createHash('sha256').update(`${cert}\0${key}`).digest('hex');
-    if (read.kind === 'usable') return { id, read };
-    return { id, read: { kind: 'invalid', fault: `${read.at === 'cert' ? certFile : keyFile} ${read.fault}` } };
+    if (checked.kind === 'usable') return { id, certificate: checked };
+    return { id, fault: `${checked.at === 'cert' ? certFile : keyFile} ${checked.fault}` };
   } catch (error) {
     const { path, code = 'unknown' } = error as NodeJS.ErrnoException;
     const fault = `${path} cannot be read (${code})`;
-    return { id: fault, read: { kind: 'invalid', fault } };
+    return { id: fault, fault };
   }
 }

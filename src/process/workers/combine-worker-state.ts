@@ -2,31 +2,31 @@
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
 import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
 
-type StoreStatus = DataPlaneStatus['store'];
-type UpstreamStatus = DataPlaneStatus['upstreams'][number];
 type LeaseState = ReturnType<DataPlane['leaseState']>;
 
 /** Returns the worst state of all: if one worker is degraded, some clients notice. `own`: the state of the primary. */
-export function combineStores(own: StoreStatus, workers: readonly DataPlaneStatus[]): StoreStatus {
-  const stores = workers.map(({ store }) => store);
-  const lastError = own.lastError ?? stores.find((store) => store.lastError !== undefined)?.lastError;
-  const isPushed = stores.every((store) => store.invalidation === 'connected');
+export function combineStores(
+  own: DataPlaneStatus['store'],
+  workers: readonly DataPlaneStatus[],
+): DataPlaneStatus['store'] {
+  const stores = [own, ...workers.map(({ store }) => store)];
+  const lastError = stores.find((store) => store.lastError !== undefined)?.lastError;
+  const isPushed = workers.length > 0 && workers.every(({ store }) => store.invalidation === 'connected');
   return {
-    kind: own.kind,
-    up: own.up && stores.every((store) => store.up),
-    reached: own.reached,
+    ...own,
     ...(lastError !== undefined && { lastError }),
-    invalidation: isPushed && stores.length > 0 ? 'connected' : 'disconnected',
-    wiped: own.wiped || stores.some((store) => store.wiped),
-    empty: own.empty || stores.some((store) => store.empty),
-    evicted: own.evicted || stores.some((store) => store.evicted),
-    refusing: own.refusing || stores.some((store) => store.refusing),
+    up: stores.every(({ up }) => up),
+    invalidation: isPushed ? 'connected' : 'disconnected',
+    wiped: stores.some(({ wiped }) => wiped),
+    empty: stores.some(({ empty }) => empty),
+    evicted: stores.some(({ evicted }) => evicted),
+    refusing: stores.some(({ refusing }) => refusing),
   };
 }
 
 /** Workers check upstreams independently. An upstream is up if any worker sends requests to it. */
-export function combineUpstreams(workers: readonly DataPlaneStatus[]): readonly UpstreamStatus[] {
-  const byUrl = new Map<string, UpstreamStatus>();
+export function combineUpstreams(workers: readonly DataPlaneStatus[]): DataPlaneStatus['upstreams'] {
+  const byUrl = new Map<string, DataPlaneStatus['upstreams'][number]>();
   for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
     if (upstream.up || !byUrl.has(upstream.url)) byUrl.set(upstream.url, upstream);
   }
@@ -43,16 +43,11 @@ export function combineLeaseStates(workers: readonly LeaseState[]): LeaseState {
 
 /** Returns the most recent refusals first. */
 export function combineRefusals(workers: readonly (readonly RecentRefusal[])[]): readonly RecentRefusal[] {
-  const byCode = new Map<string, RecentRefusal>();
-  for (const refusal of workers.flat()) {
-    const key = `${refusal.customer} ${refusal.code}`;
-    const other = byCode.get(key);
-    byCode.set(key, other === undefined ? refusal : merge(refusal, other));
+  const combined = new Map<string, RecentRefusal>();
+  for (const refusal of workers.flat().toSorted((a, b) => b.lastAtMs - a.lastAtMs)) {
+    const id = `${refusal.customer} ${refusal.code}`;
+    const { count, firstAtMs, ...latest } = combined.get(id) ?? { ...refusal, count: 0 };
+    combined.set(id, { ...latest, count: count + refusal.count, firstAtMs: Math.min(firstAtMs, refusal.firstAtMs) });
   }
-  return [...byCode.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
-}
-
-function merge(a: RecentRefusal, b: RecentRefusal): RecentRefusal {
-  const [last, first] = a.lastAtMs >= b.lastAtMs ? [a, b] : [b, a];
-  return { ...last, count: a.count + b.count, firstAtMs: Math.min(first.firstAtMs, last.firstAtMs) };
+  return [...combined.values()];
 }
