@@ -1,12 +1,5 @@
 import type { Clock, Scheduler } from '../base/clock.ts';
 
-/** Source of the current metrics. */
-export interface Exposition {
-  /** Returns the metrics in Prometheus' text format, to be sent as `contentType`. */
-  text(): Promise<string>;
-  readonly contentType: string;
-}
-
 /** Expositions allowed in quick succession after an idle period: enough for two Prometheus servers and a script. */
 const BURST = 20;
 const INTERVAL_MS = 1000;
@@ -14,15 +7,15 @@ const INTERVAL_MS = 1000;
 const MAX_WAITING = 64;
 
 /**
- * Limits what scrapes cost the process that serves requests. Expositions are built one at a time; after a burst of
+ * Limits what scrapes cost the process that serves requests. `expose` returns the current metrics as text. Expositions are built one at a time; after a burst of
  * {@link BURST}, one per second. A scrape shares the exposition in progress, or waits up to a second for the next one,
  * together with other scrapes. While {@link MAX_WAITING} scrapes wait, a further one gets the previous exposition.
  */
 export function limitExpositions(
-  exposition: Exposition,
+  expose: () => Promise<string>,
   clock: Pick<Clock, 'monotonicMs'>,
   scheduler: Pick<Scheduler, 'after'>,
-): Exposition {
+): () => Promise<string> {
   let shared: Promise<string> | undefined;
   let waiting = 0;
   let last: string | undefined;
@@ -34,23 +27,20 @@ export function limitExpositions(
     const waitMs = fullAtMs - nowMs - (BURST - 1) * INTERVAL_MS;
     fullAtMs = Math.max(nowMs, fullAtMs) + INTERVAL_MS;
     if (waitMs > 0) await new Promise<void>((resolve) => void scheduler.after(waitMs, resolve));
-    last = await exposition.text();
+    last = await expose();
     return last;
   }
 
-  return {
-    contentType: exposition.contentType,
-    async text() {
-      if (waiting >= MAX_WAITING && last !== undefined) return last;
-      shared ??= build().finally(() => {
-        shared = undefined;
-      });
-      waiting++;
-      try {
-        return await shared;
-      } finally {
-        waiting--;
-      }
-    },
+  return async () => {
+    if (waiting >= MAX_WAITING && last !== undefined) return last;
+    shared ??= build().finally(() => {
+      shared = undefined;
+    });
+    waiting++;
+    try {
+      return await shared;
+    } finally {
+      waiting--;
+    }
   };
 }

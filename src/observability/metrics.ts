@@ -138,8 +138,7 @@ export function createMetrics(options: MetricsOptions) {
   if (options.defaultMetrics) addProcessMetrics(registry);
 
   return {
-    contentType: registry.contentType,
-    /** Returns all metrics in Prometheus' text format, to be sent with `contentType`. */
+    /** Returns all metrics in Prometheus' text format. */
     text: () => registry.metrics(),
     /** Returns all values, to be combined with those of other processes. */
     snapshot: (): Promise<MetricsSnapshot> => registry.getMetricsAsJSON(),

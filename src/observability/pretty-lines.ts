@@ -53,6 +53,5 @@ function inWords(value: unknown): string {
 /** In local time, for the person at the terminal. */
 function timeOfDay(isoTime: string): string {
   const time = new Date(isoTime);
-  const digits = (part: number, length = 2) => String(part).padStart(length, '0');
-  return `${digits(time.getHours())}:${digits(time.getMinutes())}:${digits(time.getSeconds())}.${digits(time.getMilliseconds(), 3)}`;
+  return `${time.toTimeString().slice(0, 8)}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 }

@@ -23,10 +23,7 @@ const FORGET_MS = 3_600_000;
 /** Recent refusals by customer and code, on this instance. An entry ends after an hour without a further refusal. */
 export class RecentRefusals {
   readonly #clock: Clock;
-  readonly #byCustomer = new LruMap<
-    string,
-    Map<string, { -readonly [member in keyof RecentRefusal]: RecentRefusal[member] }>
-  >(CUSTOMERS);
+  readonly #byCustomer = new LruMap<string, Map<string, RecentRefusal>>(CUSTOMERS);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -40,13 +37,9 @@ export class RecentRefusals {
       this.#byCustomer.set(customer, codes);
     }
     const noted = codes.get(code);
-    if (noted === undefined || nowMs - noted.lastAtMs >= FORGET_MS) {
-      codes.set(code, { customer, code, count: 1, firstAtMs: nowMs, lastAtMs: nowMs, keyId });
-      return;
-    }
-    noted.count++;
-    noted.lastAtMs = nowMs;
-    noted.keyId = keyId;
+    const isKnown = noted !== undefined && nowMs - noted.lastAtMs < FORGET_MS;
+    const { count, firstAtMs } = isKnown ? noted : { count: 0, firstAtMs: nowMs };
+    codes.set(code, { customer, code, count: count + 1, firstAtMs, lastAtMs: nowMs, keyId });
   }
 
   /** Returns the refusals of one customer, or if undefined of all, the latest first; at most `LISTED` of them. */
@@ -57,7 +50,6 @@ export class RecentRefusals {
       .flatMap((codes) => [...(codes?.values() ?? [])])
       .filter(({ lastAtMs }) => nowMs - lastAtMs < FORGET_MS)
       .toSorted((a, b) => b.lastAtMs - a.lastAtMs)
-      .slice(0, LISTED)
-      .map((each) => ({ ...each }));
+      .slice(0, LISTED);
   }
 }

@@ -5,7 +5,8 @@ import { sendProblem } from '../problems/document.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface OpsAppParts {
-  readonly metrics: { text(): Promise<string>; readonly contentType: string };
+  /** Returns the metrics in Prometheus' text format. */
+  metrics(): Promise<string>;
   readiness(): Readiness;
   /** Returns the public keys that verify assertions (JWK Set); empty if the gateway signs none. */
   publicKeys(): { readonly keys: readonly object[] };
@@ -13,13 +14,14 @@ export interface OpsAppParts {
 }
 
 const READ_METHODS = 'GET, HEAD';
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** The shortest wait between the steps of a key rotation: see docs/identity.md. */
 const KEYS_MAX_AGE_SECONDS = 300;
 
 export function createOpsApp({ metrics, readiness, publicKeys, logger }: OpsAppParts): Express {
   const app = createStrictApp();
 
-  app.get('/metrics', async (_req, res) => send(res, 200, metrics.contentType, await metrics.text()));
+  app.get('/metrics', async (_req, res) => send(res, 200, METRICS_TYPE, await metrics()));
 
   // Covers only the process: a restart repairs neither the store nor the backend.
   app.get('/livez', (_req, res) => sendJson(res, 200, { status: 'live' }));

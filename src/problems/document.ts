@@ -14,22 +14,15 @@ export interface Problem {
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
-interface ProblemResponse {
-  readonly status: number;
-  /** Flat `[name, value, …]`. */
-  readonly headers: string[];
-  readonly body: string;
-}
-
 /**
- * Returns the response of a problem. `status` in the body always equals the response's (RFC 9457 §3.1.2), and caches must
+ * Returns the response of a problem, with flat headers. `status` in the body always equals the response's (RFC 9457 §3.1.2), and caches must
  * not store it (RFC 9111 §5.2.2.5). `documentationUrl` is a page for people; `{code}` in it is replaced by the code.
  */
 export function problemResponse(
   { code, detail, headers = [], members }: Problem,
   requestId: string,
   documentationUrl?: string,
-): ProblemResponse {
+) {
   const { status, title } = PROBLEMS[code];
   const body = JSON.stringify({
     type: problemType(code),

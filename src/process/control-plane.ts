@@ -18,7 +18,7 @@ import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } fro
 import { lazyConsoleFiles } from '../console/files.ts';
 import { createOperatorServer } from '../listener/operator-server.ts';
 import { listenerOf } from '../listener/strict-app.ts';
-import { type Exposition, limitExpositions } from '../observability/exposition-limit.ts';
+import { limitExpositions } from '../observability/exposition-limit.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
@@ -50,8 +50,8 @@ interface ControlPlaneParts extends ProcessParts {
   readonly store: Store;
   readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
   readonly metrics: Metrics;
-  /** The metrics that Prometheus scrapes. */
-  readonly exposition: Exposition;
+  /** Returns the metrics that Prometheus scrapes. */
+  expose(): Promise<string>;
   /** The environment variables for reloads of the config file. */
   readonly environment: Environment;
 }
@@ -63,13 +63,13 @@ export type ControlPlane = Awaited<ReturnType<typeof openControlPlane>>;
  * @throws Error when an address is in use.
  */
 export async function openControlPlane(config: Config, parts: ControlPlaneParts) {
-  const { dataPlane, store, quota, metrics, exposition, log, clock, version, startedAtMs, environment } = parts;
+  const { dataPlane, store, quota, metrics, log, clock, version, startedAtMs, environment } = parts;
   const { logger } = log;
   await using opened = new AsyncDisposableStack();
   let draining = false;
 
   const opsApp = createOpsApp({
-    metrics: limitExpositions(exposition, systemClock, systemScheduler),
+    metrics: limitExpositions(parts.expose, systemClock, systemScheduler),
     readiness: () => {
       const { store, announced, upstreams } = dataPlane.status();
       return assessReadiness({

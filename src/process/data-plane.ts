@@ -30,36 +30,24 @@ import { LevelObserver } from '../notices/level-observer.ts';
 import { createAccessLog } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { type RecentRefusal, RecentRefusals } from '../observability/recent-refusals.ts';
+import { RecentRefusals } from '../observability/recent-refusals.ts';
 import { BurstLimiter } from '../quota/burst.ts';
 import { ConcurrencyLimiter } from '../quota/concurrency.ts';
 import { CustomerQuota } from '../quota/customer-quota.ts';
-import type { LeaseState } from '../quota/hourly-quota.ts';
 import { Instances } from '../quota/instances.ts';
 import { LeasedQuota } from '../quota/leased-quota.ts';
 import { RecentUsage } from '../quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../quota/without-store.ts';
-import type { Store, StoreStatus } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { type CertificateFiles, type UsableCertificate, watchCertificate } from '../tls/watch-certificate.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
-import type { UpstreamStatus } from '../upstream/upstream.ts';
 import { HistoryCollector } from '../usage/history-collector.ts';
 import { RecentHistory } from '../usage/recent-history.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
 
-/** The status of a data plane. Plain data, so that a worker can send it to the primary. */
-export interface DataPlaneStatus {
-  readonly configHash: string;
-  readonly store: StoreStatus;
-  /** Other instances can count this one. */
-  readonly announced: boolean;
-  /** Instances announced within the last hour. */
-  readonly instances: number;
-  readonly upstreams: readonly UpstreamStatus[];
-}
-
 export type DataPlane = Awaited<ReturnType<typeof openDataPlane>>;
+export type DataPlaneStatus = ReturnType<DataPlane['status']>;
 
 interface DataPlaneParts extends ProcessParts {
   /** Called with the address block of each failed key, to share it with other workers. Omitted without workers. */
@@ -185,15 +173,18 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     store,
     metrics,
     quota,
-    status: (): DataPlaneStatus => ({
+    /** Plain data, so that a worker can send it to the primary. */
+    status: () => ({
       configHash: current.hash,
       store: store.status(),
+      /** Other instances can count this one. */
       announced: instances.announced,
+      /** Instances announced within the last hour. */
       instances: instances.count,
       upstreams: forwarder.status(),
     }),
-    leaseState: (customer: string): LeaseState => quota.hourly.leaseState(customer),
-    refusals: (customer: string | undefined): readonly RecentRefusal[] => refusals.of(customer),
+    leaseState: (customer: string) => quota.hourly.leaseState(customer),
+    refusals: (customer: string | undefined) => refusals.of(customer),
     /** The keys that verify assertions. */
     publicKeys: () => identity.publicKeys,
     /** Adds failed keys that another worker counted, by address block. */

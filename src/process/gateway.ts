@@ -46,7 +46,7 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     store,
     quota,
     metrics,
-    exposition: metrics,
+    expose: metrics.text,
     environment,
   });
   return await startServing(config, { ...parts, listener: dataPlane, controlPlane }, opened);

@@ -18,9 +18,8 @@ async function startOps({
 } = {}) {
   const logs: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
-  const metrics = { text, contentType: 'text/plain; version=0.0.4; charset=utf-8' };
   const server = createServer(
-    createOpsApp({ metrics, readiness: () => readiness, publicKeys: () => publicKeys, logger }),
+    createOpsApp({ metrics: text, readiness: () => readiness, publicKeys: () => publicKeys, logger }),
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -15,17 +15,14 @@ describe('an exposition', () => {
     let made = 0;
     let finish = () => {};
     const timers: { readonly atMs: number; readonly action: () => void }[] = [];
-    const exposition = {
-      contentType: 'text/plain',
-      text: () =>
-        new Promise<string>((resolve) => {
-          made++;
-          const text = `exposition ${made}`;
-          finish = () => resolve(text);
-        }),
-    };
+    const expose = () =>
+      new Promise<string>((resolve) => {
+        made++;
+        const text = `exposition ${made}`;
+        finish = () => resolve(text);
+      });
     const limited = limitExpositions(
-      exposition,
+      expose,
       { monotonicMs: () => nowMs },
       {
         after(delayMs, action) {
@@ -35,7 +32,7 @@ describe('an exposition', () => {
       },
     );
     return {
-      scrape: () => limited.text(),
+      scrape: limited,
       made: () => made,
       finish: () => finish(),
       async advance(ms: number) {

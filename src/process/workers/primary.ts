@@ -61,12 +61,9 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     store,
     quota,
     metrics,
-    exposition: {
-      contentType: sums.contentType,
-      async text() {
-        await pool.callAll('reportMetrics');
-        return await sums.text(await metrics.snapshot());
-      },
+    async expose() {
+      await pool.callAll('reportMetrics');
+      return await sums.text(await metrics.snapshot());
     },
     environment,
   });

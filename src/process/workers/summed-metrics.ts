@@ -2,7 +2,7 @@
  * Combines the metrics of several processes into one exposition. Counters and histograms are summed. The sums keep the
  * counts of workers that exited, so they never decrease. Gauges are combined by their meaning.
  */
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, type Registry } from 'prom-client';
 import type { MetricName } from '../../observability/metric-definitions.ts';
 import { MAX_CUSTOMERS, type MetricsSnapshot } from '../../observability/metrics.ts';
 
@@ -12,7 +12,6 @@ type Metric = MetricObjectWithValues<MetricValue<string>>;
 const COMBINED_BY_MAX = /^nodejs_eventloop_lag_(?:p\d+_)?seconds$/;
 
 export class SummedMetrics {
-  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   /** The last snapshot of each running worker. */
   readonly #latest = new Map<object, MetricsSnapshot>();
   /** Sums over the workers that exited. */
