@@ -24,12 +24,10 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 }
 
 function errorTable(): string {
-  const codes = Object.keys(PROBLEMS) as ProblemCode[];
   return table(
     ['code', 'status', 'title', 'when', 'what to do', 'type'],
-    codes.map((code) => {
-      const { status, title, when, remedy } = PROBLEMS[code];
-      return [`\`${code}\``, String(status), title, when, remedy, `\`${problemType(code)}\``];
+    Object.entries(PROBLEMS).map(([code, { status, title, when, remedy }]) => {
+      return [`\`${code}\``, String(status), title, when, remedy, `\`${problemType(code as ProblemCode)}\``];
     }),
   );
 }

@@ -1,7 +1,7 @@
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { LogDestination } from './logger.ts';
 import type { ResponseSource } from './metrics.ts';
-import { type RefusalSum, RepeatedRefusals } from './repeated-refusals.ts';
+import { RepeatedRefusals } from './repeated-refusals.ts';
 
 /** `errors`: refusals of the gateway and responses of 500 or more; the backend's own 4xx are no errors of a gateway. */
 export type AccessLogMode = 'all' | 'errors' | 'off';
@@ -80,7 +80,16 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
     window?.cancel();
     window = undefined;
     for (const refusals of [anonymous, customers]) {
-      for (const sum of refusals.endWindow()) destination.write(begin() + sumMembers(sum));
+      for (const { status, problem, customer, clientBlock, requests } of refusals.endWindow()) {
+        destination.write(
+          `${begin()},"status":${status}` +
+            text('code', problem) +
+            text('source', 'gateway') +
+            text('customer', customer) +
+            text('client', clientBlock) +
+            `,"requests":${requests},"msg":"further refusals"}\n`,
+        );
+      }
     }
   }
 
@@ -117,18 +126,6 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
     /** Writes the sums of the current window. */
     close: endWindow,
   };
-}
-
-/** Returns the part after the time of a line that sums up refusals. */
-function sumMembers({ status, problem, customer, clientBlock, requests }: RefusalSum): string {
-  return (
-    `,"status":${status}` +
-    text('code', problem) +
-    text('source', 'gateway') +
-    text('customer', customer) +
-    text('client', clientBlock) +
-    `,"requests":${requests},"msg":"further refusals"}\n`
-  );
 }
 
 /** Returns the part of the duration that was not spent with the upstream. */

@@ -21,7 +21,7 @@ interface RefusedRequest {
 }
 
 /** Refusals with one code, of one customer or of one address block. The sum of all other senders has neither. */
-export interface RefusalSum {
+interface RefusalSum {
   readonly problem: string;
   readonly status: number;
   readonly customer?: string | undefined;

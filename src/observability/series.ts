@@ -38,11 +38,11 @@ export function addCounter<LabelValues extends readonly string[] = []>(
   registry: Registry,
   announced: readonly (readonly string[])[] = listedSeries(METRICS[name]),
 ): (...labelValues: LabelValues) => void {
-  const counts = new SeriesByLabels(METRICS[name], (labels) => ({ labels, value: 0 }));
-  for (const labelValues of announced) counts.get(labelValues);
-  addMeasured(name, registry, () => counts.all.map(({ labels, value }) => ({ labels, value })));
+  const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, value: 0 }));
+  for (const labelValues of announced) of(labelValues);
+  addMeasured(name, registry, () => all.map(({ labels, value }) => ({ labels, value })));
   return (...labelValues) => {
-    counts.get(labelValues).value++;
+    of(labelValues).value++;
   };
 }
 
@@ -60,49 +60,39 @@ export function addHistogram<LabelValues extends readonly string[]>(
   name: MetricName<'histogram'>,
   registry: Registry,
 ): (seconds: number, ...labelValues: LabelValues) => void {
-  const definition = METRICS[name];
-  const distributions = new SeriesByLabels(definition, (labels) => new Distribution(labels, definition.buckets));
-  addMeasured(name, registry, () => distributions.all.flatMap((distribution) => distribution.samples(name)));
-  return (seconds, ...labelValues) => distributions.get(labelValues).observe(seconds);
+  const { buckets: bounds } = METRICS[name];
+  const counts = () => new Array<number>(bounds.length + 1).fill(0);
+  const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, counts: counts(), sum: 0 }));
+  addMeasured(name, registry, () => all.flatMap((distribution) => samplesOf(distribution, name, bounds)));
+  return (seconds, ...labelValues) => {
+    const distribution = of(labelValues);
+    let at = 0;
+    while (at < bounds.length && seconds > (bounds[at] ?? 0)) at++;
+    distribution.counts[at] = (distribution.counts[at] ?? 0) + 1;
+    distribution.sum += seconds;
+  };
 }
 
-/** Observations of one series, counted by bucket. */
-class Distribution {
-  readonly #labels: Labels;
-  /** Upper bounds, ascending. */
-  readonly #bounds: readonly number[];
+/** Observations of one series. */
+interface Distribution {
+  readonly labels: Labels;
   /** Per bucket, not cumulative; the last one is above all bounds. */
-  readonly #counts: number[];
-  #sum = 0;
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
 
-  constructor(labels: Labels, bounds: readonly number[]) {
-    this.#labels = labels;
-    this.#bounds = bounds;
-    this.#counts = new Array<number>(bounds.length + 1).fill(0);
-  }
-
-  observe(value: number): void {
-    const bounds = this.#bounds;
-    let at = 0;
-    while (at < bounds.length && value > (bounds[at] ?? 0)) at++;
-    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
-    this.#sum += value;
-  }
-
-  /** Returns the values in prom-client's form: cumulative buckets, sum and count. */
-  samples(name: string) {
-    let total = 0;
-    const buckets = this.#counts.map((count, at) => {
-      total += count;
-      const le = this.#bounds[at] ?? '+Inf';
-      return { metricName: `${name}_bucket`, labels: { le, ...this.#labels }, value: total };
-    });
-    return [
-      ...buckets,
-      { metricName: `${name}_sum`, labels: this.#labels, value: this.#sum },
-      { metricName: `${name}_count`, labels: this.#labels, value: total },
-    ];
-  }
+/** Returns the values in prom-client's form: cumulative buckets, sum and count. `bounds`: ascending. */
+function samplesOf({ labels, counts, sum }: Distribution, name: string, bounds: readonly number[]) {
+  let total = 0;
+  const buckets = counts.map((count, at) => {
+    total += count;
+    return { metricName: `${name}_bucket`, labels: { le: bounds[at] ?? '+Inf', ...labels }, value: total };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: total },
+  ];
 }
 
 interface Branch<Series> {
@@ -110,20 +100,14 @@ interface Branch<Series> {
   series?: Series;
 }
 
-/** The series of one metric. Each is created when its label values first occur. */
-class SeriesByLabels<Series extends object> {
-  readonly all: Series[] = [];
-  readonly #root: Branch<Series> = { branches: new Map() };
-  readonly #labelNames: readonly string[];
-  readonly #create: (labels: Labels) => Series;
+/** Returns the series of one metric, so far none. `of` creates each when its label values first occur. */
+function seriesByLabels<Series>({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
+  const all: Series[] = [];
+  const root: Branch<Series> = { branches: new Map() };
+  const names = Object.keys(labels);
 
-  constructor({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
-    this.#labelNames = Object.keys(labels);
-    this.#create = create;
-  }
-
-  get(labelValues: readonly string[]): Series {
-    let branch = this.#root;
+  function of(labelValues: readonly string[]): Series {
+    let branch = root;
     for (const value of labelValues) {
       let next = branch.branches.get(value);
       if (next === undefined) {
@@ -132,14 +116,12 @@ class SeriesByLabels<Series extends object> {
       }
       branch = next;
     }
-    branch.series ??= this.#add(labelValues);
+    if (branch.series === undefined) {
+      branch.series = create(Object.fromEntries(names.map((name, i) => [name, labelValues[i] ?? ''])));
+      all.push(branch.series);
+    }
     return branch.series;
   }
 
-  #add(labelValues: readonly string[]): Series {
-    const labels = Object.fromEntries(this.#labelNames.map((name, i) => [name, labelValues[i] ?? '']));
-    const series = this.#create(labels);
-    this.all.push(series);
-    return series;
-  }
+  return { all, of };
 }

@@ -11,7 +11,7 @@ import { type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
 import type { Call, ToPrimary, ToWorker, WorkerMethods } from './messages.ts';
-import { SharedFailures } from './shared-failures.ts';
+import { shareFailures } from './shared-failures.ts';
 
 /** A worker that is killed loses what it counted since its last report. */
 const METRICS_INTERVAL_MS = 2000;
@@ -46,13 +46,12 @@ async function start(workerId: number, config: Config, exit: PromiseWithResolver
   await using opened = new AsyncDisposableStack();
   const log = openLog(config.logging, true, opened);
   const logger = log.logger.child({ worker: workerId });
-  const shared = new SharedFailures((failures) => send({ kind: 'failures', failures }), systemScheduler);
   const dataPlane = await openDataPlane(config, {
     log: { ...log, logger },
     clock: systemClock,
     version: readVersion(),
     startedAtMs: systemClock.nowMs(),
-    keyFailed: (block) => shared.count(block),
+    keyFailed: shareFailures((failures) => send({ kind: 'failures', failures }), systemScheduler),
   });
   opened.defer(() => dataPlane.close());
   const url = await dataPlane.listen();
