@@ -135,8 +135,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   opened.defer(() => authenticator.close());
   const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
   opened.defer(() => keyUses.close());
-  const audience = upstreamUrls[0].origin;
-  let identity = await openIdentity(config, audience, clock);
+  let identity = await openIdentity(config, clock);
 
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
   const settings = { current: publicSettings(config, { failedKeys, assertions: identity.assertions }) };
@@ -199,7 +198,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     async applyConfig(next: Config) {
       const nextIdentity = isDeepStrictEqual(current.identity, next.identity)
         ? identity
-        : await openIdentity(next, audience, clock);
+        : await openIdentity(next, clock);
       const failedKeys =
         current.auth.failuresPerMinute === next.auth.failuresPerMinute
           ? settings.current.failedKeys
@@ -292,10 +291,11 @@ async function openCertificate(
 }
 
 /** Creates the signer of assertions for the upstream, and its public keys; undefined and none if not configured. */
-export async function openIdentity({ identity, auth }: Config, audience: string, clock: Clock) {
+export async function openIdentity({ identity, auth, upstream }: Config, clock: Clock) {
   if (!identity.assertion) return { assertions: undefined, publicKeys: { keys: [] } };
   const { issuer, ttlSeconds, signingKeys } = identity.assertion;
   const keys = await importSigningKeys(signingKeys);
+  const audience = new URL(upstream.urls[0]).origin;
   const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
   return { assertions, publicKeys: keys.published };
 }

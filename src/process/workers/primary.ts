@@ -32,8 +32,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
   const size = workerCount(config);
   const pool = new WorkerPool({ size, config, environment, metrics, sums, logger });
   opened.defer(() => pool.kill());
-  // Only the public keys are needed here, so the audience of assertions stays empty.
-  let { publicKeys } = await openIdentity(config, '', clock);
+  let { publicKeys } = await openIdentity(config, clock);
   const controlPlane = await openControlPlane(config, {
     ...parts,
     dataPlane: {
@@ -52,7 +51,7 @@ export async function startPrimary(config: Config): Promise<Gateway> {
       refusals: async (customer) => combineRefusals(await pool.callAll('refusals', customer)),
       publicKeys: () => publicKeys,
       async applyConfig(next) {
-        ({ publicKeys } = await openIdentity(next, '', clock));
+        ({ publicKeys } = await openIdentity(next, clock));
         quota.applyLimits(next);
         logger.level = next.logging.level;
         await pool.applyConfig(next);
