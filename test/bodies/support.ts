@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { type SystemSettings, startSystem, type TestSystem } from '../support/system.ts';
 
 /** All methods with bodies, on any path below /api. */
-const ANY_ROUTE = {
+export const ANY_ROUTE = {
   path: '/api/{rest...}',
   methods: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
   max_body_bytes: 100_000_000,

@@ -1,0 +1,211 @@
+/**
+ * Requests that may have an effect are written to one connection only, whatever happens to it. The backends count
+ * requests that arrived completely, and connections on which only the beginning of one arrived.
+ */
+import { Agent, request as httpRequest } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
+import { findClosedPort } from '../upstream/support/upstreams.ts';
+import { type Arrival, OK, respond, startCountingBackend, twice } from './counting-backend.ts';
+import { ANY_ROUTE, startBodySystem } from './support.ts';
+
+const MANY = 1_000_000;
+const CUSTOMER = { id: 'acme', plan: 'starter', requests_per_hour: MANY };
+
+/** Asks the gateway with a client that repeats nothing. */
+function createClient(origin: string, key: string, maxSockets = 16) {
+  const agent = new Agent({ keepAlive: true, maxSockets });
+  onTestFinished(() => agent.destroy());
+  const { hostname, port } = new URL(origin);
+  let sent = 0;
+  return {
+    get sent() {
+      return sent;
+    },
+    /** Sends to a path of its own. Resolves to the status, or 0 if the gateway closed the connection. */
+    send(method: string, body?: string | Buffer): Promise<number> {
+      const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Length': body.length }) };
+      const path = `/api/${sent++}`;
+      return new Promise((resolve) => {
+        const request = httpRequest({ hostname, port, agent, method, path, headers }, (res) => {
+          res.resume().once('close', () => resolve(res.statusCode ?? 0));
+        });
+        request.once('error', () => resolve(0));
+        request.end(body);
+      });
+    },
+  };
+}
+
+async function startWith(urls: readonly string[], config: Record<string, Record<string, unknown>> = {}) {
+  const upstream = { urls, connect_timeout_ms: 5_000, ...config.upstream };
+  const system = await startBodySystem({ customer: CUSTOMER, config: { ...config, upstream } });
+  return { ...system, client: createClient(system.gateway.public, system.key) };
+}
+
+/** Passes bytes on to `port`, and once {@link limit} was called, only so many more before it resets both sides. */
+async function startCuttingProxy(port: number) {
+  let left = Number.POSITIVE_INFINITY;
+  const server = createServer({ noDelay: true }, (client) => {
+    const upstream = connect({ port, host: '127.0.0.1', noDelay: true });
+    const end = () => {
+      left = Number.POSITIVE_INFINITY;
+      client.resetAndDestroy();
+      // The backend gets what was passed on before the reset.
+      upstream.end();
+    };
+    for (const socket of [client, upstream]) socket.on('error', () => {}).once('close', () => socket.destroy());
+    if (left === 0) return end();
+    client.on('data', (bytes: Buffer) => {
+      upstream.write(bytes.subarray(0, left));
+      if (bytes.length >= left) end();
+      else left -= bytes.length;
+    });
+    upstream.pipe(client);
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => void server.close());
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    limit(bytes: number) {
+      left = bytes;
+    },
+  };
+}
+
+describe('a reset at any byte of head or body', () => {
+  const BODY = 'the body of a request';
+
+  it.each(['a new connection', 'a kept connection'])('sends no POST to a second connection: %s', async (which) => {
+    let length = 0;
+    const backend = await startCountingBackend((arrival) => {
+      if (arrival.isComplete) length = arrival.bytes;
+      respond(arrival);
+    });
+    const proxy = await startCuttingProxy(backend.port);
+    const { client } = await startWith([proxy.url]);
+    expect(await client.send('POST', BODY)).toBe(200);
+    for (let bytes = 1; bytes <= length; bytes++) {
+      if (which === 'a kept connection') expect(await client.send('POST', BODY)).toBe(200);
+      proxy.limit(bytes);
+      expect(await client.send('POST', BODY), `reset after ${bytes} bytes`).toBe(502);
+    }
+    await expect.poll(() => backend.begun).toBe(client.sent);
+    await expect.poll(() => backend.connections.size).toBe(0);
+    expect(backend.begun).toBe(client.sent);
+    expect(twice(backend)).toEqual([]);
+  });
+
+  it('sends no upload to a second connection: while its body streams', async () => {
+    let resetAt = 0;
+    const backend = await startCountingBackend(({ socket, bytes }) => {
+      if (bytes >= resetAt) socket.resetAndDestroy();
+    });
+    const { open } = await startWith([backend.url]);
+    const BUFFERED = 16_384;
+    for (let step = 0; step < 40; step++) {
+      const path = `/api/streamed-${step}`;
+      const upload = open(`PUT ${path}`, `Content-Length: ${BUFFERED + 1_000}`);
+      upload.send(Buffer.alloc(BUFFERED));
+      resetAt = Number.POSITIVE_INFINITY;
+      await expect.poll(() => backend.arrivals.get(path), { interval: 1 }).toBe(1);
+      resetAt = BUFFERED + 200 + step;
+      const sending = setInterval(() => upload.send(Buffer.alloc(50)), 1);
+      expect(await upload.untilEnd()).toMatch(/^HTTP\/1\.1 502 /);
+      clearInterval(sending);
+    }
+    expect(backend.begun).toBe(40);
+    expect(twice(backend)).toEqual([]);
+  });
+});
+
+describe('a kept connection that closes just as a request is written', () => {
+  it.each<[string, (socket: Socket) => void]>([
+    ['by an orderly close', (socket) => socket.end()],
+    ['by a reset', (socket) => socket.resetAndDestroy()],
+  ])('sends no request to a second connection: %s', async (_how, close) => {
+    const closing = ({ socket, isComplete }: Arrival) => {
+      if (!isComplete) return;
+      socket.write(OK);
+      const waitMs = Math.random();
+      setTimeout(close, waitMs < 0.3 ? 1 : 10 * waitMs, socket);
+    };
+    const backend = await startCountingBackend(closing);
+    const { client } = await startWith([backend.url]);
+    const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+    const statuses = new Set<number>();
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        for (let i = 0; i < 60; i++) {
+          const method = methods[i % methods.length] ?? 'POST';
+          statuses.add(await client.send(method, method === 'DELETE' ? undefined : 'a body'));
+          await pause(5 * Math.random());
+        }
+      }),
+    );
+    expect([...statuses].filter((status) => status !== 200 && status !== 502)).toEqual([]);
+    expect(backend.begun).toBeLessThanOrEqual(client.sent);
+    expect(twice(backend)).toEqual([]);
+  });
+});
+
+describe('with several upstreams', () => {
+  it('a POST that one of them closes after the head goes to no other, even when that one is ejected', async () => {
+    const closing = ({ socket, head }: Arrival) => void (head !== '' && socket.destroy());
+    const backends = [await startCountingBackend(closing), await startCountingBackend(respond)] as const;
+    const { client, gateway } = await startWith(backends.map(({ url }) => url));
+    for (let i = 0; i < 30; i++) expect([200, 502]).toContain(await client.send('POST', 'a body'));
+    const status = await (await fetch(`${gateway.ops}/metrics`)).text();
+    expect(status).toMatch(/tollgate_upstream_up\{[^}]*\} 0/);
+    expect(backends[0].begun + backends[1].begun).toBe(30);
+    expect(backends[0].begun).toBeGreaterThanOrEqual(5);
+    expect(twice(...backends)).toEqual([]);
+  });
+
+  it('a POST whose connection is refused goes to another', async () => {
+    const backend = await startCountingBackend(respond);
+    const { client } = await startWith([`http://127.0.0.1:${await findClosedPort()}`, backend.url]);
+    for (let i = 0; i < 20; i++) expect(await client.send('POST', 'a body')).toBe(200);
+    expect(backend.begun).toBe(20);
+  });
+});
+
+it.each([
+  ['OPTIONS', 'a body', 1],
+  ['OPTIONS', undefined, 2],
+  ['GET', undefined, 2],
+  ['DELETE', undefined, 1],
+])('%s with the body %s is written to a backend that closes its connections: %d times', async (method, body, times) => {
+  const backend = await startCountingBackend(({ socket, isComplete }) => void (isComplete && socket.destroy()));
+  const { client } = await startWith([backend.url]);
+  expect(await client.send(method, body)).toBe(502);
+  expect(backend.begun).toBe(times);
+});
+
+it('SIGTERM under load: each POST arrives at most once, and what the backend got is answered', async () => {
+  const backend = await startCountingBackend((arrival) => void setTimeout(respond, 20 * Math.random(), arrival));
+  const gateway = await startGatewayProcess({
+    config: {
+      upstream: { urls: [backend.url] },
+      routes: [ANY_ROUTE],
+      shutdown: { not_ready_ms: 100, drain_ms: 5_000 },
+    },
+  });
+  const client = createClient(gateway.public, KEY);
+  const answered: number[] = [];
+  const loops = Array.from({ length: 16 }, async () => {
+    for (let status = 200; status === 200; ) {
+      status = await client.send('POST', 'a body');
+      answered.push(status);
+    }
+  });
+  await expect.poll(() => backend.begun).toBeGreaterThan(200);
+  gateway.signal('SIGTERM');
+  await Promise.all(loops);
+  expect((await gateway.finished).status).toBe(0);
+  expect(answered.filter((status) => status === 200)).toHaveLength(backend.begun);
+  expect(twice(backend)).toEqual([]);
+});
