@@ -14,11 +14,13 @@ class NotingRequest extends TestRequest {
   connection: UpstreamConnection | undefined;
   error: Error | undefined;
   ended = false;
+  override readonly isRepeatable: boolean;
   readonly #declines: boolean;
 
-  constructor({ declines = false } = {}) {
+  constructor({ declines = false, isRepeatable = true } = {}) {
     super();
     this.#declines = declines;
+    this.isRepeatable = isRepeatable;
   }
 
   override onConnection(connection: UpstreamConnection): boolean {
@@ -60,7 +62,7 @@ function openPool({ maxConnections = 2 } = {}) {
     pass(ms: number) {
       clock.ms += ms;
     },
-    take(options?: { declines?: boolean }) {
+    take(options?: { declines?: boolean; isRepeatable?: boolean }) {
       const taker = new NotingRequest(options);
       pool.take(taker);
       return taker;
@@ -185,6 +187,34 @@ test.each([
     take();
     expect(started).toHaveLength(connections);
   }
+});
+
+test('a request that must not be sent twice uses no connection after 1 s, and leaves it to those that may', async () => {
+  const { take, at, started, pass } = openPool();
+  take();
+  at(0).open();
+  await at(0).receive(ANSWER);
+  pass(999);
+  const within = take({ isRepeatable: false });
+  expect(within.connection).toBeDefined();
+  await at(0).receive(ANSWER);
+  pass(1_000);
+  expect(take({ isRepeatable: false }).connection).toBeUndefined();
+  expect(started).toHaveLength(2);
+  expect(take().connection).toBe(within.connection);
+});
+
+test('in a full pool, a connection that a waiting request must not use makes room for a new one', async () => {
+  const { take, at, started, pass } = openPool({ maxConnections: 1 });
+  take();
+  at(0).open();
+  await at(0).receive(ANSWER);
+  pass(1_000);
+  const waiting = take({ isRepeatable: false });
+  expect(at(0).destroyed).toBe(true);
+  expect(started).toHaveLength(2);
+  at(1).open();
+  expect(waiting.connection).toBeDefined();
 });
 
 test('a connection is not kept if the keep-alive timeout of the upstream is 0', async () => {

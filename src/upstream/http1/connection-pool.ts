@@ -188,22 +188,28 @@ export class ConnectionPool {
     return this.#connecting < this.#waitingForNew.length;
   }
 
-  /** Returns the connection used last that `request` may use. Closes those that were not used for too long. */
+  /** Returns the connection used last that `request` may use. Leaves those that other requests may still use. */
   #takeFree({ isRepeatable }: ConnectionRequest): PooledConnection | undefined {
     const nowMs = this.#options.clock.monotonicMs();
-    for (;;) {
-      const connection = this.#free.pop();
-      if (connection === undefined) return undefined;
-      if (nowMs < (isRepeatable ? connection.usableUntilMs : connection.usableUnrepeatedUntilMs)) return connection;
-      connection.destroy();
+    for (let at = this.#free.length - 1; at >= 0; at--) {
+      const connection = this.#free[at];
+      if (connection === undefined) break;
+      if (nowMs >= (isRepeatable ? connection.usableUntilMs : connection.usableUnrepeatedUntilMs)) continue;
+      this.#free.splice(at, 1);
+      return connection;
     }
+    return undefined;
   }
 
-  /** Opens a connection for each waiting request, up to the maximum. Connections that are held back make room. */
+  /**
+   * Opens a connection for each waiting request, up to the maximum. Connections make room that are held back, or that are
+   * free and have not been used for longer than the waiting requests allow.
+   */
   #connectIfNeeded(): void {
     while (this.#connecting < this.#waitingCount) {
       if (this.#all.size < this.#options.maxConnections) this.#connect();
       else if (this.#heldBack.length > 0) this.#heldBack.at(-1)?.reset();
+      else if (this.#free.length > 0) this.#free[0]?.destroy();
       else return;
     }
   }

@@ -4,7 +4,7 @@ import type { UpstreamConnection } from '../../../src/upstream/http1/upstream-co
 /** A request that uses no connection. Subclasses override what they need. */
 export class TestRequest implements ConnectionRequest {
   readonly customer: string;
-  readonly isRepeatable = true;
+  readonly isRepeatable: boolean = true;
   previous: ConnectionRequest | undefined;
   next: ConnectionRequest | undefined;
   queue: ConnectionRequest['queue'];
