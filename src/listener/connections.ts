@@ -15,16 +15,9 @@ import { Server as NetServer, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import { resetSocket } from '../base/reset-socket.ts';
+import { unacceptedBytes } from '../base/unaccepted-bytes.ts';
 import type { CloseReason, Metrics } from '../observability/metrics.ts';
-import {
-  belowTls,
-  discardInput,
-  endAndLinger,
-  endsConnection,
-  pauseReading,
-  resumeReading,
-  unacceptedBytes,
-} from './socket-control.ts';
+import { belowTls, discardInput, endAndLinger, endsConnection, pauseReading, resumeReading } from './socket-control.ts';
 
 interface ConnectionLimits {
   readonly connections: number;

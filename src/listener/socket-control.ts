@@ -65,11 +65,6 @@ export function belowTls(socket: Socket): Socket {
   return (socket as Socket & { readonly _parent?: Socket })._parent ?? socket;
 }
 
-/** Returns the bytes of the current write that the kernel has not accepted. Node.js's idle timeout reads it, too. */
-export function unacceptedBytes(socket: Socket): number {
-  return (socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } })._handle?.writeQueueSize ?? 0;
-}
-
 /**
  * Stops reading from a socket. Disables `resume`, because Node.js resumes a socket at the start and end of each
  * request. Pauses on the next tick, after any `resume` in progress.

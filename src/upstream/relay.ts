@@ -44,6 +44,9 @@ const NONE_AVAILABLE = new Error('no upstream is in service');
  */
 const MAX_TEXT_BYTES = 16 * 1024;
 
+/** Interval of the check whether the upstream takes the body: the resolution of the timeout for that. */
+const CONGESTION_CHECK_MS = 1_000;
+
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Sends one request to the upstream and relays its response to the client. */
@@ -70,8 +73,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #wasWritten = false;
   /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
-  /** The upstream has not taken what was sent of the body. */
+  /** The upstream has not taken what was sent of the body: so many bytes of it at the last check. */
   #isCongested = false;
+  #unacceptedBytes = 0;
+  /** Monotonic ms: the upstream must take some of the body before. */
+  #congestedUntilMs = 0;
   #sentAtMs = 0;
   #upstreamMs: number | undefined;
   #status: number | undefined;
@@ -222,6 +228,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   onCongested(): void {
     this.#isCongested = true;
+    this.#unacceptedBytes = this.#connection?.unacceptedBytes ?? 0;
     this.#request.body?.pause();
     this.#setDeadline();
   }
@@ -254,13 +261,14 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   onDeadline(): void {
+    if (this.#isTakingBody()) return;
     switch (this.#phase) {
       case 'waiting':
         if (this.#upstream?.pool.isBeyondShare(this)) this.#fail('share_exceeded', SHARE_EXCEEDED);
         else this.#fail('dispatch_timeout', new Error('no connection became free in time'));
         break;
       case 'dispatched': {
-        const total = this.#parts.clock.monotonicMs() >= this.#totalDeadlineMs;
+        const total = !this.#isUploading && this.#parts.clock.monotonicMs() >= this.#totalDeadlineMs;
         if (!total) this.#upstream?.failed('the head of a response was late');
         this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the response is late'));
         break;
@@ -369,6 +377,22 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     if (this.#isUploading) totalDeadlineMs = this.#isCongested ? nowMs + totalTimeoutMs : Infinity;
     const isAwaitingHead = this.#phase === 'dispatched' && totalDeadlineMs !== Infinity;
     this.deadlineMs = isAwaitingHead ? Math.min(nowMs + responseTimeoutMs, totalDeadlineMs) : totalDeadlineMs;
+    if (!this.#isUploading || !this.#isCongested) return;
+    this.#congestedUntilMs = this.deadlineMs;
+    this.deadlineMs = Math.min(this.deadlineMs, nowMs + CONGESTION_CHECK_MS);
+  }
+
+  /** Returns whether the upstream may take more of a body that it has not taken yet, and then sets the next check. */
+  #isTakingBody(): boolean {
+    if (!this.#isUploading || !this.#isCongested) return false;
+    const nowMs = this.#parts.clock.monotonicMs();
+    const { unacceptedBytes = 0 } = this.#connection ?? {};
+    if (unacceptedBytes < this.#unacceptedBytes) this.#setDeadline();
+    else if (nowMs >= this.#congestedUntilMs) return false;
+    else this.deadlineMs = Math.min(this.#congestedUntilMs, nowMs + CONGESTION_CHECK_MS);
+    this.#unacceptedBytes = unacceptedBytes;
+    this.#parts.deadlines.watch(this);
+    return true;
   }
 
   #end(outcome: ForwardOutcome): void {

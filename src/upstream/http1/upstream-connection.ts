@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { resetSocket } from '../../base/reset-socket.ts';
+import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
 import { type Connect, ConnectionError } from './connect.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
 
@@ -114,6 +115,11 @@ export class UpstreamConnection {
   /** Address of the upstream; undefined unless connected. */
   get remoteAddress(): string | undefined {
     return this.#socket.remoteAddress;
+  }
+
+  /** Bytes of the request that wait for the upstream to read. */
+  get unacceptedBytes(): number {
+    return unacceptedBytes(this.#socket);
   }
 
   /** Keep-alive timeout of the last response, in seconds; undefined if it named none. */
