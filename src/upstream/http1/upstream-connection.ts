@@ -106,10 +106,25 @@ export class UpstreamConnection {
       },
       onBytes: (bytes, length) => this.#receive(bytes, length),
     });
+    this.#readBeforeWriteError();
     this.#socket.on('error', (error: Error) => {
       this.#error = error;
     });
     this.#socket.on('close', () => this.#gone(this.#error ?? endedError()));
+  }
+
+  /**
+   * Delays the destruction of the socket by a failed write until the socket was read. The upstream may have responded
+   * early, for example with 413, and then closed the connection, which makes the next part of the body fail.
+   */
+  #readBeforeWriteError(): void {
+    const socket = this.#socket;
+    const destroy = socket.destroy.bind(socket);
+    socket.destroy = (error?: NodeJS.ErrnoException) => {
+      if (error?.syscall !== 'write') return destroy(error);
+      setImmediate(destroy, error);
+      return socket;
+    };
   }
 
   /** Address of the upstream; undefined unless connected. */
@@ -265,7 +280,7 @@ export class UpstreamConnection {
     this.#handler = undefined;
     this.resume();
     // The rest of a body that the upstream did not wait for would be taken for the next request.
-    if (this.#bodyFraming !== undefined) this.destroy();
+    if (this.#bodyFraming !== undefined || this.#socket.errored) this.destroy();
     else if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
     else if (this.#parser.isContentWithheld)
       this.reset(); // a flood of HEADs would use up the gateway's ports
