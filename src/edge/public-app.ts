@@ -11,6 +11,7 @@ import type { KeyUses } from '../keys/key-uses.ts';
 import type { Connections } from '../listener/connections.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
 import type { Problem } from '../problems/document.ts';
+import { ConcurrencyLimiter } from '../quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/hourly-quota.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
@@ -18,7 +19,7 @@ import { StoreUnavailableError } from '../store/store.ts';
 import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
-import { RequestBody } from '../upstream/request-body.ts';
+import { type BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { buildRequestHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
@@ -71,6 +72,8 @@ const NEVER_SENT: ForwardOutcome = {
 export function createPublicApp(parts: PublicAppParts): Express {
   const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
   const deadlines = new Deadlines(clock);
+  /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
+  const uploads = new ConcurrencyLimiter();
 
   async function handle(req: Request, res: Response): Promise<void> {
     const context = openContext(req, res);
@@ -160,11 +163,21 @@ export function createPublicApp(parts: PublicAppParts): Express {
    */
   async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<boolean> {
     const { req, res, settings } = context;
-    if (req.httpVersion === '1.1' && req.headers.expect) {
-      if (!isAdmitted(context, await quota.decide(customer))) return false;
-      res.writeContinue();
+    const release = uploads.take(customer.id, Math.ceil(settings.maxInFlight / 4));
+    if (release === undefined) {
+      refuse(context, refusals.TOO_MANY_UPLOADS);
+      return false;
     }
-    const fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
+    let fault: BodyFault | undefined;
+    try {
+      if (req.httpVersion === '1.1' && req.headers.expect) {
+        if (!isAdmitted(context, await quota.decide(customer))) return false;
+        res.writeContinue();
+      }
+      fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
+    } finally {
+      release();
+    }
     if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) withdraw(context);
     if (fault === 'aborted') recorder.forwarded(context, NEVER_SENT);
     else if (fault !== undefined) refuse(context, refusals.upstreamFailed(fault, undefined));

@@ -131,6 +131,9 @@ export function upstreamFailed(failure: UpstreamFailure, quotaHeaders: string[] 
   return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? unsentHeaders };
 }
 
+/** A quarter of `limits.in_flight` bodies of this customer are arriving. */
+export const TOO_MANY_UPLOADS = upstreamFailed('share_exceeded', undefined);
+
 export const INTERNAL_ERROR: Problem = {
   code: 'internal_error',
   detail: 'The gateway failed. Please report the request_id.',

@@ -51,20 +51,22 @@ export interface BodySystem extends TestSystem {
 export async function startBodySystem(settings: SystemSettings = {}): Promise<BodySystem> {
   const config = { ...settings.config, routes: settings.config?.routes ?? ([ANY_ROUTE] as never) };
   const system = await startSystem({ answer: digesting, ...settings, config });
-  const authorization = `Bearer ${system.key}`;
   return {
     ...system,
-    headers: { Authorization: authorization },
-    open(request, ...fields) {
-      const { hostname, port } = new URL(system.gateway.public);
-      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
-      onTestFinished(() => void socket.destroy());
-      const lines = [`${request} HTTP/1.1`, 'Host: a', `Authorization: ${authorization}`, ...fields];
-      const client = new RawClient(socket);
-      client.send(`${lines.join('\r\n')}\r\n\r\n`);
-      return client;
-    },
+    headers: { Authorization: `Bearer ${system.key}` },
+    open: (request, ...fields) => openClient(system.gateway.public, system.key, request, ...fields),
   };
+}
+
+/** Does what {@link BodySystem.open} does, for any gateway. */
+export function openClient(origin: string, key: string, request: string, ...fields: string[]): RawClient {
+  const { hostname, port } = new URL(origin);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+  onTestFinished(() => void socket.destroy());
+  const lines = [`${request} HTTP/1.1`, 'Host: a', `Authorization: Bearer ${key}`, ...fields];
+  const client = new RawClient(socket);
+  client.send(`${lines.join('\r\n')}\r\n\r\n`);
+  return client;
 }
 
 /** A client that sends any bytes and notes what comes back. */
