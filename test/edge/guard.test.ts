@@ -4,8 +4,8 @@ import { guard, hideTarget } from '../../src/edge/guard.ts';
 
 const LIMITS = { headerBytes: 1000, headerCount: 10, targetBytes: 100 };
 
-function verdict(url: string, rawHeaders = ['Host', 'api.example'], httpVersion = '1.1') {
-  const result = guard({ originalUrl: url, rawHeaders, httpVersion }, LIMITS);
+function verdict(url: string, rawHeaders = ['Host', 'api.example'], httpVersion = '1.1', method = 'GET') {
+  const result = guard({ originalUrl: url, method, rawHeaders, httpVersion }, LIMITS);
   return result.passed ? result : result.problem.code;
 }
 
@@ -46,7 +46,7 @@ describe('a target', () => {
   });
 });
 
-describe('a body is refused', () => {
+describe.each(['GET', 'HEAD'])('a body of %s is refused', (method) => {
   it.each([
     ['Content-Length', '1', 'body_not_allowed'],
     ['content-length', '00', 'body_not_allowed'],
@@ -55,11 +55,53 @@ describe('a body is refused', () => {
     ['Transfer-Encoding', 'gzip, chunked', 'not_implemented'],
     ['Transfer-Encoding', '', 'bad_request'],
   ])('%s: %s', (name, value, code) => {
-    expect(verdict('/x', ['Host', 'a', name, value])).toBe(code);
+    expect(verdict('/x', ['Host', 'a', name, value], '1.1', method)).toBe(code);
   });
 
   it('but Content-Length: 0 is none', () => {
-    expect(verdict('/x', ['Host', 'a', 'Content-Length', '0'])).toMatchObject({ passed: true });
+    const passed = verdict('/x', ['Host', 'a', 'Content-Length', '0'], '1.1', method);
+    expect(passed).toMatchObject({ passed: true, body: { isChunked: false, length: undefined } });
+  });
+});
+
+describe.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND'])('the body of %s', (method) => {
+  it.each([
+    [[], false, undefined],
+    [['Content-Length', '0'], false, 0],
+    [['content-length', '5'], false, 5],
+    [['CONTENT-LENGTH', '005'], false, 5],
+    [['Transfer-Encoding', 'chunked'], true, undefined],
+    [['TRANSFER-ENCODING', 'Chunked'], true, undefined],
+  ])('%j is unambiguous', (fields, isChunked, length) => {
+    const passed = verdict('/x', ['Host', 'a', ...fields], '1.1', method);
+    expect(passed).toMatchObject({ passed: true, body: { isChunked, length } });
+  });
+
+  it.each([
+    ['Content-Length', '5', 'Content-Length', '5'],
+    ['Content-Length', '0', 'content-length', '0'],
+    ['Content-Length', '5', 'Content-Length', '6'],
+    ['Content-Length', '5', 'Transfer-Encoding', 'chunked'],
+    ['Transfer-Encoding', 'chunked', 'Content-Length', '0'],
+    ['Transfer-Encoding', 'chunked', 'transfer-encoding', 'chunked'],
+    ...['', '-1', '+1', '0x1', '1e1', '1.0', '1, 1', '1 1', '\u0661', '1'.repeat(21)].map((length) => [
+      'Content-Length',
+      length,
+    ]),
+  ])('%s: %j is ambiguous or none (%s %s)', (...fields) => {
+    expect(verdict('/x', ['Host', 'a', ...fields], '1.1', method)).toBe('bad_request');
+  });
+
+  it.each(['chunked, chunked', 'gzip, chunked', 'chunked;q=1', 'identity', 'xchunked', 'chunked\x0b'])(
+    'has no coding %j',
+    (coding) => {
+      expect(verdict('/x', ['Host', 'a', 'Transfer-Encoding', coding], '1.1', method)).toBe('not_implemented');
+    },
+  );
+
+  it('has no transfer coding in HTTP/1.0', () => {
+    expect(verdict('/x', ['Transfer-Encoding', 'chunked'], '1.0', method)).toBe('bad_request');
+    expect(verdict('/x', ['Content-Length', '5'], '1.0', method)).toMatchObject({ body: { length: 5 } });
   });
 });
 
@@ -98,7 +140,7 @@ describe('Expect', () => {
   });
 
   it.each(['200-ok', '100-continue, x', '100'])('%j cannot', (value) => {
-    expect(verdict('/x', ['Host', 'a', 'expect', value])).toBe('bad_request');
+    expect(verdict('/x', ['Host', 'a', 'expect', value])).toBe('expectation_failed');
   });
 });
 
@@ -160,13 +202,16 @@ const FIELD_NAME = fc.constantFrom(
   ...['Host', 'host', 'Content-Length', 'CONTENT-LENGTH', 'Transfer-Encoding', 'Expect', 'X-A', 'Via', 'Cookie'],
 );
 const FIELD_VALUE = fc.oneof(
-  fc.constantFrom(...['', '0', '00', '5', 'chunked', 'a', 'a,b', 'a:80', 'u@a', '[::1]', '100-continue', 'x']),
+  fc.constantFrom(
+    ...['', '0', '00', '5', 'chunked', 'chunked', 'a', 'a,b', 'a:80', 'u@a', '[::1]', '100-continue', 'x'],
+  ),
   fc.string({ maxLength: 6 }),
 );
 
-it('whatever passes is a path in good order, a plain query, one host at most and no content', () => {
+it('whatever passes is a path in good order, a plain query, one host at most and one framing at most', () => {
   const host = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i;
   let passed = 0;
+  let bodies = 0;
   fc.assert(
     fc.property(
       fc
@@ -175,12 +220,16 @@ it('whatever passes is a path in good order, a plain query, one host at most and
       fc
         .tuple(
           fc.constantFrom<string[]>([], ['Host', 'a'], ['Host', 'a']),
-          fc.array(fc.tuple(FIELD_NAME, FIELD_VALUE), { maxLength: 3 }),
+          fc.oneof(
+            fc.array(fc.tuple(FIELD_NAME, FIELD_VALUE), { maxLength: 3 }),
+            fc.constantFrom([['Content-Length', '5']], [['Transfer-Encoding', 'chunked']]),
+          ),
         )
         .map(([host, pairs]) => [...host, ...pairs.flat()]),
       fc.constantFrom('1.1', '1.0', '0.9', '2.0'),
-      (originalUrl, rawHeaders, httpVersion) => {
-        const result = guard({ originalUrl, rawHeaders, httpVersion }, LIMITS);
+      fc.constantFrom('GET', 'HEAD', 'POST'),
+      (originalUrl, rawHeaders, httpVersion, method) => {
+        const result = guard({ originalUrl, method, rawHeaders, httpVersion }, LIMITS);
         if (!result.passed) return;
         passed++;
         const values = (name: string) =>
@@ -191,12 +240,23 @@ it('whatever passes is a path in good order, a plain query, one host at most and
         expect(result.query).toMatch(/^(?:\?[!"$-~]*)?$/);
         expect(values('host').length).toBeLessThanOrEqual(1);
         expect(result.host === '' ? httpVersion === '1.0' : host.test(result.host)).toBe(true);
-        expect(values('transfer-encoding')).toEqual([]);
-        expect(values('content-length').filter((value) => value !== '0')).toEqual([]);
+        const framing = [...values('content-length'), ...values('transfer-encoding')];
+        if (method === 'POST') {
+          expect(framing.length).toBeLessThanOrEqual(1);
+          const isChunked = httpVersion === '1.1' && values('transfer-encoding')[0] === 'chunked';
+          const [length] = values('content-length');
+          if (length !== undefined) expect(length).toMatch(/^[0-9]+$/);
+          expect(result.body).toEqual({ isChunked, length: length === undefined ? undefined : Number(length) });
+          bodies += framing.length;
+        } else {
+          expect(framing.filter((value) => value !== '0')).toEqual([]);
+          expect(result.body).toEqual({ isChunked: false, length: undefined });
+        }
         expect(values('expect').filter((value) => value !== '' && value !== '100-continue')).toEqual([]);
       },
     ),
     { numRuns: 20_000 },
   );
   expect(passed).toBeGreaterThan(200);
+  expect(bodies).toBeGreaterThan(100);
 });

@@ -181,15 +181,18 @@ describe('an expectation', () => {
     '100-continue 100-continue',
     '417',
   ])('%j is refused, for it cannot be met', async (value) => {
-    await expectRefused(get(PATH, `Expect: ${value}`), 'bad_request');
-    await expectRefused(get(PATH, `expect: ${value}`).replace('GET', 'HEAD'), 'bad_request');
-    await expectRefused(get(PATH, 'Expect: 100-continue', `Expect: ${value}`), 'bad_request');
+    await expectRefused(get(PATH, `Expect: ${value}`), 'expectation_failed');
+    await expectRefused(get(PATH, `expect: ${value}`).replace('GET', 'HEAD'), 'expectation_failed');
+    await expectRefused(get(PATH, 'Expect: 100-continue', `Expect: ${value}`), 'expectation_failed');
   });
 
   it('invites no content', async () => {
     for (const fields of [['Content-Length: 5'], ['Transfer-Encoding: chunked']]) {
-      for (const method of ['GET', 'HEAD', 'POST', 'PUT']) {
-        await expectRefused(get(PATH, 'Expect: 100-continue', ...fields).replace('GET', method), 'body_not_allowed');
+      const bytes = get(PATH, 'Expect: 100-continue', ...fields);
+      for (const method of ['GET', 'HEAD']) await expectRefused(bytes.replace('GET', method), 'body_not_allowed');
+      for (const method of ['POST', 'PUT']) {
+        const answer = await expectRefused(bytes.replace('GET', method), 'method_not_allowed');
+        expect(fieldValue(answer ?? { fields: [] }, 'connection')).toBe('close');
       }
     }
   });

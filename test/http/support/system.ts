@@ -116,7 +116,7 @@ export function useHttpSystem({ answer, config = {} }: HttpSystemSettings = {}):
         expect([content.length, tried.end], what).toEqual([Number(fieldValue(answer, 'content-length')), 'closed']);
       else expect(tried.rest, what).toBe('');
       expectProblem(answer, codes, what, isHead);
-      if (CLOSING.has(problemCode(answer, codes))) {
+      if (CLOSING.has(problemCode(answer, codes)) || fieldValue(answer, 'connection') === 'close') {
         expect([fieldValue(answer, 'connection'), tried.end], what).toEqual(['close', 'closed']);
       }
       return answer;
@@ -145,6 +145,7 @@ const CLOSING: ReadonlySet<ProblemCode> = new Set([
   'target_too_long',
   'headers_too_large',
   'request_timeout',
+  'expectation_failed',
   'not_implemented',
 ]);
 
