@@ -5,8 +5,8 @@
  *   First choice is the oldest connection without a complete request, if it is older than {@link FIRST_REQUEST_MS} or
  *   if most connections are like it. Second choice is a connection without a request in progress. If none is found,
  *   some extra connections are accepted only to answer 503, and the rest are closed.
- * - Per connection: a limited number of requests is in progress at once. Further pipelined requests wait, unread where
- *   possible. Responses are sent in order.
+ * - Per connection: a limited number of requests is in progress at once, and more than one only if all of them have safe
+ *   methods (RFC 9112 §9.3.2). Further pipelined requests wait, unread where possible. Responses are sent in order.
  * - Connections that stop reading are closed, because unread responses are buffered in memory.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
@@ -21,7 +21,7 @@ import { belowTls, discardInput, endAndLinger, endsConnection, pauseReading, res
 
 interface ConnectionLimits {
   readonly connections: number;
-  /** Maximum requests in progress on one connection; further ones wait. */
+  /** Maximum requests in progress on one connection, all with safe methods; further ones wait. */
   readonly pipelined: number;
   /** A connection is closed if the client reads none of its pending response bytes for this long. */
   readonly responseStallTimeoutMs: number;
@@ -45,6 +45,8 @@ const OVERLOAD_REFUSAL_MS = 1000;
 const DRAIN_CHECK_MS = 50;
 /** Interval of the check for stalled responses: the resolution of their timeout. */
 const SWEEP_MS = 1000;
+/** RFC 9110 §9.2.1. */
+const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Socket property with the connection's state: a map would cost a lookup per request. */
 const CONNECTION = Symbol('connection');
@@ -75,6 +77,8 @@ interface Connection {
   bytesReadWithRequests: number;
   /** Requests in progress: the kernel has not accepted all of their responses. */
   inProgress: number;
+  /** The request in progress has an unsafe method: no other one may overtake it. */
+  isExclusive: boolean;
   /** Response to the last request received, started or waiting. Undefined once that response is closed. */
   newest: ServerResponse | undefined;
   /** Monotonic ms: when the next request may be refused for overload. */
@@ -123,6 +127,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       hasResponded: false,
       bytesReadWithRequests: 0,
       inProgress: 0,
+      isExclusive: false,
       newest: undefined,
       refusableFromMs: 0,
       isEnding: false,
@@ -219,9 +224,13 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     }
     connection.newest = res;
     if (isDraining) res.shouldKeepAlive = false;
-    if (connection.inProgress < limits.pipelined) start(connection, res);
+    if (connection.waiting === undefined && mayStart(connection, req)) start(connection, res);
     else wait(connection, res);
   };
+
+  function mayStart({ inProgress, isExclusive }: Connection, { method }: IncomingMessage): boolean {
+    return inProgress === 0 || (inProgress < limits.pipelined && !isExclusive && SAFE_METHODS.has(method));
+  }
 
   function drop(connection: Connection): void {
     if (connection.isDiscarding) return;
@@ -231,6 +240,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
 
   function start(connection: Connection, res: ServerResponse): void {
     connection.inProgress++;
+    connection.isExclusive = !SAFE_METHODS.has(res.req.method);
     res.on('close', onResponseClosed);
     handle(res.req, res);
     if (endsConnection(res)) connection.isEnding = true;
@@ -253,13 +263,14 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     startWaiting(connection);
   }
 
-  /** Starts as many waiting requests as the limit allows. If the connection is closing, drops all of them. */
+  /** Starts as many waiting requests as may be in progress. If the connection is closing, drops all of them. */
   function startWaiting(connection: Connection): void {
     const { waiting } = connection;
     if (waiting === undefined) return;
-    while (!connection.isEnding && connection.inProgress < limits.pipelined) {
-      const next = waiting.shift();
-      if (next === undefined) break;
+    while (!connection.isEnding) {
+      const [next] = waiting;
+      if (next === undefined || !mayStart(connection, next.req)) break;
+      waiting.shift();
       waitingCount--;
       start(connection, next);
     }
