@@ -11,6 +11,8 @@ export interface Message {
 export interface ReadRequest extends Message {
   readonly method: string;
   readonly target: string;
+  /** As Latin-1, without the framing of chunks. */
+  readonly content: string;
 }
 
 export interface ReadAnswer extends Message {
@@ -58,8 +60,8 @@ function readHead(
 }
 
 /**
- * The requests in what a backend received over one connection, which carry no content, and how many bytes are left of an
- * unfinished one. @throws NotAMessageError
+ * Reads the requests in what a backend received over one connection, and how many bytes are left of an unfinished one.
+ * @throws NotAMessageError
  */
 export function readRequests(text: string): { requests: ReadRequest[]; rest: number } {
   const requests: ReadRequest[] = [];
@@ -71,8 +73,11 @@ export function readRequests(text: string): { requests: ReadRequest[]; rest: num
     if (method === undefined || target === undefined) {
       throw new NotAMessageError(`no request line: ${JSON.stringify(head.startLine)}`);
     }
-    requests.push({ method, target, fields: head.fields });
-    at = head.end;
+    const { length, isChunked } = readFraming(head);
+    const read = isChunked ? readChunks(text, head.end) : readLength(text, head.end, length ?? 0);
+    if (read === undefined) return { requests, rest: text.length - at };
+    requests.push({ method, target, fields: head.fields, content: read.content });
+    at = read.end;
   }
 }
 
@@ -100,7 +105,8 @@ function readChunks(text: string, start: number): Content | undefined {
   }
 }
 
-function readContent(text: string, at: number, status: number, message: Message, isHead: boolean, hasEnded: boolean) {
+/** Returns what the fields say about the end of the content. @throws NotAMessageError if that is not clear */
+function readFraming(message: Message): { length: number | undefined; isChunked: boolean } {
   const lengths = fieldValues(message, 'content-length');
   const codings = fieldValues(message, 'transfer-encoding');
   if (lengths.length > 1 || codings.length > 1 || (lengths.length === 1 && codings.length === 1)) {
@@ -108,20 +114,25 @@ function readContent(text: string, at: number, status: number, message: Message,
   }
   const [length] = lengths;
   if (length !== undefined && !/^[0-9]+$/.test(length)) throw new NotAMessageError(`no length: ${length}`);
+  if (codings.length === 1 && codings[0] !== 'chunked') throw new NotAMessageError(`coding ${codings[0]}`);
+  return { length: length === undefined ? undefined : Number(length), isChunked: codings.length === 1 };
+}
+
+function readLength(text: string, at: number, length: number): Content | undefined {
+  const end = at + length;
+  return text.length < end ? undefined : { content: text.slice(at, end), framing: 'length', end };
+}
+
+function readContent(text: string, at: number, status: number, message: Message, isHead: boolean, hasEnded: boolean) {
+  const { length, isChunked } = readFraming(message);
   if (isHead || status === 204 || status === 304 || status < 200) {
-    if ((status === 204 || status < 200) && (length !== undefined || codings.length > 0)) {
+    if ((status === 204 || status < 200) && (length !== undefined || isChunked)) {
       throw new NotAMessageError(`framing in a ${status}`);
     }
     return { content: '', framing: 'none', end: at } satisfies Content;
   }
-  if (codings.length === 1) {
-    if (codings[0] !== 'chunked') throw new NotAMessageError(`coding ${codings[0]}`);
-    return readChunks(text, at);
-  }
-  if (length !== undefined) {
-    const end = at + Number(length);
-    return text.length < end ? undefined : ({ content: text.slice(at, end), framing: 'length', end } satisfies Content);
-  }
+  if (isChunked) return readChunks(text, at);
+  if (length !== undefined) return readLength(text, at, length);
   if (!hasEnded) return undefined;
   return { content: text.slice(at), framing: 'close', end: text.length } satisfies Content;
 }

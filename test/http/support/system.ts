@@ -34,10 +34,13 @@ export interface HttpSystem {
 export interface HttpSystemSettings {
   readonly answer?: (request: ReadRequest) => UpstreamAnswer;
   readonly config?: Record<string, Record<string, unknown>>;
+  /** Starts a server between the gateway and the backend. */
+  readonly between?: (backendUrl: string) => Promise<{ readonly url: string; close(): Promise<void> }>;
 }
 
 /** One gateway for all tests of a file, before a backend that records bytes. */
-export function useHttpSystem({ answer, config = {} }: HttpSystemSettings = {}): HttpSystem {
+export function useHttpSystem({ answer, config = {}, between }: HttpSystemSettings = {}): HttpSystem {
+  let server: Awaited<ReturnType<NonNullable<typeof between>>> | undefined;
   let store: TestStore;
   let upstream: RecordingUpstream;
   let gateway: TestGateway;
@@ -50,9 +53,10 @@ export function useHttpSystem({ answer, config = {} }: HttpSystemSettings = {}):
   beforeAll(async () => {
     store = await EMBEDDED_STORE.start();
     upstream = await startRecordingUpstream(answer);
+    server = await between?.(upstream.url);
     gateway = await startTestGateway({
       storeUrl: store.url,
-      upstreamUrl: upstream.url,
+      upstreamUrl: server?.url ?? upstream.url,
       config: { logging: { access: 'off' }, ...config },
     });
     port = Number(new URL(gateway.public).port);
@@ -62,6 +66,7 @@ export function useHttpSystem({ answer, config = {} }: HttpSystemSettings = {}):
   afterAll(async () => {
     countTried(tried);
     await gateway.close();
+    await server?.close();
     upstream.close();
     await store.close();
     expect(upstream.faults, 'bytes that are no request reached the backend').toEqual([]);
