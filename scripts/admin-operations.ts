@@ -163,7 +163,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     tag: 'keys',
     summary: 'The keys of one customer',
     description:
-      'Oldest first, if the customer has at most 200 keys or all its keys fit into one page. In longer lists, the order holds only within a page, and a page other than the last may have fewer keys than `limit`.',
+      'Oldest first within a page, so a list that fits into one page is sorted as a whole. A page other than the last may have fewer keys than `limit`.',
     success: 'A page of the list.',
   },
   'POST /admin/v1/customers/:id/keys': {

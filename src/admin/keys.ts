@@ -1,5 +1,5 @@
 import type { CheckedRequestOf } from '../admin-api/routes.ts';
-import { isUnusedSince, isValidKey, keyState } from '../keys/key-state.ts';
+import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../keys/key-state.ts';
 import { expiresWithin } from '../store/key-expiry.ts';
 import type { EnforcedKey, KeyChange, KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
@@ -30,8 +30,9 @@ export function keyHandlers(context: AdminContext) {
     async 'GET /admin/v1/customers/:id/keys'({ id, query: { cursor, limit } }) {
       const customer = await requireCustomer(records, id);
       const page = await records.listCustomerKeys(customer.id, cursor, limit);
-      const lastUses = await keyUses.lastUses(page.items.map((key) => key.id));
-      const items = page.items.map((key, index) => keyMembers(key, lastUses[index], clock.nowMs()));
+      const keys = oldestFirst(page.items);
+      const lastUses = await keyUses.lastUses(keys.map((key) => key.id));
+      const items = keys.map((key, index) => keyMembers(key, lastUses[index], clock.nowMs()));
       return pageOf(items, page);
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {

@@ -34,7 +34,14 @@ export function isUnusedSince(
   lastUsedMs: number | undefined,
   { sinceMs, nowMs }: { readonly sinceMs: number; readonly nowMs: number },
 ): boolean {
-  if (!isValidKey(record, nowMs)) return false;
-  const createdAtMs = record.createdAt === undefined ? undefined : parseTimestamp(record.createdAt);
-  return (lastUsedMs ?? createdAtMs ?? 0) <= sinceMs;
+  return isValidKey(record, nowMs) && (lastUsedMs ?? createdAtMs(record)) <= sinceMs;
+}
+
+/** Returns the keys sorted by age. Those of unknown age come first. */
+export function oldestFirst(keys: readonly KeyRecord[]): KeyRecord[] {
+  return keys.toSorted((a, b) => createdAtMs(a) - createdAtMs(b) || (a.id < b.id ? -1 : 1));
+}
+
+function createdAtMs({ createdAt = '' }: KeyRecord): number {
+  return parseTimestamp(createdAt) ?? 0;
 }

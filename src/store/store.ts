@@ -102,11 +102,7 @@ export interface RecordStore {
   deleteCustomer(id: string): Promise<number | undefined>;
   /** Lists at most `limit` keys of all customers, including those that other programs wrote without index entries. */
   listKeys(cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
-  /**
-   * Lists at most `limit` keys of one customer; keys that other programs wrote only if they are indexed. The cost
-   * depends on the page size, not on the number of keys. So only a short list is sorted oldest first as a whole: see
-   * customer-key-pages.ts.
-   */
+  /** Lists at most `limit` keys of one customer; keys that other programs wrote only if they are indexed. */
   listCustomerKeys(customer: string, cursor: string | undefined, limit: number): Promise<Page<KeyRecord>>;
   /** Like {@link updateCustomer}. */
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;

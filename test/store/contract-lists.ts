@@ -10,7 +10,6 @@ import type { OpenedStore } from './opened-store.ts';
 
 const CUSTOMERS = 23;
 const KEYS = 37;
-/** More than a list may have that is sorted as a whole. */
 const MANY_KEYS = 230;
 const LIMITS = [1, 2, 7, CUSTOMERS, 1000];
 
@@ -132,27 +131,16 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
       for (let i = 0; i < 150; i += 1) expect(listed).toContain(`many-${i}`);
     });
 
-    test('of one customer give its keys and no others, oldest first, and before them those of unknown age', async () => {
+    test('of one customer give its keys as they are, and no others', async () => {
       const { records } = await open();
-      const created: [string, string | undefined][] = [
-        ['b', '2026-03-01T00:00:00Z'],
-        ['a', '2026-03-01T00:00:00Z'],
-        ['later', '2026-03-01T00:30:00Z'],
-        ['elsewhere', '2026-03-01T01:00:00+02:00'],
-        ['unreadable', 'yesterday'],
-        ['unknown', undefined],
+      const own = [
+        { id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' },
+        { id: 'b', customer: 'acme', createdAt: 'yesterday' },
+        { id: 'c', customer: 'acme' },
       ];
-      for (const [id, createdAt] of created) {
-        await createKeyWithCustomer(records, sha256Of({ id }), {
-          id,
-          customer: 'acme',
-          ...(createdAt && { createdAt }),
-        });
-      }
+      for (const key of own) await createKeyWithCustomer(records, sha256Of(key), key);
       await createKeyWithCustomer(records, 'e'.repeat(64), { id: 'another', customer: 'acme2' });
-      const listed = (await records.listCustomerKeys('acme', undefined, 1000)).items;
-      expect(listed.map(({ id }) => id)).toEqual(['unknown', 'unreadable', 'elsewhere', 'a', 'b', 'later']);
-      expect(listed[3]).toEqual({ id: 'a', customer: 'acme', createdAt: '2026-03-01T00:00:00Z' });
+      expect(byId((await records.listCustomerKeys('acme', undefined, 1000)).items)).toEqual(own);
     });
 
     const FOUND = [

@@ -1,7 +1,7 @@
 /** The audit log in SQLite. Columns have the names and meanings of the Redis fields. */
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditEntry, type AuditStore, InvalidCursorError } from '../store.ts';
-import { keyBefore, pageOf } from './cursor.ts';
+import { idBefore, pageOf } from './cursor.ts';
 import type { EmbeddedContext } from './database.ts';
 
 type AuditRow = AuditFields & { readonly id: number };
@@ -28,11 +28,11 @@ export function embeddedAudit({ database, run, transact }: EmbeddedContext): Aud
       }),
 
     list: async (cursor, limit, { fromMs, toMs } = {}) => {
-      const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(keyBefore(cursor));
+      const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(idBefore(cursor));
       if (!Number.isSafeInteger(below)) throw new InvalidCursorError();
       return run('read_audit', () => {
         const rows = selectBelow.all(below, timeOf(fromMs, EARLIEST), timeOf(toMs, LATEST), limit + 1) as AuditRow[];
-        return pageOf(rows, limit, ({ id }) => String(id), listedEntryFrom);
+        return pageOf(rows, limit, listedEntryFrom);
       });
     },
   };

@@ -1,5 +1,4 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
-import { type CustomerKeys, customerKeyPage } from '../customer-key-pages.ts';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
@@ -25,7 +24,7 @@ import {
 } from '../record-fields.ts';
 import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
 import { reset } from '../window-arithmetic.ts';
-import { cursorAfter, keyBefore, pageOf } from './cursor.ts';
+import { cursorAfter, idBefore, pageOf } from './cursor.ts';
 import { type EmbeddedContext, inTransaction } from './database.ts';
 import { sqliteHashes } from './windows.ts';
 
@@ -150,15 +149,15 @@ export function embeddedRecords(
       }),
 
     listCustomers: async (cursor, limit) => {
-      const after = keyBefore(cursor);
+      const after = idBefore(cursor);
       return run('list_customers', () => {
         const rows = selectCustomersAfter.all(after, limit + 1) as CustomerRow[];
-        return pageOf(rows, limit, ({ id }) => id, customerFrom);
+        return pageOf(rows, limit, customerFrom);
       });
     },
 
     findCustomers: async (search, cursor, limit) => {
-      const after = keyBefore(cursor);
+      const after = idBefore(cursor);
       const { beginning = '', suspended } = search;
       // SQLite lowers ASCII letters alone.
       const text = /^[\x20-\x7e]*$/.test(beginning) ? beginning.toLowerCase() : '';
@@ -175,7 +174,7 @@ export function embeddedRecords(
           const customer = customerFrom(row);
           return customer !== undefined && isFound(customer, search);
         });
-        if (found.length > limit) return pageOf(found, limit, ({ id }) => id, customerFrom);
+        if (found.length > limit) return pageOf(found, limit, customerFrom);
         const items = found.flatMap((row) => customerFrom(row) ?? []);
         return { items, next: end && cursorAfter(end.id) };
       });
@@ -201,7 +200,7 @@ export function embeddedRecords(
     deleteCustomer: (id) =>
       run('delete_customer', () => {
         if (customerRow(id) === undefined) return undefined;
-        const keys = selectKeysOf.all(id, keyBefore(undefined), -1) as KeyRow[];
+        const keys = selectKeysOf.all(id, idBefore(undefined), -1) as KeyRow[];
         inTransaction(database, () => {
           keys.forEach(removeKey);
           for (const each of deleteDataOf) each.run(id);
@@ -213,28 +212,19 @@ export function embeddedRecords(
       }),
 
     listKeys: async (cursor, limit) => {
-      const after = keyBefore(cursor);
+      const after = idBefore(cursor);
       return run('list_keys', () => {
         const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
-        return pageOf(rows, limit, ({ id }) => id, keyFrom);
+        return pageOf(rows, limit, keyFrom);
       });
     },
 
-    listCustomerKeys: (customer, cursor, limit) => {
-      const op = 'list_customer_keys';
-      const rowsAfter = (after: string, max: number) => selectKeysOf.all(customer, after, max) as KeyRow[];
-      const keys: CustomerKeys = {
-        readUpTo: (max) =>
-          run(op, () => {
-            const rows = rowsAfter(keyBefore(undefined), max + 1);
-            return rows.length > max ? undefined : rows.flatMap((row) => keyFrom(row) ?? []);
-          }),
-        readPage: async (storeCursor) => {
-          const after = keyBefore(storeCursor);
-          return run(op, () => pageOf(rowsAfter(after, limit + 1), limit, ({ id }) => id, keyFrom));
-        },
-      };
-      return customerKeyPage(keys, cursor, limit);
+    listCustomerKeys: async (customer, cursor, limit) => {
+      const after = idBefore(cursor);
+      return run('list_customer_keys', () => {
+        const rows = selectKeysOf.all(customer, after, limit + 1) as KeyRow[];
+        return pageOf(rows, limit, keyFrom);
+      });
     },
 
     updateKey: async (keyId, change, check) => {

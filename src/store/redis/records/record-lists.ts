@@ -3,8 +3,7 @@
  * data or evicted keys: see data-loss-detection.ts.
  */
 
-import { type CustomerKeys, customerKeyPage } from '../../customer-key-pages.ts';
-import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId, type KeyRecord } from '../../record-fields.ts';
+import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/replies.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
@@ -21,12 +20,6 @@ export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): 
   const requireWhole = async (op: StoreOp) => {
     await connection.run(op, (redis) => dataLoss.readMarksOn(redis));
     await dataLoss.requireCertainty('other');
-  };
-
-  const recordsOf = async (op: StoreOp, customer: string, ids: readonly string[]): Promise<KeyRecord[]> => {
-    const entries = await index.read(op, ids);
-    await requireWhole(op);
-    return entries.flatMap(({ record }) => (record?.customer === customer ? [record] : []));
   };
 
   const readCustomers: RecordLists['readCustomers'] = async (ids) => {
@@ -57,22 +50,15 @@ export function redisRecordLists(index: KeyIndex, dataLoss: DataLossDetection): 
       return { items: records.filter((record) => record !== undefined), next: page.next };
     },
 
-    listCustomerKeys(customer, cursor, limit) {
+    async listCustomerKeys(customer, cursor, limit) {
       const op = 'list_customer_keys';
-      const setName = names.customerKeys(customer);
-      const keys: CustomerKeys = {
-        async readUpTo(max) {
-          if ((await connection.run(op, (redis) => redis.scard(setName))) > max) return undefined;
-          const ids = new Set<string>();
-          for await (const piece of index.idsOf(op, customer)) for (const id of piece) ids.add(id);
-          return recordsOf(op, customer, [...ids]);
-        },
-        async readPage(storeCursor) {
-          const { names: ids, next } = await scanSetPage(connection, op, setName, storeCursor, limit);
-          return { items: await recordsOf(op, customer, ids), next };
-        },
+      const page = await scanSetPage(connection, op, names.customerKeys(customer), cursor, limit);
+      const entries = await index.read(op, page.names);
+      await requireWhole(op);
+      return {
+        items: entries.flatMap(({ record }) => (record?.customer === customer ? [record] : [])),
+        next: page.next,
       };
-      return customerKeyPage(keys, cursor, limit);
     },
   };
 }
