@@ -5,7 +5,7 @@
  */
 import { expiryMsOf, keyState } from '../keys/key-state.ts';
 import type { KeyRecord } from '../store/record-fields.ts';
-import type { KeyReplacement, Retirement } from '../store/store.ts';
+import type { KeyReplacement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
@@ -37,22 +37,20 @@ export function rotationHandlers(context: AdminContext) {
   }
 
   async function retire(old: KeyRecord, replacement: KeyReplacement): Promise<void> {
-    const retirement = await tryToRetire(old, replacement);
-    if (retirement.outcome === 'retired') return;
+    const record = await tryToRetire(old, replacement);
+    if (record?.replacedBy === replacement.replacedBy) return;
     await discard(replacement.replacedBy);
-    if (retirement.outcome === 'missing') noSuchKey();
-    requireReplaceable(retirement.record, clock.nowMs());
+    requireReplaceable(record ?? noSuchKey(), clock.nowMs());
     throw new Refusal('conflict', 'The key was changed in the meantime. Read it, and rotate it again.');
   }
 
-  async function tryToRetire(old: KeyRecord, replacement: KeyReplacement): Promise<Retirement> {
-    const expected: Pick<KeyRecord, 'expiresAt'> = old.expiresAt === undefined ? {} : { expiresAt: old.expiresAt };
+  async function tryToRetire(old: KeyRecord, replacement: KeyReplacement): Promise<KeyRecord | undefined> {
     try {
-      return await records.retireKey(old.id, expected, replacement);
+      return await records.retireKey(old.id, old, replacement);
     } catch (error) {
       // The old key may be retired nevertheless. So the new key is kept: otherwise no key might work after the grace period.
       const found = await records.findKeyById(old.id).catch(() => undefined);
-      if (found?.replacedBy === replacement.replacedBy) return { outcome: 'retired', record: found };
+      if (found?.replacedBy === replacement.replacedBy) return found;
       logger.warn(
         { key_id: old.id, new_key_id: replacement.replacedBy },
         'a rotation failed: if the old key is not replaced by the new one, revoke the new one, which nobody has',

@@ -25,22 +25,6 @@ import type { UsageHistory } from './usage-history.ts';
 /** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
 
-/**
- * Throws the error of an {@link UpdateCheck}, or returns the result. Must be called outside the code that converts
- * every failure to {@link StoreUnavailableError}.
- */
-export function unlessRefused<R>(result: R | Error): R {
-  if (result instanceof Error) throw result;
-  return result;
-}
-
-/** The outcome of retiring a key in favour of its replacement. Only `retired` means that the record was changed. */
-export type Retirement =
-  | { readonly outcome: 'retired'; readonly record: KeyRecord }
-  /** The key was already revoked or replaced, or its expiry is no longer the expected one. */
-  | { readonly outcome: 'changed'; readonly record: KeyRecord }
-  | { readonly outcome: 'missing' };
-
 /** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -108,9 +92,14 @@ export interface RecordStore {
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**
    * Sets a key's replacement and the end of its grace period, atomically. Changes nothing when the key is revoked or
-   * already replaced, or when its expiry is not the expected one.
+   * already replaced, or when its expiry is not the expected one. Resolves to the resulting record, undefined when there
+   * is none.
    */
-  retireKey(keyId: string, expected: Pick<KeyRecord, 'expiresAt'>, replacement: KeyReplacement): Promise<Retirement>;
+  retireKey(
+    keyId: string,
+    expected: Pick<KeyRecord, 'expiresAt'>,
+    replacement: KeyReplacement,
+  ): Promise<KeyRecord | undefined>;
   /** Deletes a key without a trace. Only for a key that was never handed out. */
   discardKey(keyId: string): Promise<void>;
   /**

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum, sha256Hex } from '../../src/keys/api-key.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
-import { type RecordStore, type Retirement, StoreUnavailableError } from '../../src/store/store.ts';
+import { type RecordStore, StoreUnavailableError } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { type JsonAnswer, NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 
@@ -200,7 +200,7 @@ overBothStores((start) => {
 
     it('and only the reply was lost, the rotation has succeeded', async () => {
       const { id } = await create();
-      const { status, body } = await rotateWith(id, async (...args): Promise<Retirement> => {
+      const { status, body } = await rotateWith(id, async (...args) => {
         await admin.records.retireKey(...args);
         throw new StoreUnavailableError('no answer');
       });

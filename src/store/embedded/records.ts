@@ -1,12 +1,12 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
+import { recordChanges } from '../record-changes.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
   type CustomerFields,
   type CustomerRecord,
-  customerChangeFields,
   customerFields,
   customerRecordFrom,
   ENFORCED_CUSTOMER_FIELDS,
@@ -17,12 +17,10 @@ import {
   enforcedKeyFrom,
   KEY_FIELDS,
   type KeyFields,
-  type KeyRecord,
-  keyChangeFields,
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import { type RecordStore, type Retirement, unlessRefused } from '../store.ts';
+import type { RecordStore } from '../store.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, idBefore, pageOf } from './cursor.ts';
 import { type EmbeddedContext, inTransaction } from './database.ts';
@@ -86,12 +84,32 @@ export function embeddedRecords(
   const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
   const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
 
-  /** Writes these fields of the key and reports the change. Returns the resulting record. */
-  const changeKey = (row: KeyRow, fields: KeyFields): KeyRecord | undefined => {
-    updateKey.run({ ...row, ...fields });
-    changed({ kind: 'key', sha256: row.sha256 });
-    return keyFrom(keyRow(row.id));
-  };
+  const changes = recordChanges(
+    (op, id, decide) =>
+      run(op, () => {
+        const row = customerRow(id);
+        const current = customerFrom(row);
+        if (row === undefined || current === undefined) return undefined;
+        const fields = decide(current);
+        if (fields instanceof Error) return fields;
+        if (Object.keys(fields).length === 0) return current;
+        updateCustomer.run({ ...row, ...fields });
+        changed({ kind: 'customer', id });
+        return customerFrom(customerRow(id));
+      }),
+    (op, keyId, decide) =>
+      run(op, () => {
+        const row = keyRow(keyId);
+        const current = keyFrom(row);
+        if (row === undefined || current === undefined) return undefined;
+        const fields = decide(current);
+        if (fields instanceof Error) return fields;
+        if (Object.keys(fields).length === 0) return current;
+        updateKey.run({ ...row, ...fields });
+        changed({ kind: 'key', sha256: row.sha256 });
+        return keyFrom(keyRow(keyId));
+      }),
+  );
   const removeKey = ({ id }: KeyRow) => {
     deleteKey.run(id);
     deleteKeyUse.run(id);
@@ -99,6 +117,8 @@ export function embeddedRecords(
   const hashOf = sqliteHashes(database);
 
   return {
+    ...changes,
+
     findKey: (sha256) =>
       run('read_key', () => {
         const row = selectKey.get(sha256) as EnforcedKeyRow | undefined;
@@ -131,12 +151,6 @@ export function embeddedRecords(
       }),
 
     findKeyById: (keyId) => run('read_key_id', () => keyFrom(keyRow(keyId))),
-
-    revokeKey: (keyId, revokedAt) =>
-      run('revoke_key', () => {
-        const row = keyRow(keyId);
-        return row === undefined || row.revoked_at ? keyFrom(row) : changeKey(row, { revoked_at: revokedAt });
-      }),
 
     resetUsage: (id, resetAt) =>
       run('reset_usage', (): CustomerRecord | undefined => {
@@ -182,21 +196,6 @@ export function embeddedRecords(
 
     readCustomers: (ids) => run('list_customers', () => ids.map((id) => customerFrom(customerRow(id)))),
 
-    updateCustomer: async (id, change, check) => {
-      const result = await run('update_customer', () => {
-        const row = customerRow(id);
-        const current = customerFrom(row);
-        if (row === undefined || current === undefined) return undefined;
-        const fields = customerChangeFields(change);
-        const objection = check?.(current);
-        if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
-        updateCustomer.run({ ...row, ...fields });
-        changed({ kind: 'customer', id });
-        return customerFrom(customerRow(id));
-      });
-      return unlessRefused(result);
-    },
-
     deleteCustomer: (id) =>
       run('delete_customer', () => {
         if (customerRow(id) === undefined) return undefined;
@@ -226,31 +225,6 @@ export function embeddedRecords(
         return pageOf(rows, limit, keyFrom);
       });
     },
-
-    updateKey: async (keyId, change, check) => {
-      const result = await run('update_key', () => {
-        const row = keyRow(keyId);
-        const current = keyFrom(row);
-        if (row === undefined || current === undefined) return undefined;
-        const fields = keyChangeFields(change);
-        const objection = check?.(current);
-        if (objection !== undefined || Object.keys(fields).length === 0) return objection ?? current;
-        return changeKey(row, fields);
-      });
-      return unlessRefused(result);
-    },
-
-    retireKey: (keyId, expected, { replacedBy, expiresAt }) =>
-      run('retire_key', (): Retirement => {
-        const row = keyRow(keyId);
-        const record = keyFrom(row);
-        if (row === undefined || record === undefined) return { outcome: 'missing' };
-        if (record.revokedAt || record.replacedBy || record.expiresAt !== expected.expiresAt) {
-          return { outcome: 'changed', record };
-        }
-        const retired = changeKey(row, { replaced_by: replacedBy, expires_at: expiresAt });
-        return retired === undefined ? { outcome: 'missing' } : { outcome: 'retired', record: retired };
-      }),
 
     discardKey: (keyId) =>
       run('discard_key', () => {

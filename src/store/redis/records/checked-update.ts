@@ -1,6 +1,8 @@
-/** Changes a record only if it has not changed since it was checked; otherwise reads and checks it again. */
+/** Changes a record only if it has not changed since the decision; otherwise reads it and decides again. */
+
+import type { DecideChange } from '../../record-changes.ts';
 import type { Fields } from '../../record-fields.ts';
-import { StoreUnavailableError, type UpdateCheck } from '../../store.ts';
+import { StoreUnavailableError } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { named } from '../connection/replies.ts';
 
@@ -8,19 +10,17 @@ import { named } from '../connection/replies.ts';
 const MAX_ATTEMPTS = 20;
 
 interface RecordUpdate<Name extends string, Current, Result> {
-  /** The fields that are read for the check, and must not change until the record is written. */
+  /** The fields that are read for the decision, and must not change until the record is written. */
   readonly checked: readonly Name[];
   /** Returns undefined when there is no such record. */
   readonly currentFrom: (fields: Fields<Name>) => Current | undefined;
-  /** Without it, every record may be changed. */
-  readonly check: UpdateCheck<Current> | undefined;
-  readonly changes: Fields<string>;
+  readonly decide: DecideChange<Current, Fields<string>>;
   /** `recordFrom` receives the resulting values of these fields. */
   readonly returned: readonly string[];
   readonly recordFrom: (values: unknown) => Result | undefined;
 }
 
-/** Resolves to the resulting record, undefined when there is none, or to the error that the check returned. */
+/** Resolves to the resulting record, undefined when there is none, or to the error of `decide`. */
 type UpdateRecord = <Name extends string, Current, Result>(
   name: string,
   update: RecordUpdate<Name, Current, Result>,
@@ -29,19 +29,18 @@ type UpdateRecord = <Name extends string, Current, Result>(
 /** Returns the update function. Must be called before the first command is sent, because it defines a command. */
 export function checkedUpdates(redis: RedisClient): UpdateRecord {
   const writeIfUnchanged = redis.defineScript(new URL('./update-record.lua', import.meta.url), 1);
-  return async (name, { checked, currentFrom, check, changes, returned, recordFrom }) => {
-    const changed = fieldsAndValues(changes);
+  return async (name, { checked, currentFrom, decide, returned, recordFrom }) => {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const fields = named(checked, await redis.hmget(name, ...checked));
       const current = currentFrom(fields);
       if (current === undefined) return undefined;
-      const objection = check?.(current);
-      if (objection !== undefined) return objection;
-      const expected = fieldsAndValues(fields);
+      const changes = decide(current);
+      if (changes instanceof Error) return changes;
+      const changed = fieldsAndValues(changes);
       const values = await writeIfUnchanged(
         name,
         checked.length,
-        ...expected,
+        ...fieldsAndValues(fields),
         changed.length / 2,
         ...changed,
         ...returned,

@@ -5,9 +5,9 @@
  */
 
 import type { Invalidations } from '../../invalidations.ts';
+import { recordChanges } from '../../record-changes.ts';
 import {
   CUSTOMER_FIELDS,
-  customerChangeFields,
   customerFields,
   customerRecordFrom,
   ENFORCED_CUSTOMER_FIELDS,
@@ -17,10 +17,9 @@ import {
   type Fields,
   KEY_FIELDS,
   type KeyRecord,
-  keyChangeFields,
   keyFields,
 } from '../../record-fields.ts';
-import { DamagedRecordError, type RecordStore, type Retirement, type StoreOp, unlessRefused } from '../../store.ts';
+import { DamagedRecordError, type RecordStore, type StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import {
   customerRecordFromReply,
@@ -65,10 +64,8 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const { connection, background, dataLoss, damaged, pushed, forgetUsage, names } = options;
   const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
-  const revokeKey = redis.defineScript(new URL('./revoke-key.lua', import.meta.url), 1);
   const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 2);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
-  const retireKey = redis.defineScript(new URL('./retire-key.lua', import.meta.url), 1);
   const update = checkedUpdates(redis);
   const index = new KeyIndex(background, names);
   const deletion = redisDeletion(index, forgetUsage);
@@ -152,23 +149,43 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     return reply === 1 ? 'created' : 'exists';
   };
 
-  /** Changes the record that the index entry points to. Resolves to undefined when there is no record or no entry. */
-  const changeKey = async <R>(
-    op: StoreOp,
-    keyId: string,
-    change: (name: string) => Promise<R | undefined>,
-  ): Promise<R | undefined> => {
-    const reading = await background.run(op, async () => {
-      const sha256 = await redis.get(names.keyId(keyId));
-      if (sha256 === null) return withMark<R>(names.keyId(keyId), undefined);
-      const name = names.keyRecord(sha256);
-      return withMark(name, await change(name));
-    });
-    return proven(reading);
-  };
+  const changes = recordChanges(
+    async (op, id, decide) => {
+      const reading = await background.run(op, async () => {
+        const name = names.customerRecord(id);
+        const updated = await update(name, {
+          checked: ENFORCED_CUSTOMER_FIELDS,
+          currentFrom: (fields) => enforcedCustomerFrom(id, fields),
+          decide,
+          returned: CUSTOMER_FIELDS,
+          recordFrom: (values) => customerRecordFromReply(id, values),
+        });
+        return withMark(name, updated);
+      });
+      directory.changed(id);
+      return proven(reading);
+    },
+    async (op, keyId, decide) => {
+      const reading = await background.run(op, async () => {
+        const sha256 = await redis.get(names.keyId(keyId));
+        if (sha256 === null) return withMark<KeyRecord>(names.keyId(keyId), undefined);
+        const name = names.keyRecord(sha256);
+        const updated = await update(name, {
+          checked: ENFORCED_KEY_FIELDS,
+          currentFrom: (fields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
+          decide,
+          returned: KEY_FIELDS,
+          recordFrom: keyRecordFromReply,
+        });
+        return withMark<KeyRecord | Error>(name, updated);
+      });
+      return proven(reading);
+    },
+  );
 
   return {
     ...lists,
+    ...changes,
     findCustomers: directory.find,
 
     findKey: (sha256) =>
@@ -248,11 +265,6 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
       return proven(reading);
     },
 
-    revokeKey: (keyId, revokedAt) =>
-      changeKey('revoke_key', keyId, async (name) =>
-        keyRecordFromReply(await revokeKey(name, keyId, revokedAt, ...KEY_FIELDS)),
-      ),
-
     async resetUsage(customer, resetAt) {
       const reading = await background.run('reset_usage', async () => {
         const name = names.customerRecord(customer);
@@ -260,49 +272,6 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         return withMark(name, customerRecordFromReply(customer, values));
       });
       return proven(reading);
-    },
-
-    async updateCustomer(id, change, check) {
-      const reading = await background.run('update_customer', async () => {
-        const name = names.customerRecord(id);
-        const updated = await update(name, {
-          checked: ENFORCED_CUSTOMER_FIELDS,
-          currentFrom: (fields) => enforcedCustomerFrom(id, fields),
-          check,
-          changes: customerChangeFields(change),
-          returned: CUSTOMER_FIELDS,
-          recordFrom: (values) => customerRecordFromReply(id, values),
-        });
-        return withMark(name, updated);
-      });
-      directory.changed(id);
-      return unlessRefused(await proven(reading));
-    },
-
-    async updateKey(keyId, change, check) {
-      const updated = await changeKey('update_key', keyId, (name) =>
-        update(name, {
-          checked: ENFORCED_KEY_FIELDS,
-          currentFrom: (fields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
-          check,
-          changes: keyChangeFields(change),
-          returned: KEY_FIELDS,
-          recordFrom: keyRecordFromReply,
-        }),
-      );
-      return unlessRefused(updated);
-    },
-
-    async retireKey(keyId, expected, { replacedBy, expiresAt }) {
-      const retirement = await changeKey('retire_key', keyId, async (name): Promise<Retirement | undefined> => {
-        const expectedExpiry = expected.expiresAt ?? '';
-        const reply = await retireKey(name, keyId, expectedExpiry, replacedBy, expiresAt, ...KEY_FIELDS);
-        if (reply === null) return undefined;
-        if (!Array.isArray(reply)) throw new UnexpectedReplyError('retire-key');
-        const record = keyRecordFromReply(reply[1]);
-        return record && { outcome: reply[0] === 1 ? 'retired' : 'changed', record };
-      });
-      return retirement ?? { outcome: 'missing' };
     },
 
     async deleteCustomer(id) {

@@ -1,0 +1,60 @@
+/** Changes of records, as both stores make them. */
+import {
+  type CustomerFields,
+  type CustomerRecord,
+  customerChangeFields,
+  type EnforcedCustomer,
+  type EnforcedKey,
+  type KeyFields,
+  type KeyRecord,
+  keyChangeFields,
+} from './record-fields.ts';
+import type { RecordStore, StoreOp, UpdateCheck } from './store.ts';
+
+/** Returns the fields that change in the current record, or an error: then nothing changes. */
+export type DecideChange<Current, Changed> = (current: Current) => Changed | Error;
+
+/**
+ * Resolves to the resulting record, undefined when there is none, or to the error of `decide`. Calls `decide` again when
+ * the record has changed before it is written.
+ */
+type ChangeRecord<Current, Changed, Result> = (
+  op: StoreOp,
+  id: string,
+  decide: DecideChange<Current, Changed>,
+) => Promise<Result | Error | undefined>;
+
+export function recordChanges(
+  changeCustomer: ChangeRecord<EnforcedCustomer, CustomerFields, CustomerRecord>,
+  changeKey: ChangeRecord<EnforcedKey, KeyFields, KeyRecord>,
+): Pick<RecordStore, 'updateCustomer' | 'updateKey' | 'revokeKey' | 'retireKey'> {
+  return {
+    updateCustomer: async (id, change, check) =>
+      unlessRefused(await changeCustomer('update_customer', id, unlessObjected(customerChangeFields(change), check))),
+
+    updateKey: async (keyId, change, check) =>
+      unlessRefused(await changeKey('update_key', keyId, unlessObjected(keyChangeFields(change), check))),
+
+    revokeKey: async (keyId, revokedAt) =>
+      unlessRefused(
+        await changeKey('revoke_key', keyId, (key) => (key.revokedAt === undefined ? { revoked_at: revokedAt } : {})),
+      ),
+
+    retireKey: async (keyId, expected, { replacedBy, expiresAt }) => {
+      const isExpected = (key: EnforcedKey) =>
+        key.revokedAt === undefined && key.replacedBy === undefined && key.expiresAt === expected.expiresAt;
+      const changes = { replaced_by: replacedBy, expires_at: expiresAt };
+      return unlessRefused(await changeKey('retire_key', keyId, (key) => (isExpected(key) ? changes : {})));
+    },
+  };
+}
+
+function unlessObjected<R, Changed>(changes: Changed, check: UpdateCheck<R> | undefined): DecideChange<R, Changed> {
+  return (current) => check?.(current) ?? changes;
+}
+
+/** Throws here, because the stores convert what is thrown within a call to StoreUnavailableError. */
+function unlessRefused<R>(result: R | Error): R {
+  if (result instanceof Error) throw result;
+  return result;
+}
