@@ -1,5 +1,5 @@
 /** Audit entries as named text fields, the form in which both stores keep them. Only the gateway writes them. */
-import type { Fields } from './record-fields.ts';
+import { type Fields, fieldsOf, textsFrom } from './record-fields.ts';
 import type { AuditEntry } from './store.ts';
 
 /**
@@ -10,40 +10,27 @@ export const AUDIT_RETENTION_MS = 400 * 24 * 3600 * 1000;
 /** About 75 MB in Redis. */
 export const AUDIT_ENTRIES = 500_000;
 
-export type AuditFields = Fields<'at' | 'actor' | 'from' | 'action' | 'customer' | 'key_id' | 'details'>;
+/** Without the details, which are not a text. */
+const TEXTS = {
+  at: 'at',
+  actor: 'actor',
+  from: 'from',
+  action: 'action',
+  customer: 'customer',
+  keyId: 'key_id',
+} as const;
 
-export function auditFields({ at, actor, from, action, customer, keyId, details }: AuditEntry): AuditFields {
-  return {
-    at,
-    actor,
-    from,
-    action,
-    customer: customer ?? null,
-    key_id: keyId ?? null,
-    details: details === undefined ? null : JSON.stringify(details),
-  };
+export type AuditFields = Fields<(typeof TEXTS)[keyof typeof TEXTS] | 'details'>;
+
+export function auditFields(entry: AuditEntry): AuditFields {
+  return { ...fieldsOf(TEXTS, entry), ...(entry.details && { details: JSON.stringify(entry.details) }) };
 }
 
 /** Returns the entry, or undefined when a required field is unset. */
-export function auditEntryFrom({
-  at,
-  actor,
-  from,
-  action,
-  customer,
-  key_id: keyId,
-  details,
-}: AuditFields): AuditEntry | undefined {
+export function auditEntryFrom(fields: AuditFields): AuditEntry | undefined {
+  const { at, actor, from, action, ...rest } = textsFrom(TEXTS, fields);
   if (!at || !actor || !from || !action) return undefined;
-  return {
-    at,
-    actor,
-    from,
-    action,
-    ...(customer && { customer }),
-    ...(keyId && { keyId }),
-    ...(details && { details: parseDetails(details) }),
-  };
+  return { at, actor, from, action, ...rest, ...(fields.details && { details: parseDetails(fields.details) }) };
 }
 
 /** Returns text that is not a JSON object under `unreadable`, so that operators still see a damaged entry. */

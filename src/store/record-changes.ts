@@ -2,12 +2,12 @@
 import {
   type CustomerFields,
   type CustomerRecord,
-  customerChangeFields,
+  customerFields,
   type EnforcedCustomer,
   type EnforcedKey,
   type KeyFields,
   type KeyRecord,
-  keyChangeFields,
+  keyFields,
 } from './record-fields.ts';
 import type { RecordStore, StoreOp, UpdateCheck } from './store.ts';
 
@@ -30,10 +30,10 @@ export function recordChanges(
 ): Pick<RecordStore, 'updateCustomer' | 'updateKey' | 'revokeKey' | 'retireKey'> {
   return {
     updateCustomer: async (id, change, check) =>
-      unlessRefused(await changeCustomer('update_customer', id, unlessObjected(customerChangeFields(change), check))),
+      unlessRefused(await changeCustomer('update_customer', id, unlessObjected(customerFields(change), check))),
 
     updateKey: async (keyId, change, check) =>
-      unlessRefused(await changeKey('update_key', keyId, unlessObjected(keyChangeFields(change), check))),
+      unlessRefused(await changeKey('update_key', keyId, unlessObjected(keyFields(change), check))),
 
     revokeKey: async (keyId, revokedAt) =>
       unlessRefused(

@@ -66,19 +66,37 @@ export function isKeyId(text: string): boolean {
   return KEY_ID.test(text);
 }
 
-/** The fields of {@link EnforcedKey}. */
-export const ENFORCED_KEY_FIELDS = ['id', 'customer', 'expires_at', 'revoked_at', 'replaced_by'] as const;
-export const KEY_FIELDS = [...ENFORCED_KEY_FIELDS, 'name', 'prefix', 'created_at'] as const;
+/** The members of a record, each with its field. */
+type FieldNames<Member extends string = string> = Readonly<Record<Member, string>>;
 
+const ENFORCED_KEY = {
+  id: 'id',
+  customer: 'customer',
+  expiresAt: 'expires_at',
+  revokedAt: 'revoked_at',
+  replacedBy: 'replaced_by',
+} as const satisfies FieldNames<keyof EnforcedKey>;
+const KEY = {
+  ...ENFORCED_KEY,
+  name: 'name',
+  prefix: 'prefix',
+  createdAt: 'created_at',
+} as const satisfies FieldNames<keyof KeyRecord>;
+
+/** Without the members that are not texts. */
+const ENFORCED_CUSTOMER = { plan: 'plan', createdAt: 'created_at', usageResetAt: 'usage_reset_at' } as const;
+const CUSTOMER = { ...ENFORCED_CUSTOMER, name: 'name', notifyUrl: 'notify_url' } as const;
+
+/** The fields of {@link EnforcedKey}. */
+export const ENFORCED_KEY_FIELDS = Object.values(ENFORCED_KEY);
+export const KEY_FIELDS = Object.values(KEY);
 /** The fields of {@link EnforcedCustomer}. */
 export const ENFORCED_CUSTOMER_FIELDS = [
-  'plan',
-  'requests_per_hour',
-  'suspended',
-  'created_at',
-  'usage_reset_at',
-] as const;
-export const CUSTOMER_FIELDS = [...ENFORCED_CUSTOMER_FIELDS, 'name', 'notify_url'] as const;
+  ...Object.values(ENFORCED_CUSTOMER),
+  'requests_per_hour' as const,
+  'suspended' as const,
+];
+export const CUSTOMER_FIELDS = [...ENFORCED_CUSTOMER_FIELDS, CUSTOMER.name, CUSTOMER.notifyUrl];
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
 export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
@@ -88,94 +106,75 @@ export type EnforcedCustomerFields = Fields<(typeof ENFORCED_CUSTOMER_FIELDS)[nu
 
 /** Returns the record, or undefined when a required field is unset: then the key does not exist. */
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
-  const enforced = enforcedKeyFrom(fields);
-  return (
-    enforced && {
-      ...enforced,
-      ...(fields.name && { name: fields.name }),
-      ...(fields.prefix && { prefix: fields.prefix }),
-      ...(fields.created_at && { createdAt: fields.created_at }),
-    }
-  );
+  const { id, customer, ...rest } = textsFrom(KEY, fields);
+  return id === undefined || customer === undefined ? undefined : { id, customer, ...rest };
 }
 
 /** Like {@link keyRecordFrom}, without the fields that do not affect requests. */
 export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefined {
-  if (!fields.id || !fields.customer) return undefined;
-  return {
-    id: fields.id,
-    customer: fields.customer,
-    ...(fields.expires_at && { expiresAt: fields.expires_at }),
-    ...(fields.revoked_at && { revokedAt: fields.revoked_at }),
-    ...(fields.replaced_by && { replacedBy: fields.replaced_by }),
-  };
+  const { id, customer, ...rest } = textsFrom(ENFORCED_KEY, fields);
+  return id === undefined || customer === undefined ? undefined : { id, customer, ...rest };
 }
 
 /** Returns the record, or undefined when the plan is unset: then the customer does not exist. */
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
   const enforced = enforcedCustomerFrom(id, fields);
-  return (
-    enforced && {
-      ...enforced,
-      ...(fields.name && { name: fields.name }),
-      ...(fields.notify_url && { notifyUrl: fields.notify_url }),
-    }
-  );
+  return enforced && { ...textsFrom(CUSTOMER, fields), ...enforced };
 }
 
 /** Like {@link customerRecordFrom}, without the fields that do not affect requests. */
 export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields): EnforcedCustomer | undefined {
-  if (!fields.plan) return undefined;
+  const { plan, ...rest } = textsFrom(ENFORCED_CUSTOMER, fields);
+  if (plan === undefined) return undefined;
+  const limit = fields.requests_per_hour;
   return {
     id,
-    plan: fields.plan,
-    ...(fields.requests_per_hour && { requestsPerHour: parseLimit(fields.requests_per_hour) }),
+    plan,
+    ...rest,
+    ...(limit && { requestsPerHour: parseLimit(limit) }),
     suspended: isSuspended(fields.suspended),
-    ...(fields.created_at && { createdAt: fields.created_at }),
-    ...(fields.usage_reset_at && { usageResetAt: fields.usage_reset_at }),
   };
 }
 
-export function keyFields(record: KeyRecord): KeyFields {
-  return {
-    id: record.id,
-    customer: record.customer,
-    name: record.name ?? null,
-    prefix: record.prefix ?? null,
-    created_at: record.createdAt ?? null,
-    expires_at: record.expiresAt ?? null,
-    revoked_at: record.revokedAt ?? null,
-    replaced_by: record.replacedBy ?? null,
-  };
+/** Returns the fields that are set or changed; null or an empty value unsets a field. */
+export function keyFields(record: KeyRecord | KeyChange): KeyFields {
+  return fieldsOf(KEY, record);
 }
 
-export function customerFields(record: CustomerRecord): CustomerFields {
+/** Returns the fields that are set or changed; null or an empty value unsets a field. */
+export function customerFields(record: CustomerRecord | CustomerChange): CustomerFields {
+  const { requestsPerHour, suspended } = record;
   return {
-    plan: record.plan,
-    requests_per_hour: record.requestsPerHour === undefined ? null : String(record.requestsPerHour),
-    name: record.name ?? null,
-    suspended: record.suspended ? '1' : null,
-    created_at: record.createdAt ?? null,
-    usage_reset_at: record.usageResetAt ?? null,
-    notify_url: record.notifyUrl ?? null,
-  };
-}
-
-/** Returns only the fields that change; null or an empty value unsets a field. */
-export function keyChangeFields({ name, expiresAt }: KeyChange): KeyFields {
-  return { ...(name !== undefined && { name }), ...(expiresAt !== undefined && { expires_at: expiresAt }) };
-}
-
-/** Returns only the fields that change; null or an empty value unsets a field. */
-export function customerChangeFields(change: CustomerChange): CustomerFields {
-  const { plan, name, requestsPerHour, suspended, notifyUrl } = change;
-  return {
-    ...(plan !== undefined && { plan }),
-    ...(name !== undefined && { name }),
+    ...fieldsOf(CUSTOMER, record),
     ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
     ...(suspended !== undefined && { suspended: suspended ? '1' : null }),
-    ...(notifyUrl !== undefined && { notify_url: notifyUrl }),
   };
+}
+
+/** Returns the members of which the fields are set. */
+export function textsFrom<Names extends FieldNames>(
+  names: Names,
+  fields: Fields<Names[keyof Names]>,
+): { [member in keyof Names]?: string } {
+  const texts: { [member in keyof Names]?: string } = {};
+  for (const member of Object.keys(names) as (keyof Names)[]) {
+    const text = fields[names[member]];
+    if (text) texts[member] = text;
+  }
+  return texts;
+}
+
+/** Returns the fields of the members that are not undefined. */
+export function fieldsOf<Names extends FieldNames>(
+  names: Names,
+  members: { readonly [member in keyof Names]?: string | null },
+): Fields<Names[keyof Names]> {
+  const fields: { [field: string]: string | null } = {};
+  for (const [member, field] of Object.entries(names)) {
+    const text = members[member];
+    if (text !== undefined) fields[field] = text;
+  }
+  return fields as Fields<Names[keyof Names]>;
 }
 
 /** Other programs also write `true` or a date: any value except `0`, `false` and empty suspends the customer. */
