@@ -75,6 +75,25 @@ export class KeyIndex {
   }
 
   /**
+   * Points the entry of an id to this key, unless another key with a record has the id: then resolves to the hash of that
+   * key, undefined if the entry cannot be read.
+   */
+  async claimId(op: StoreOp, id: string, sha256: string): Promise<'added' | 'present' | { owner: string | undefined }> {
+    const name = this.names.keyId(id);
+    const [added, present] = await sendAll(this.connection, op, [
+      ['setnx', name, sha256],
+      ['get', name],
+    ]);
+    if (added === 1) return 'added';
+    if (present === sha256) return 'present';
+    const [{ sha256: owner, record } = {}] = await this.read(op, [id]);
+    if (owner === sha256) return 'present';
+    if (owner === undefined || record !== undefined) return { owner };
+    // Another program deleted the record of the key that had this id.
+    return (await this.redirect(op, id, owner, sha256)) ? 'added' : { owner: undefined };
+  }
+
+  /**
    * Points the entry of an id to another record; an empty `to` deletes it. Resolves to false when the entry has changed
    * meanwhile.
    */

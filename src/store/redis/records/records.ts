@@ -129,17 +129,8 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const register = async ({ id, customer }: KeyRecord): Promise<boolean> =>
     (await registerKey(names.customerRecord(customer), names.customerKeys(customer), id)) === 1;
 
-  /** Points the index entry of this id to the key. Resolves to false when another key with a record has the id. */
-  const claimId = async (id: string, sha256: string): Promise<boolean> => {
-    const name = names.keyId(id);
-    // The second time, the entry is there: reading its record would take two calls more.
-    if ((await redis.setnx(name, sha256)) === 1 || (await redis.get(name)) === sha256) return true;
-    const [entry] = await index.read('create_key', [id]);
-    if (entry?.sha256 === sha256) return true;
-    // Another program deleted the record of the key that had this id.
-    const isFree = entry?.sha256 !== undefined && entry.record === undefined;
-    return isFree && index.redirect('create_key', id, entry.sha256, sha256);
-  };
+  const claimId = async (id: string, sha256: string): Promise<boolean> =>
+    typeof (await index.claimId('create_key', id, sha256)) === 'string';
 
   const create = async (name: string, fields: Fields<string>): Promise<'created' | 'exists'> => {
     const set = Object.entries(fields).flatMap(([field, value]) => (value ? [field, value] : []));

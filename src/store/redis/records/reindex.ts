@@ -3,10 +3,10 @@
  * record, last uses of deleted keys, and indexes of former versions. Each step is short, so that Redis serves gateways in between.
  */
 import { type FaultCode, keyFaults, type RecordFault, recordFault, wrongType } from '../../record-faults.ts';
-import { type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
+import { keyRecordFrom } from '../../record-fields.ts';
 import type { ReindexReport } from '../../store.ts';
 import type { Command } from '../connection/client.ts';
-import { scanSteps, sendAll } from '../connection/replies.ts';
+import { inPieces, scanSteps, sendAll } from '../connection/replies.ts';
 import { isSha256 } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { scanAll } from './name-scan.ts';
@@ -14,11 +14,6 @@ import { scanAll } from './name-scan.ts';
 const OP = 'reindex';
 const SCAN_COUNT = 1000;
 const MAX_EXAMPLES = 10;
-
-interface FoundKey {
-  readonly sha256: string;
-  readonly record: KeyRecord;
-}
 
 export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   const { connection, names } = index;
@@ -30,63 +25,36 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
 
   const send = (commands: readonly Command[]) => sendAll(connection, OP, commands);
 
-  const passOver = (sha256: string, fault: RecordFault | undefined) => {
-    if (fault === undefined) return;
-    passedOver[fault.code] = (passedOver[fault.code] ?? 0) + 1;
-    const record = names.shownKeyRecord(sha256);
-    if (examples.length < MAX_EXAMPLES) examples.push({ record, fault });
-  };
-
-  const addEntries = async (stored: readonly StoredKey[]) => {
-    const found: FoundKey[] = [];
-    for (const { sha256, fields } of stored) {
-      const record = fields && keyRecordFrom(fields);
-      if (!isSha256(sha256)) passOver(sha256, recordFault('bad_name'));
-      else if (fields === undefined) passOver(sha256, wrongType('key'));
-      else if (record === undefined) passOver(sha256, keyFaults(fields)[0]);
-      else found.push({ sha256, record });
+  /** Resolves to the reason why a key cannot be indexed. */
+  const addEntries = async ({ sha256, fields }: StoredKey): Promise<RecordFault | undefined> => {
+    if (!isSha256(sha256)) return recordFault('bad_name');
+    if (fields === undefined) return wrongType('key');
+    const record = keyRecordFrom(fields);
+    if (record === undefined) return keyFaults(fields)[0];
+    const claim = await index.claimId(OP, record.id, sha256);
+    if (typeof claim === 'object') {
+      const { owner } = claim;
+      return owner === undefined
+        ? recordFault('damaged_index')
+        : recordFault('duplicate_id', names.shownKeyRecord(owner));
     }
-    await addToCustomers(await addIds(found));
+    if (claim === 'added') entriesAdded += 1;
+    const [added] = await send([['sadd', names.customerKeys(record.customer), record.id]]);
+    if (added === undefined) return recordFault('damaged_index');
+    if (added === 1) entriesAdded += 1;
+    keys += 1;
+    return undefined;
   };
 
-  /** Adds the entries by id. Returns the keys whose entry now points to them. */
-  const addIds = async (found: readonly FoundKey[]): Promise<readonly FoundKey[]> => {
-    const replies = await send(found.map(({ sha256, record }) => ['setnx', names.keyId(record.id), sha256]));
-    const indexed = found.filter((_, i) => replies[i] === 1);
-    entriesAdded += indexed.length;
-    const others = found.filter((_, i) => replies[i] !== 1);
-    const entries = await index.read(
-      OP,
-      others.map(({ record }) => record.id),
-    );
-    for (const [i, key] of others.entries()) {
-      const { sha256: other, record: otherRecord } = entries[i] ?? {};
-      if (other === key.sha256) {
-        indexed.push(key);
-      } else if (other === undefined) {
-        passOver(key.sha256, recordFault('damaged_index'));
-      } else if (otherRecord !== undefined) {
-        passOver(key.sha256, recordFault('duplicate_id', names.shownKeyRecord(other)));
-      } else if (await index.redirect(OP, key.record.id, other, key.sha256)) {
-        entriesAdded += 1;
-        indexed.push(key);
-      } else {
-        passOver(key.sha256, recordFault('damaged_index'));
-      }
+  for await (const stored of index.everyKey(OP)) {
+    const faults = await inPieces(stored, (piece) => Promise.all(piece.map(addEntries)));
+    for (const [i, { sha256 }] of stored.entries()) {
+      const fault = faults[i];
+      if (fault === undefined) continue;
+      passedOver[fault.code] = (passedOver[fault.code] ?? 0) + 1;
+      if (examples.length < MAX_EXAMPLES) examples.push({ record: names.shownKeyRecord(sha256), fault });
     }
-    return indexed;
-  };
-
-  const addToCustomers = async (found: readonly FoundKey[]) => {
-    const replies = await send(found.map(({ record }) => ['sadd', names.customerKeys(record.customer), record.id]));
-    for (const [i, { sha256 }] of found.entries()) {
-      if (replies[i] === 1) entriesAdded += 1;
-      if (replies[i] === undefined) passOver(sha256, recordFault('damaged_index'));
-      else keys += 1;
-    }
-  };
-
-  for await (const stored of index.everyKey(OP)) await addEntries(stored);
+  }
   for await (const found of scanAll(connection, OP, names.keyIds.pattern)) {
     const ids = found.flatMap((name) => names.keyIds.parse(name) ?? []);
     entriesDropped += await index.dropIds(OP, await index.read(OP, ids));
