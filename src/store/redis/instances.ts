@@ -3,7 +3,7 @@ import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../
 import type { Store, StoreOp } from '../store.ts';
 import { isTimeMs } from '../usage-history.ts';
 import type { RedisChannel } from './connection/channel.ts';
-import { pairsFrom, sendAll } from './connection/replies.ts';
+import { pairsFrom, sendEach } from './connection/replies.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
 import { UnexpectedReplyError } from './protocol/redis-errors.ts';
 
@@ -39,8 +39,7 @@ export function redisInstances(
       const instances = pairsFrom(found)
         .map(([instance, score]) => ({ instance, announcedAtMs: Number(score) }))
         .filter(({ announcedAtMs }) => isTimeMs(announcedAtMs));
-      const commands = instances.map(({ instance }) => ['get', names.instance(instance)] as const);
-      const states = await sendAll(background, OP, commands);
+      const states = await sendEach(background, OP, instances, ({ instance }) => ['get', names.instance(instance)]);
       return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
     },
     withdraw: (instance) =>

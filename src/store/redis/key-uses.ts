@@ -1,7 +1,7 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../store.ts';
 import type { RedisChannel } from './connection/channel.ts';
-import { inPieces, sendAll } from './connection/replies.ts';
+import { inPieces, sendAll, sendEach } from './connection/replies.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
 
 /** The latest time that a Date can hold. */
@@ -19,11 +19,7 @@ export function redisKeyUses(connection: RedisChannel, names: RedisKeyNames): Ke
         const records = known.map(({ sha256 }) => ['hget', names.keyRecord(sha256), 'id'] as const);
         const ids = await sendAll(connection, 'note_uses', records);
         const deleted = known.filter(({ keyId }, at) => ids[at] !== keyId);
-        return sendAll(
-          connection,
-          'note_uses',
-          deleted.map(({ keyId }) => ['zrem', name, keyId]),
-        );
+        return sendEach(connection, 'note_uses', deleted, ({ keyId }) => ['zrem', name, keyId]);
       });
     },
 

@@ -25,6 +25,16 @@ export function sendAll(channel: RedisChannel, op: StoreOp, commands: readonly C
   return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)));
 }
 
+/** Sends one command for each item, like {@link sendAll}. */
+export function sendEach<Item>(
+  channel: RedisChannel,
+  op: StoreOp,
+  items: readonly Item[],
+  command: (item: Item) => Command,
+): Promise<unknown[]> {
+  return sendAll(channel, op, items.map(command));
+}
+
 /** Resolves to the store's time, wall time in ms. In a cluster it is the time of one of the servers. */
 export async function storeTimeMs(channel: RedisChannel, op: StoreOp): Promise<number> {
   const [server] = channel.servers;

@@ -8,7 +8,7 @@
 import { MAX_DEAD_NOTICES, type Marks, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
 import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { sendAll } from '../connection/replies.ts';
+import { sendAll, sendEach } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
@@ -36,11 +36,11 @@ export function redisNotices(channel: RedisChannel, names: RedisKeyNames): Notic
   /** Resolves to the notices of these index entries. Removes entries without a notice. */
   async function read(op: StoreOp, state: NoticeState, members: readonly string[]): Promise<StoredNotice[]> {
     const entries = members.map(entryOf);
-    const contents = await sendAll(
-      channel,
-      op,
-      entries.map(({ customer, id }) => ['hget', names.notices(customer), fieldOf(id)]),
-    );
+    const contents = await sendEach(channel, op, entries, ({ customer, id }) => [
+      'hget',
+      names.notices(customer),
+      fieldOf(id),
+    ]);
     const stale = members.filter((_, at) => typeof contents[at] !== 'string');
     // A pending entry that is not due may belong to a notice that is being stored now.
     if (stale.length > 0 && (state === 'dead' || op === 'take_notices')) {

@@ -8,7 +8,7 @@
  * key's record is written even later, `createKey` itself deletes it: see records.ts.
  */
 import type { StoreOp } from '../../store.ts';
-import { sendAll } from '../connection/replies.ts';
+import { sendAll, sendEach } from '../connection/replies.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
 /**
@@ -47,11 +47,7 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
       const own = entries.filter(({ record }) => record?.customer === customer);
       deleted += await deleteKeys(op, own);
       const others = entries.filter(({ record }) => record === undefined);
-      await sendAll(
-        connection,
-        op,
-        others.map(({ id }) => ['zrem', names.keyUses, id]),
-      );
+      await sendEach(connection, op, others, ({ id }) => ['zrem', names.keyUses, id]);
       await index.dropIds(op, entries);
       await index.dropFromCustomer(op, customer, entries);
     }

@@ -12,7 +12,7 @@ import {
   wrongType,
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
-import { sendAll } from '../connection/replies.ts';
+import { sendEach } from '../connection/replies.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { scanHashes } from './name-scan.ts';
@@ -75,16 +75,12 @@ async function indexFaultsOf(
   keys: readonly IndexableKey[],
 ): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
   const { connection, names } = index;
-  const entries = await sendAll(
-    connection,
-    OP,
-    keys.map(({ id }) => ['get', names.keyId(id)]),
-  );
-  const members = await sendAll(
-    connection,
-    OP,
-    keys.map(({ id, customer }) => ['sismember', names.customerKeys(customer), id]),
-  );
+  const entries = await sendEach(connection, OP, keys, ({ id }) => ['get', names.keyId(id)]);
+  const members = await sendEach(connection, OP, keys, ({ id, customer }) => [
+    'sismember',
+    names.customerKeys(customer),
+    id,
+  ]);
   const others = entries.map((entry, i) => (typeof entry === 'string' && entry !== keys[i]?.sha256 ? entry : ''));
   const otherRecords = await index.readRecords(OP, others.filter(Boolean));
   const otherIds = new Map(others.filter(Boolean).map((sha256, i) => [sha256, otherRecords[i]?.id]));
@@ -111,11 +107,7 @@ async function existingCustomers(
   customers: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, boolean>> {
   const ids = [...customers];
-  const replies = await sendAll(
-    connection,
-    OP,
-    ids.map((id) => ['exists', names.customerRecord(id)]),
-  );
+  const replies = await sendEach(connection, OP, ids, (id) => ['exists', names.customerRecord(id)]);
   return new Map(ids.map((id, i) => [id, replies[i] === 1]));
 }
 

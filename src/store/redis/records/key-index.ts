@@ -11,7 +11,7 @@ import { KEY_FIELDS, type KeyFields, type KeyRecord, keyRecordFrom } from '../..
 import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
-import { readHashes, scanSteps, sendAll } from '../connection/replies.ts';
+import { readHashes, scanSteps, sendAll, sendEach } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { scanHashes } from './name-scan.ts';
 
@@ -65,8 +65,7 @@ export class KeyIndex {
 
   /** Reads the index entries of these ids and the records that they point to, in the order of `ids`. */
   async read(op: StoreOp, ids: readonly string[]): Promise<readonly IndexedKey[]> {
-    const commands = ids.map((id) => ['get', this.names.keyId(id)] as const);
-    const sha256s = await sendAll(this.connection, op, commands);
+    const sha256s = await sendEach(this.connection, op, ids, (id) => ['get', this.names.keyId(id)]);
     const entries = ids.map((id, index) => {
       const sha256 = sha256s[index];
       return typeof sha256 === 'string' ? { id, sha256 } : { id };

@@ -16,7 +16,7 @@ import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import type { RedisClient } from '../connection/client.ts';
-import { readHashes, SCAN_START, scanSteps, sendAll } from '../connection/replies.ts';
+import { readHashes, SCAN_START, scanSteps, sendEach } from '../connection/replies.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
@@ -140,8 +140,7 @@ export async function* scanHashes<Field extends string>(
     const found = names.map((name, i) => ({ name, fields: read[i] }));
     // A hash without any of the fields looks like one that was deleted after the scan, so its name is checked again.
     const empty = found.filter((each) => each.fields && Object.values(each.fields).every((value) => value === null));
-    const commands = empty.map(({ name }) => ['exists', name] as const);
-    const replies = await sendAll(connection, op, commands);
+    const replies = await sendEach(connection, op, empty, ({ name }) => ['exists', name]);
     const deleted = new Set(empty.filter((_, i) => replies[i] === 0));
     yield found.filter((each) => !deleted.has(each));
   }

@@ -23,7 +23,7 @@ import {
 } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
-import { inPieces, pairsFrom, sendAll, storeTimeMs } from '../connection/replies.ts';
+import { inPieces, pairsFrom, sendAll, sendEach, storeTimeMs } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';
@@ -40,8 +40,7 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readPiece = async (hashes: readonly string[]) => {
-    const commands = hashes.map((name) => ['hgetall', name] as const);
-    return (await sendAll(channel, READ, commands)).map(fieldsOf);
+    return (await sendEach(channel, READ, hashes, (name) => ['hgetall', name])).map(fieldsOf);
   };
   const readHashes = (hashes: readonly string[]) => inPieces(hashes, readPiece, HASHES);
 
@@ -125,11 +124,11 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       await sendAll(channel, ADD, commands);
       // Checked after the write: a deletion marks the record first, so one of the two sees the other's write.
       const customers = [...new Set([...refusals, ...near].map(({ customer }) => customer))];
-      const plans = await sendAll(
-        channel,
-        ADD,
-        customers.map((customer) => ['hget', names.customerRecord(customer), 'plan']),
-      );
+      const plans = await sendEach(channel, ADD, customers, (customer) => [
+        'hget',
+        names.customerRecord(customer),
+        'plan',
+      ]);
       await unlist(ADD, new Set(customers.filter((_, at) => !plans[at])));
     },
 
@@ -149,11 +148,7 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
     },
 
     async noLongerNear(customers) {
-      await sendAll(
-        channel,
-        ADD,
-        customers.map((customer) => ['zrem', names.near, customer]),
-      );
+      await sendEach(channel, ADD, customers, (customer) => ['zrem', names.near, customer]);
     },
 
     nowMs: () => storeTimeMs(channel, READ),
