@@ -5,7 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
 import { type StoreOp, StoreUnavailableError } from '../store.ts';
 
-/** SQL that migrates the schema from each version to the next; version 0 is an empty file. */
+/**
+ * SQL that migrates the schema from each version to the next; version 0 is an empty file. What a later version drops is
+ * no longer created.
+ */
 const MIGRATIONS = [
   `
   CREATE TABLE customer (
@@ -44,7 +47,6 @@ const MIGRATIONS = [
 `,
   `
   ALTER TABLE api_key ADD COLUMN replaced_by TEXT;
-  CREATE INDEX api_key_by_customer ON api_key (customer);
   CREATE TABLE key_use (
     key_id TEXT PRIMARY KEY,
     used_at_ms INTEGER NOT NULL
@@ -61,7 +63,7 @@ const MIGRATIONS = [
   ) STRICT;
 `,
   `
-  DROP INDEX api_key_by_customer;
+  DROP INDEX IF EXISTS api_key_by_customer;
   CREATE INDEX api_key_by_customer ON api_key (customer, id);
 `,
   `
@@ -94,17 +96,6 @@ const MIGRATIONS = [
   CREATE INDEX near_limit_by_percent ON near_limit (percent);
 `,
   `
-  CREATE TABLE level_claim (
-    customer TEXT NOT NULL,
-    level INTEGER NOT NULL,
-    "limit" INTEGER NOT NULL,
-    former_limit INTEGER NOT NULL,
-    claimed_at_ms INTEGER NOT NULL,
-    fell INTEGER NOT NULL,
-    look_ms INTEGER NOT NULL,
-    PRIMARY KEY (customer, level)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX level_claim_by_look ON level_claim (look_ms);
   CREATE TABLE notice (
     id TEXT PRIMARY KEY,
     customer TEXT NOT NULL,
@@ -135,7 +126,7 @@ const MIGRATIONS = [
   ) STRICT, WITHOUT ROWID;
 `,
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
-  'DROP TABLE level_claim',
+  'DROP TABLE IF EXISTS level_claim',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

@@ -81,6 +81,9 @@ export function embeddedRecords(
 
   const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;
   const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
+  const keysAfter = (id: string, max: number) => selectKeysAfter.all(id, max) as KeyRow[];
+  const keysOf = (customer: string, after: string, max: number) => selectKeysOf.all(customer, after, max) as KeyRow[];
+  const customersAfter = (id: string, max: number) => selectCustomersAfter.all(id, max) as CustomerRow[];
   const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
   const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
 
@@ -164,10 +167,7 @@ export function embeddedRecords(
 
     listCustomers: async (cursor, limit) => {
       const after = idBefore(cursor);
-      return run('list_customers', () => {
-        const rows = selectCustomersAfter.all(after, limit + 1) as CustomerRow[];
-        return pageOf(rows, limit, customerFrom);
-      });
+      return run('list_customers', () => pageOf(customersAfter(after, limit + 1), limit, customerFrom));
     },
 
     findCustomers: async (search, cursor, limit) => {
@@ -199,7 +199,7 @@ export function embeddedRecords(
     deleteCustomer: (id) =>
       run('delete_customer', () => {
         if (customerRow(id) === undefined) return undefined;
-        const keys = selectKeysOf.all(id, idBefore(undefined), -1) as KeyRow[];
+        const keys = keysOf(id, '', -1);
         inTransaction(database, () => {
           keys.forEach(removeKey);
           for (const each of deleteDataOf) each.run(id);
@@ -212,18 +212,12 @@ export function embeddedRecords(
 
     listKeys: async (cursor, limit) => {
       const after = idBefore(cursor);
-      return run('list_keys', () => {
-        const rows = selectKeysAfter.all(after, limit + 1) as KeyRow[];
-        return pageOf(rows, limit, keyFrom);
-      });
+      return run('list_keys', () => pageOf(keysAfter(after, limit + 1), limit, keyFrom));
     },
 
     listCustomerKeys: async (customer, cursor, limit) => {
       const after = idBefore(cursor);
-      return run('list_customer_keys', () => {
-        const rows = selectKeysOf.all(customer, after, limit + 1) as KeyRow[];
-        return pageOf(rows, limit, keyFrom);
-      });
+      return run('list_customer_keys', () => pageOf(keysOf(customer, after, limit + 1), limit, keyFrom));
     },
 
     discardKey: (keyId) =>
@@ -245,14 +239,13 @@ export function embeddedRecords(
       })),
 
     async *inspect() {
-      for await (const rows of pages((after) => run('inspect', () => selectKeysAfter.all(after, PAGE) as KeyRow[]))) {
+      for await (const rows of pages((after) => run('inspect', () => keysAfter(after, PAGE)))) {
         yield rows.map((row): InspectedKey => {
           const customerExists = customerRow(row.customer ?? '') !== undefined;
           return { kind: 'key', record: `api_key ${row.id}`, found: row, faults: [], customerExists };
         });
       }
-      const selectPage = (after: string) => selectCustomersAfter.all(after, PAGE) as CustomerRow[];
-      for await (const rows of pages((after) => run('inspect', () => selectPage(after)))) {
+      for await (const rows of pages((after) => run('inspect', () => customersAfter(after, PAGE)))) {
         yield rows.map((row): InspectedCustomer => {
           return { kind: 'customer', record: `customer ${row.id}`, found: { id: row.id, fields: row } };
         });

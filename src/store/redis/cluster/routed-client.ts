@@ -75,7 +75,7 @@ export class RoutedClient extends RedisClient {
         (redis) => redis.eval(lua, numberOfKeys, ...flat),
       );
     };
-    Object.defineProperty(this, name, { value: run });
+    Object.defineProperty(this, name, { value: run, configurable: true });
   }
 
   /** Every method of ioredis sends its command through this one. */

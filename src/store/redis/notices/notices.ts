@@ -22,7 +22,7 @@ export function redisNotices(channel: RedisChannel, names: RedisKeyNames): Notic
   const script = (file: string) => channel.client.defineScript(new URL(`./${file}`, import.meta.url), 1);
   const addOnce = script('add-once.lua');
   const extendMarks = script('extend-marks.lua');
-  const replaceNotice = script('replace-notice.lua');
+  const updateNotice = script('../records/update-record.lua');
   const takeDue = script('take-due.lua');
   const schedule = script('schedule.lua');
   const indexes = { pending: names.pendingNotices, dead: names.deadNotices };
@@ -65,14 +65,16 @@ export function redisNotices(channel: RedisChannel, names: RedisKeyNames): Notic
   async function replace(notice: StoredNotice, next: Parameters<NoticeStore['replace']>[1]): Promise<boolean> {
     const op = 'settle_notice';
     const member = memberOf(notice);
+    // An empty content deletes the notice.
     const { dueInMs, isDead = false, content = '' } = next ?? {};
     // Keeps the time of an existing entry: if another gateway has changed the notice meanwhile, its time must stay.
     if (dueInMs !== undefined) await channel.run(op, () => schedule(indexes.pending, member, CLAIM_MS, 1));
     if (isDead) await channel.run(op, () => schedule(indexes.dead, member, 0, 1));
-    const name = names.notices(notice.customer);
-    const isReplaced =
-      (await channel.run(op, () => replaceNotice(name, fieldOf(notice.id), notice.content, content))) === 1;
-    if (!isReplaced) return false;
+    const [name, field] = [names.notices(notice.customer), fieldOf(notice.id)];
+    const replaced = await channel.run(op, () =>
+      updateNotice(name, 1, field, notice.content, 1, field, content, field),
+    );
+    if (replaced === null) return false;
     if (dueInMs === undefined) await channel.run(op, (redis) => redis.zrem(indexes.pending, member));
     else await channel.run(op, () => schedule(indexes.pending, member, dueInMs, 0));
     if (isDead) await dropOldestDead();

@@ -1,6 +1,6 @@
--- Changes fields of a record if it has the expected values. KEYS[1] the hash; ARGV[1] the number of expectations, then
--- field and value of each, then the number of changes, then field and value of each (an empty value means unset), then
--- field names. Returns the resulting values of those fields, or nil when an expectation is not met.
+-- Changes fields of a hash, such as a record, if it has the expected values. KEYS[1] the hash; ARGV[1] the number of
+-- expectations, then field and value of each, then the number of changes, then field and value of each (an empty value
+-- means unset), then field names. Returns the resulting values of those fields, or nil when an expectation is not met.
 local at = 2
 for _ = 1, ARGV[1] do
   if (call('HGET', KEYS[1], ARGV[at]) or '') ~= ARGV[at + 1] then
