@@ -17,7 +17,7 @@ import type { WindowStore } from '../store/store.ts';
 import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
 import { type Admission, moreAt } from './hourly-quota.ts';
-import { SHORT_LEASE } from './lease.ts';
+import { LONG_LEASE, SHORT_LEASE } from './lease.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
 const CHARGE_INTERVAL_MS = 500;
@@ -32,7 +32,7 @@ interface LocalWindow {
   readonly hash: MemoryHash;
   /** Units admitted and not yet charged to the store, by bucket; those of all expired buckets may be in bucket 0. */
   uncharged: Map<number, number>;
-  /** Usage charged in advance from the store's last reply. A newer reply replaces it. */
+  /** Usage from the store's last reply, counted at the end of its holds: until then, its requests may begin. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
@@ -138,10 +138,10 @@ export class LocalWindows {
     const { advance } = window;
     if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
     if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
-    const learntAtMs = this.#timeOf(lastReply.receivedAt);
+    const holdEndMs = this.#timeOf(lastReply.receivedAt) + LONG_LEASE.holdMs;
     const units = Math.ceil(lastReply.used / this.#options.instances());
-    charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - learntAtMs, units }], EPOCH);
-    const bucket = Math.floor(learntAtMs / HOURLY.bucketMs);
+    charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - holdEndMs, units }], EPOCH);
+    const bucket = Math.floor(holdEndMs / HOURLY.bucketMs);
     window.advance = { learntAt: lastReply.receivedAt, bucket, units };
   }
 
