@@ -1,0 +1,427 @@
+/*
+ * Leases while the store is available: docs/model.md.
+ *
+ * The first gateway may have two leases at a time, the second one; with ONE_LEASE_EACH, each has one. A process below
+ * stands for a place of a lease. Each transition is one atomic step of the program: `d_step`.
+ *
+ *   SHORT_HOLD          there is a shorter hold, too
+ *   RESETS              usage is reset, and the customer deleted and created again
+ *   FAILOVER            the store loses one write in a failover
+ *   CHECK_WINDOW        no interval sees more begin than LIMIT (and than that write granted)
+ *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a connection or a gateway
+ *   MUTANT_...          a wrong protocol
+ */
+#include "window.pml"
+
+/* How many ticks of the longest hold a gateway's clock may miss. */
+#ifndef DRIFT
+#define DRIFT 1
+#endif
+#ifdef MUTANT_NO_DRIFT_MARGIN
+#define MARGIN 0
+#else
+#define MARGIN DRIFT
+#endif
+
+/* `LeaseLength` of src/quota/lease.ts */
+#ifdef SHORT_HOLD
+#define HOLD_OF(s) (lease[s].is_short -> SHORT_HOLD : HOLD)
+#else
+#define HOLD_OF(s) HOLD
+#endif
+#define USABLE_HOLD(s) (HOLD_OF(s) - MARGIN)
+#define USABLE_LEASE(s) (USABLE_HOLD(s) > 0 -> USABLE_HOLD(s) - 1 : 0)
+
+/* The state of a place. */
+#define FREE 0
+#define SENT 1    /* the reservation is under way to the store */
+#define CHECKED 2 /* of a mutant */
+#define REPLIED 3 /* the reply is under way to the gateway */
+#define OPEN 4    /* the gateway has the grant */
+#define ORPHAN 5  /* the reservation is under way, and nobody waits for its reply */
+
+#define EXPIRED 7 /* a bucket */
+
+/* An epoch. */
+#define THIS 0
+#define EARLIER 1 /* of the same lineage */
+#define FOREIGN 2 /* of another lineage */
+
+typedef Lease {
+  unsigned state : 3;
+  unsigned unused : 2;  /* units not handed out: `Lease.units` */
+  unsigned waiting : 2; /* units of admitted requests that have neither begun nor failed */
+  unsigned back : 2;    /* units to be refunded: `CustomerLeases.#refunds` */
+  unsigned out : 2;     /* units in a refund under way to the store */
+  unsigned age : 3;     /* ticks since the reservation was sent, by the clock of the gateway that shows more */
+  unsigned missed : 3;  /* ticks that this clock missed */
+  unsigned bucket : 3;
+  unsigned epoch : 2;
+  bit is_stale;         /* granted on a connection that is lost */
+  bit is_short
+}
+
+Lease lease[4]; /* the second gateway's are 2 and 3 */
+byte lost;      /* units granted by the write that a failover lost */
+/*
+ * Units in the usage history that neither have begun nor were lost with a connection or gateway. The history has the
+ * granted units without the refunded ones; this is kept instead of its sums, which grow without end.
+ */
+byte owed;
+
+#define L lease[me]
+#define PEER lease[me ^ 1]
+#define AWAITS_REPLY(s) (lease[s].state >= SENT && lease[s].state <= REPLIED)
+#define HAS_UNITS(s) (lease[s].state == OPEN && lease[s].unused + lease[s].waiting > 0)
+#define AGES(s) ((AWAITS_REPLY(s) || HAS_UNITS(s)) && lease[s].age <= USABLE_HOLD(s))
+#define IS_IN_HISTORY(s) (lease[s].epoch != FOREIGN)
+
+inline strike_off(s, count) {
+  if
+  :: IS_IN_HISTORY(s) -> owed = owed - (count)
+  :: else
+  fi
+}
+
+inline clear(s) {
+  lease[s].state = FREE; lease[s].unused = 0; lease[s].waiting = 0; lease[s].back = 0; lease[s].out = 0;
+  lease[s].age = 0; lease[s].missed = 0; lease[s].bucket = 0; lease[s].epoch = THIS;
+  lease[s].is_stale = 0; lease[s].is_short = 0
+}
+
+inline move(from, to) {
+  lease[to].state = lease[from].state; lease[to].unused = lease[from].unused; lease[to].waiting = lease[from].waiting;
+  lease[to].back = lease[from].back; lease[to].out = lease[from].out; lease[to].age = lease[from].age;
+  lease[to].missed = lease[from].missed; lease[to].bucket = lease[from].bucket; lease[to].epoch = lease[from].epoch;
+  lease[to].is_stale = lease[from].is_stale; lease[to].is_short = lease[from].is_short;
+  clear(from)
+}
+
+/* Forgets what makes no difference any more, so that equal states are recognised as such. */
+inline settle(s) {
+  if
+  :: lease[s].state == OPEN && !HAS_UNITS(s) ->
+     lease[s].age = 0; lease[s].missed = 0; lease[s].is_short = 0; lease[s].is_stale = lease[s].is_stale && lease[s].back > 0;
+     if
+     :: lease[s].back + lease[s].out == 0 -> clear(s)
+     :: else
+     fi
+  :: else
+  fi;
+  if
+  :: (s & 1) == 0 && lease[s].state == FREE && lease[s + 1].state != FREE -> move(s + 1, s)
+  :: else
+  fi
+}
+
+/* At the end of each step. */
+inline check() {
+#ifdef CHECK_HISTORY
+  sum = 0;
+  for (i : 0 .. 3) {
+    if
+    :: (lease[i].state == REPLIED || lease[i].state == OPEN) && IS_IN_HISTORY(i) ->
+       sum = sum + lease[i].unused + lease[i].waiting + lease[i].back + lease[i].out
+    :: else
+    fi
+  }
+  assert(owed == sum); /* history */
+#endif
+  end_step()
+}
+
+/* `reserve` of src/store/window-arithmetic.ts and reserve.lua. Any number of free units covers `need` and `ahead`. */
+inline count_grant(count) {
+#ifdef MUTANT_BUCKET_OF_GRANT
+  L.bucket = CURRENT;
+#else
+  L.bucket = BUCKET_AFTER(HOLD_OF(me));
+#endif
+  units[L.bucket] = units[L.bucket] + count;
+  L.unused = count;
+  owed = owed + count;
+  if
+  :: L.state == ORPHAN -> owed = owed - count; clear(me)
+  :: else -> L.state = REPLIED
+  fi
+}
+
+inline answer(count) {
+  sum_used();
+  if
+  :: sum >= LIMIT -> clear(me) /* the refusal is remembered: it changes nothing here */
+  :: else -> count_grant((count < LIMIT - sum -> count : LIMIT - sum))
+  fi;
+  settle(me & 2);
+  check()
+}
+
+/* `applyRefunds` of src/store/window-arithmetic.ts, `open` of window.lua. */
+inline apply_refund() {
+  if
+#ifdef MUTANT_REFUND_ANY_EPOCH
+  :: L.bucket != EXPIRED ->
+#else
+  :: L.epoch == THIS && L.bucket != EXPIRED ->
+#endif
+     units[L.bucket] = (L.out < units[L.bucket] -> units[L.bucket] - L.out : 0)
+  :: else
+  fi;
+  if
+#ifdef MUTANT_HISTORY_OF_THIS_EPOCH
+  :: L.epoch == THIS -> owed = owed - L.out
+#elif defined(MUTANT_HISTORY_OF_ANY_LINEAGE)
+  :: true -> owed = owed - L.out
+#else
+  :: L.epoch != FOREIGN -> owed = owed - L.out
+#endif
+  :: else
+  fi
+}
+
+proctype Lease_place(byte me) {
+  do
+    /* `LeasedQuota.#reserve`: one reservation in flight. The places of a gateway are filled in order. */
+  :: d_step { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> L.state = SENT }
+#ifdef SHORT_HOLD
+  :: d_step { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) ->
+       L.state = SENT; L.is_short = 1 }
+#endif
+
+    /* The store decides, in one step. */
+#ifdef MUTANT_CHECK_THEN_COUNT
+  :: d_step { L.state == SENT -> sum_used(); if :: sum < LIMIT -> L.state = CHECKED :: else -> clear(me) fi; check() }
+  :: d_step { L.state == CHECKED -> count_grant(1); check() }
+#else
+  :: d_step { L.state == SENT -> answer(1) }
+  :: d_step { L.state == SENT -> answer(2) }
+  :: d_step { L.state == ORPHAN -> answer(1) }
+  :: d_step { L.state == ORPHAN -> answer(2) }
+#endif
+
+    /* `LeasedQuota.#use`. The requests that wait are admitted below. */
+#ifdef MUTANT_HOLD_FROM_REPLY
+  :: d_step { L.state == REPLIED -> L.state = OPEN; L.age = 0; L.missed = 0 }
+#else
+  :: d_step { L.state == REPLIED && L.age <= USABLE_LEASE(me) -> L.state = OPEN; check() }
+#endif
+    /* `LeasedQuota.#received`: the call timed out, or its lease would have ended; the grant is refunded whole. */
+  :: d_step { L.state == REPLIED ->
+       L.state = OPEN;
+#ifndef MUTANT_LATE_REPLY_DROPPED
+       L.back = L.unused;
+#endif
+       L.unused = 0; settle(me); settle(me & 2); check() }
+
+    /* `CustomerLeases.take`: a request is admitted. */
+  :: d_step { L.state == OPEN && L.unused > 0 && L.age <= USABLE_LEASE(me) -> L.unused--; L.waiting++; check() }
+
+    /* `Relay.#mayBegin` with `Lease.beginDeadline`: the request begins. */
+#ifdef MUTANT_BEGIN_UNCHECKED
+  :: d_step { L.state == OPEN && L.waiting > 0 ->
+#else
+  :: d_step { L.state == OPEN && L.waiting > 0 && L.age <= USABLE_HOLD(me) ->
+#endif
+       L.waiting--;
+       strike_off(me, 1);
+       if
+       :: L.epoch == THIS -> note_begin(LIMIT + lost)
+       :: else /* a reset starts a new count */
+       fi;
+#ifdef MUTANT_REFUND_BEGUN
+       L.back++;
+#endif
+       settle(me); settle(me & 2); check() }
+
+    /* `CustomerLeases.return`: the request did not begin. */
+  :: d_step { L.state == OPEN && L.waiting > 0 ->
+       L.waiting--;
+       if
+       :: L.age <= USABLE_LEASE(me) -> L.unused++
+       :: else -> L.back++
+       fi;
+       settle(me); settle(me & 2); check() }
+
+    /* `CustomerLeases.#end`: the lease has ended, or the gateway has learnt of a reset. */
+  :: d_step { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) ->
+#ifdef MUTANT_REFUND_ADMITTED
+       L.back = L.back + L.waiting;
+#endif
+       L.back = L.back + L.unused; L.unused = 0; settle(me); settle(me & 2); check() }
+#ifdef MUTANT_UNIT_TO_NEWER_LEASE
+  :: d_step { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
+       PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) ->
+       PEER.unused = PEER.unused + L.unused; L.unused = 0; settle(me); settle(me & 2) }
+#endif
+
+    /* `LeasedQuota.#sendRefunds`: once. `ofSession` of hourly-window.ts: not on a later connection. */
+  :: d_step { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> L.out = L.back; L.back = 0 }
+  :: d_step { L.state == OPEN && L.back > 0 && L.is_stale ->
+       strike_off(me, L.back); L.back = 0; settle(me); settle(me & 2); check() }
+  :: d_step { L.out > 0 -> apply_refund(); L.out = 0; settle(me); settle(me & 2); check() }
+#ifdef MUTANT_REFUND_TWICE
+  :: d_step { L.out > 0 -> apply_refund() } /* no reply in time, so the refund is sent again */
+#endif
+  od
+}
+
+/* The connection of a lease is lost: `RedisConnection.#lost`. `arrives`: whether the store still gets what was sent. */
+inline disconnect(s, arrives) {
+  if
+  :: lease[s].state == SENT && arrives ->
+     lease[s].state = ORPHAN; lease[s].age = 0; lease[s].missed = 0
+  :: lease[s].state == SENT && !arrives -> clear(s)
+  :: lease[s].state == REPLIED -> strike_off(s, lease[s].unused); clear(s)
+  :: lease[s].state == OPEN ->
+     lease[s].is_stale = HAS_UNITS(s);
+#ifdef MUTANT_REFUND_AFTER_RECONNECT
+     lease[s].back = lease[s].back + lease[s].out; /* whose outcome is unknown */
+     lease[s].is_stale = 0;
+#else
+     strike_off(s, lease[s].back);
+     lease[s].back = 0;
+#endif
+     if
+     :: !arrives -> strike_off(s, lease[s].out); lease[s].out = 0
+     :: else
+     fi
+  :: else
+  fi
+}
+
+inline disconnect_all(arrives) {
+  disconnect(me, arrives); disconnect(me + 1, arrives);
+  settle(me + 1); settle(me); check()
+}
+
+/* The gateway loses its memory. */
+inline forget(s) {
+  if
+  :: lease[s].state == OPEN ->
+     strike_off(s, lease[s].unused + lease[s].waiting + lease[s].back);
+     lease[s].unused = 0; lease[s].waiting = 0; lease[s].back = 0
+  :: else
+  fi
+}
+
+#define IS_CONNECTED(s) (AWAITS_REPLY(s) || (lease[s].state == OPEN && !lease[s].is_stale))
+
+proctype Gateway(byte me) {
+  do
+  :: d_step { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> disconnect_all(1) }
+  :: d_step { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> disconnect_all(0) }
+    /* It crashes; another one takes its place. */
+  :: d_step { HAS_UNITS(me) || HAS_UNITS(me + 1) -> forget(me); forget(me + 1); disconnect_all(1) }
+  :: d_step { HAS_UNITS(me) || HAS_UNITS(me + 1) -> forget(me); forget(me + 1); disconnect_all(0) }
+  od
+}
+
+inline grow_older(s, misses) {
+  if
+  :: AGES(s) ->
+     if
+     :: misses -> lease[s].missed++
+     :: else ->
+        lease[s].age++;
+        if
+        :: lease[s].age > USABLE_HOLD(s) -> lease[s].missed = 0
+        :: else
+        fi
+     fi
+  :: else
+  fi;
+  if
+  :: (lease[s].state == REPLIED || lease[s].state == OPEN) && phase == 0 && lease[s].bucket != EXPIRED ->
+     lease[s].bucket = (lease[s].bucket == 0 -> EXPIRED : lease[s].bucket - 1)
+  :: else
+  fi
+}
+
+inline pass_time(first_misses, second_misses) {
+  pass_tick();
+  grow_older(0, first_misses); grow_older(1, first_misses); grow_older(2, second_misses);
+  check()
+}
+
+#ifdef MUTANT_ONE_CLOCK
+#define MAX_MISSED 7 /* it stands still while the machine is suspended */
+#else
+#define MAX_MISSED DRIFT
+#endif
+#define MAY_MISS(s) (AGES(s) && lease[s].missed < MAX_MISSED)
+#define FIRST_MAY_MISS ((MAY_MISS(0) && (!AGES(1) || MAY_MISS(1))) || (!AGES(0) && MAY_MISS(1)))
+
+/* Time passes, and the clock of a gateway misses a tick at times. */
+proctype Time() {
+  do
+  :: d_step { true -> pass_time(0, 0) }
+#if DRIFT > 0
+  :: d_step { FIRST_MAY_MISS -> pass_time(1, 0) }
+  :: d_step { MAY_MISS(2) -> pass_time(0, 1) }
+  :: d_step { FIRST_MAY_MISS && MAY_MISS(2) -> pass_time(1, 1) }
+#endif
+  od
+}
+
+#ifdef RESETS
+inline new_epoch(condition, name) {
+  for (i : 0 .. LAST_BUCKET) { units[i] = 0 }
+  for (i : 0 .. WINDOW) { begun[i] = 0 }
+  for (i : 0 .. 3) {
+    if
+    :: (lease[i].state == REPLIED || lease[i].state == OPEN) && condition -> lease[i].epoch = name
+    :: else
+    fi
+  }
+}
+
+proctype Operator() {
+  do
+    /* reset-usage.lua */
+  :: d_step { true -> new_epoch(lease[i].epoch == THIS, EARLIER); check() }
+    /* The window is deleted with its customer; the next reservation begins another lineage. */
+  :: d_step { true -> new_epoch(true, FOREIGN); owed = 0; check() }
+  od
+}
+#endif
+
+#ifdef FAILOVER
+/* Another server takes over that lacks the last write, a grant whose reply has left. All connections are lost. */
+inline fail_over(s, count) {
+  lost = (count < LIMIT - sum -> count : LIMIT - sum);
+  for (i : 0 .. 3) {
+    if
+    :: i == s ->
+       lease[i].state = REPLIED; lease[i].unused = lost; lease[i].bucket = BUCKET_AFTER(HOLD); lease[i].is_stale = 1
+    :: i != s && lease[i].state == OPEN -> lease[i].out = 0; lease[i].back = 0; lease[i].is_stale = HAS_UNITS(i)
+    :: i != s && lease[i].state == REPLIED -> lease[i].is_stale = 1
+    :: else -> clear(i)
+    fi
+  }
+  settle(1); settle(0); settle(2);
+  check()
+}
+
+proctype Failover(byte me) {
+  do
+  :: d_step { L.state == SENT && lost == 0 -> sum_used(); if :: sum < LIMIT -> fail_over(me, 1) :: else -> check() fi }
+  :: d_step { L.state == SENT && lost == 0 -> sum_used(); if :: sum < LIMIT -> fail_over(me, 2) :: else -> check() fi }
+  od
+}
+#endif
+
+init {
+  atomic {
+    run Lease_place(0); run Lease_place(2);
+#ifndef ONE_LEASE_EACH
+    run Lease_place(1);
+#endif
+    run Gateway(0); run Gateway(2); run Time();
+#ifdef RESETS
+    run Operator();
+#endif
+#ifdef FAILOVER
+    run Failover(0); run Failover(2)
+#endif
+  }
+}

@@ -1,0 +1,216 @@
+/*
+ * Local windows while the store is unavailable: docs/model.md.
+ *
+ * Two gateways have a share of one unit each (LIMIT is 1 to 3) and reach the store at times. LOCAL is how many of them
+ * ever decide without the store: each adds its share to the bound. What leases do is modelled by leases.pml; here, a
+ * granted unit begins until the end of its hold, is refunded, or is lost.
+ *
+ *   CHECK_WINDOW        no interval sees more begin than LIMIT and these shares
+ *   MUTANT_...          a wrong protocol
+ */
+#include "window.pml"
+
+#define GATEWAYS 2
+#ifndef LOCAL
+#define LOCAL GATEWAYS
+#endif
+/* `max(1, limit / instances)` in `LocalWindows.admit` */
+#define SHARE 1
+#define BOUND (LIMIT + LOCAL * SHARE)
+
+/* The unit of a local window. A gateway has one more request at most whose unit has left its window. */
+#define FREE 0
+#define UNCHARGED 1
+#define KEPT 2  /* the outcome of its charge is unknown */
+#define GONE 3  /* from the window, but its request has not begun */
+
+typedef Window {
+  unsigned state : 2;
+  bit waiting;           /* its request has neither begun nor failed */
+  unsigned age : 3;      /* ticks since its admission */
+  unsigned ends : 4;     /* ticks until its bucket expires */
+  bit advance;           /* the last known usage fills the share: `advance` */
+  unsigned advance_ends : 4
+}
+
+Window own[GATEWAYS];
+byte pending[HOLD + 1]; /* units of leases whose requests may still begin, by ticks since their grant */
+
+#define W own[me]
+
+/*
+ * The ticks until a bucket expires that has now + `ticks` in it. A gateway counts buckets by its own clock, so now may
+ * be in any tick of one: `offset` is 1 to BUCKET. The clock never runs fast: `#timeOf`. A slow one only counts longer.
+ */
+#define EXPIRY_AFTER(ticks, offset) (WINDOW + (ticks) + (offset))
+
+#ifdef MUTANT_USAGE_UNTIL_REPLY
+#define LATEST_BEGIN 0
+#else
+#define LATEST_BEGIN HOLD
+#endif
+#ifdef MUTANT_LOCAL_BUCKET_OF_ADMISSION
+#define LOCAL_HOLD 0
+#else
+#define LOCAL_HOLD HOLD
+#endif
+
+/* Forgets what makes no difference any more, and orders the gateways, which do the same. */
+inline settle(s) {
+  if
+  :: !own[s].waiting -> own[s].age = 0
+  :: else
+  fi;
+  if
+  :: own[s].state == GONE && !own[s].waiting -> own[s].state = FREE
+  :: else
+  fi
+}
+#define KEY(s) ((((own[s].state * 2 + own[s].waiting) * 8 + own[s].age) * 16 + own[s].ends) * 32 + \
+  own[s].advance * 16 + own[s].advance_ends)
+#define SWAP(field) i = own[0].field; own[0].field = own[1].field; own[1].field = i
+
+inline finish(s) {
+  settle(s);
+#if LOCAL == GATEWAYS
+  if
+  :: KEY(0) > KEY(1) ->
+     SWAP(state); SWAP(waiting); SWAP(age); SWAP(ends); SWAP(advance); SWAP(advance_ends)
+  :: else
+  fi;
+#endif
+  end_step()
+}
+
+/* `#chargeInAdvance`, by the usage in `sum`: a reply to a reservation or charge. A part of any usage fills a share of 1. */
+inline learn(offset) {
+  if
+  :: me < LOCAL && sum > 0 -> W.advance = SHARE; W.advance_ends = EXPIRY_AFTER(LATEST_BEGIN, offset)
+  :: else -> W.advance = 0; W.advance_ends = 0
+  fi
+}
+
+/* `reserve` of src/store/window-arithmetic.ts. `state.lastReply` is set whether or not a unit was free. */
+inline reserve(offset) {
+  sum_used();
+  if
+  :: sum < LIMIT -> units[BUCKET_AFTER(HOLD)]++; pending[0]++; sum++
+  :: else
+  fi;
+  learn(offset);
+  finish(me)
+}
+
+/* `LocalWindows.admit` */
+inline admit(offset) {
+  W.state = UNCHARGED; W.waiting = 1; W.ends = EXPIRY_AFTER(LOCAL_HOLD, offset);
+  finish(me)
+}
+#define HAS_SHARE (me < LOCAL && W.state == FREE && W.advance < SHARE)
+
+/* `charge` of src/store/window-arithmetic.ts and charge.lua: in the bucket of the end of the unit's local bucket. */
+inline count_charge() {
+  i = (phase + W.ends) / BUCKET;
+  i = (i < BUCKET_AFTER(HOLD) -> i : BUCKET_AFTER(HOLD));
+  units[i]++
+}
+
+/* `LocalWindows.#charge`, and a reply */
+inline charge(offset) {
+  count_charge();
+  W.state = GONE; W.ends = 0;
+#ifndef MUTANT_LOCAL_WINDOW_AFRESH
+  sum_used();
+  learn(offset);
+#endif
+  finish(me)
+}
+
+proctype Gateway(byte me) {
+  do
+  :: d_step { true -> reserve(1) }
+#if BUCKET > 1
+  :: d_step { true -> reserve(2) }
+#endif
+
+  :: d_step { HAS_SHARE -> admit(1) }
+#if BUCKET > 1
+  :: d_step { HAS_SHARE -> admit(2) }
+#endif
+  :: d_step { W.waiting && W.age <= HOLD -> note_begin(BOUND); W.waiting = 0; finish(me) }
+    /* `refund` of the admission. A unit that was charged stays counted in the store. */
+  :: d_step { W.waiting ->
+       W.waiting = 0;
+       if
+       :: W.state == UNCHARGED -> W.state = FREE; W.ends = 0
+       :: else
+       fi;
+       finish(me) }
+
+  :: d_step { W.state == UNCHARGED -> charge(1) }
+#if BUCKET > 1
+  :: d_step { W.state == UNCHARGED -> charge(2) }
+#endif
+    /* Nobody knows whether the store has counted it. */
+#ifdef MUTANT_UNKNOWN_CHARGE_DROPPED
+  :: d_step { W.state == UNCHARGED -> count_charge(); W.state = GONE; W.ends = 0; finish(me) }
+  :: d_step { W.state == UNCHARGED -> W.state = GONE; W.ends = 0; finish(me) }
+#else
+  :: d_step { W.state == UNCHARGED -> count_charge(); W.state = KEPT; finish(me) }
+  :: d_step { W.state == UNCHARGED -> W.state = KEPT; finish(me) }
+#endif
+  od
+}
+
+/* Units of leases, of any gateway. */
+proctype Leases(byte age) {
+  do
+  :: d_step { pending[age] > 0 -> pending[age]--; note_begin(BOUND); end_step() }
+  :: d_step { pending[age] > 0 -> pending[age]--; units[BUCKET_AFTER(HOLD - age)]-- }
+  od
+}
+
+inline grow_older(s) {
+  if
+  :: own[s].waiting && own[s].age <= HOLD -> own[s].age++
+  :: else
+  fi;
+  if
+  :: own[s].ends > 0 ->
+     own[s].ends--;
+     if
+     :: own[s].ends == 0 -> own[s].state = GONE
+     :: else
+     fi
+  :: else
+  fi;
+  if
+  :: own[s].advance_ends > 0 ->
+     own[s].advance_ends--;
+     if
+     :: own[s].advance_ends == 0 -> own[s].advance = 0
+     :: else
+     fi
+  :: else
+  fi
+}
+
+proctype Time() {
+  do
+  :: d_step { true ->
+       pass_tick();
+       for (i : 1 .. HOLD) { pending[HOLD + 1 - i] = pending[HOLD - i] }
+       pending[0] = 0;
+       grow_older(0); grow_older(1);
+       settle(0); finish(1) }
+  od
+}
+
+init {
+  atomic {
+    run Gateway(0); run Gateway(1); run Leases(0); run Leases(HOLD); run Time();
+#if HOLD > 1
+    run Leases(1)
+#endif
+  }
+}

@@ -1,0 +1,68 @@
+/** What SPIN explores: the correct protocol in several scenes, and wrong protocols that it must refute. */
+
+export type Property = 'window' | 'history';
+
+export interface Scene {
+  readonly name: string;
+  readonly file: 'leases.pml' | 'outage.pml';
+  /** Macros of the model, for the preprocessor. */
+  readonly macros: readonly string[];
+  readonly properties: readonly Property[];
+}
+
+export interface Mutant {
+  /** The macro is `MUTANT_` and this name. */
+  readonly name: string;
+  readonly scene: Scene;
+  /** Must be violated. */
+  readonly property: Property;
+}
+
+const leases: Scene = { name: 'leases', file: 'leases.pml', macros: [], properties: ['window', 'history'] };
+const oneLeaseEach: Scene = { ...leases, name: 'one lease each', macros: ['ONE_LEASE_EACH'] };
+const twoHolds: Scene = {
+  ...leases,
+  name: 'two holds',
+  macros: [...oneLeaseEach.macros, 'WINDOW=6', 'BUCKET=3', 'HOLD=3', 'SHORT_HOLD=2'],
+};
+const exactClocks: Scene = { ...oneLeaseEach, macros: [...oneLeaseEach.macros, 'DRIFT=0'] };
+const epochs: Scene = { ...leases, name: 'epochs', macros: ['ONE_LEASE_EACH', 'RESETS', 'DRIFT=0'] };
+const failover: Scene = {
+  name: 'failover',
+  file: 'leases.pml',
+  macros: ['ONE_LEASE_EACH', 'FAILOVER', 'DRIFT=0'],
+  properties: ['window'],
+};
+const outage: Scene = {
+  name: 'outage, both gateways',
+  file: 'outage.pml',
+  macros: ['WINDOW=3', 'BUCKET=1', 'HOLD=1'],
+  properties: ['window'],
+};
+const longBuckets: Scene = { ...outage, name: 'outage, one gateway', macros: ['LOCAL=1'] };
+
+/** The longest first. */
+export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, outage, longBuckets];
+
+export const MUTANTS: readonly Mutant[] = [
+  { name: 'HOLD_FROM_REPLY', scene: exactClocks, property: 'window' },
+  { name: 'NO_DRIFT_MARGIN', scene: oneLeaseEach, property: 'window' },
+  { name: 'ONE_CLOCK', scene: oneLeaseEach, property: 'window' },
+  { name: 'BEGIN_UNCHECKED', scene: exactClocks, property: 'window' },
+  { name: 'UNIT_TO_NEWER_LEASE', scene: leases, property: 'window' },
+  { name: 'BUCKET_OF_GRANT', scene: exactClocks, property: 'window' },
+  { name: 'DROPPED_EARLY', scene: exactClocks, property: 'window' },
+  { name: 'CHECK_THEN_COUNT', scene: exactClocks, property: 'window' },
+  { name: 'REFUND_TWICE', scene: exactClocks, property: 'window' },
+  { name: 'REFUND_AFTER_RECONNECT', scene: exactClocks, property: 'window' },
+  { name: 'REFUND_BEGUN', scene: exactClocks, property: 'window' },
+  { name: 'REFUND_ADMITTED', scene: exactClocks, property: 'window' },
+  { name: 'REFUND_ANY_EPOCH', scene: epochs, property: 'window' },
+  { name: 'LATE_REPLY_DROPPED', scene: exactClocks, property: 'history' },
+  { name: 'HISTORY_OF_THIS_EPOCH', scene: epochs, property: 'history' },
+  { name: 'HISTORY_OF_ANY_LINEAGE', scene: epochs, property: 'history' },
+  { name: 'USAGE_UNTIL_REPLY', scene: outage, property: 'window' },
+  { name: 'LOCAL_WINDOW_AFRESH', scene: outage, property: 'window' },
+  { name: 'LOCAL_BUCKET_OF_ADMISSION', scene: outage, property: 'window' },
+  { name: 'UNKNOWN_CHARGE_DROPPED', scene: outage, property: 'window' },
+];

@@ -1,0 +1,70 @@
+/*
+ * One customer's window in the store, and what begins upstream.
+ *
+ * A tick stands for all instants in it. So "less than n ticks have passed" becomes "at most n ticks began since", and the
+ * fullest interval of WINDOW ticks touches WINDOW + 1 of them: both allow more than continuous time does.
+ *
+ * All positions in time are relative to now. So the states are finitely many, and cover runs of any length.
+ */
+#ifndef LIMIT
+#define LIMIT 2
+#endif
+#ifndef WINDOW
+#define WINDOW 4
+#endif
+#ifndef BUCKET
+#define BUCKET 2
+#endif
+#ifndef HOLD
+#define HOLD 2 /* the longest one */
+#endif
+
+#define CURRENT (WINDOW / BUCKET) /* the index of the bucket of now; the bucket before the first one has expired */
+#define LAST_BUCKET (CURRENT + (BUCKET - 1 + HOLD) / BUCKET)
+
+byte units[LAST_BUCKET + 1]; /* by bucket */
+byte phase;                  /* ticks since the current bucket began */
+byte begun[WINDOW + 1];      /* units begun in each of the last ticks, this one first */
+/* Of one step, and 0 after it. */
+byte i;
+byte sum;
+
+inline end_step() {
+  i = 0; sum = 0
+}
+
+/* The bucket in which something ends after some ticks. */
+#define BUCKET_AFTER(ticks) (CURRENT + (phase + (ticks)) / BUCKET)
+
+/* `ledger.used` of src/store/window-arithmetic.ts, in `sum`. */
+inline sum_used() {
+  sum = 0;
+  for (i : 0 .. LAST_BUCKET) { sum = sum + units[i] }
+}
+
+/* The request is sent to the backend: `#mayBegin` of src/upstream/relay.ts has allowed it. */
+inline note_begin(bound) {
+  begun[0]++;
+#ifdef CHECK_WINDOW
+  sum = 0;
+  for (i : 0 .. WINDOW) { sum = sum + begun[i] }
+  assert(sum <= bound) /* window */
+#endif
+}
+
+/* `dropExpired` of src/store/window-arithmetic.ts, as soon as a bucket expires: `(b + 1) * bucketMs + windowMs`. */
+inline pass_tick() {
+  phase++;
+  if
+  :: phase == BUCKET ->
+     phase = 0;
+     for (i : 1 .. LAST_BUCKET) { units[i - 1] = units[i] }
+     units[LAST_BUCKET] = 0;
+#ifdef MUTANT_DROPPED_EARLY
+     units[0] = 0
+#endif
+  :: else
+  fi;
+  for (i : 1 .. WINDOW) { begun[WINDOW + 1 - i] = begun[WINDOW - i] }
+  begun[0] = 0
+}
