@@ -2,7 +2,7 @@
  * Leases while the store is available: docs/model.md.
  *
  * The first gateway may have two leases at a time, the second one; with ONE_LEASE_EACH, each has one. A process below
- * stands for a place of a lease. Each transition is one atomic step of the program: `d_step`.
+ * stands for a place of a lease. Each transition is one atomic step. Its guard is outside `d_step`, so that SPIN notices if it never holds.
  *
  *   SHORT_HOLD          there is a shorter hold, too
  *   RESETS              usage is reset, and the customer deleted and created again
@@ -179,49 +179,51 @@ inline apply_refund() {
   fi
 }
 
+#ifdef MUTANT_BEGIN_UNCHECKED
+#define MAY_BEGIN true
+#else
+#define MAY_BEGIN (L.age <= USABLE_HOLD(me))
+#endif
+
 proctype Lease_place(byte me) {
   do
     /* `LeasedQuota.#reserve`: one reservation in flight. The places of a gateway are filled in order. */
-  :: d_step { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> L.state = SENT }
+  :: atomic { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> d_step { L.state = SENT } }
 #ifdef SHORT_HOLD
-  :: d_step { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) ->
-       L.state = SENT; L.is_short = 1 }
+  :: atomic { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> d_step {
+       L.state = SENT; L.is_short = 1 } }
 #endif
 
     /* The store decides, in one step. */
 #ifdef MUTANT_CHECK_THEN_COUNT
-  :: d_step { L.state == SENT -> sum_used(); if :: sum < LIMIT -> L.state = CHECKED :: else -> clear(me) fi; check() }
-  :: d_step { L.state == CHECKED -> count_grant(1); check() }
+  :: atomic { L.state == SENT -> d_step { sum_used(); if :: sum < LIMIT -> L.state = CHECKED :: else -> clear(me) fi; check() } }
+  :: atomic { L.state == CHECKED -> d_step { count_grant(1); check() } }
 #else
-  :: d_step { L.state == SENT -> answer(1) }
-  :: d_step { L.state == SENT -> answer(2) }
-  :: d_step { L.state == ORPHAN -> answer(1) }
-  :: d_step { L.state == ORPHAN -> answer(2) }
+  :: atomic { L.state == SENT -> d_step { answer(1) } }
+  :: atomic { L.state == SENT -> d_step { answer(2) } }
+  :: atomic { L.state == ORPHAN -> d_step { answer(1) } }
+  :: atomic { L.state == ORPHAN -> d_step { answer(2) } }
 #endif
 
     /* `LeasedQuota.#use`. The requests that wait are admitted below. */
 #ifdef MUTANT_HOLD_FROM_REPLY
-  :: d_step { L.state == REPLIED -> L.state = OPEN; L.age = 0; L.missed = 0 }
+  :: atomic { L.state == REPLIED -> d_step { L.state = OPEN; L.age = 0; L.missed = 0 } }
 #else
-  :: d_step { L.state == REPLIED && L.age <= USABLE_LEASE(me) -> L.state = OPEN; check() }
+  :: atomic { L.state == REPLIED && L.age <= USABLE_LEASE(me) -> d_step { L.state = OPEN; check() } }
 #endif
     /* `LeasedQuota.#received`: the call timed out, or its lease would have ended; the grant is refunded whole. */
-  :: d_step { L.state == REPLIED ->
+  :: atomic { L.state == REPLIED -> d_step {
        L.state = OPEN;
 #ifndef MUTANT_LATE_REPLY_DROPPED
        L.back = L.unused;
 #endif
-       L.unused = 0; settle(me); settle(me & 2); check() }
+       L.unused = 0; settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.take`: a request is admitted. */
-  :: d_step { L.state == OPEN && L.unused > 0 && L.age <= USABLE_LEASE(me) -> L.unused--; L.waiting++; check() }
+  :: atomic { L.state == OPEN && L.unused > 0 && L.age <= USABLE_LEASE(me) -> d_step { L.unused--; L.waiting++; check() } }
 
     /* `Relay.#mayBegin` with `Lease.beginDeadline`: the request begins. */
-#ifdef MUTANT_BEGIN_UNCHECKED
-  :: d_step { L.state == OPEN && L.waiting > 0 ->
-#else
-  :: d_step { L.state == OPEN && L.waiting > 0 && L.age <= USABLE_HOLD(me) ->
-#endif
+  :: atomic { L.state == OPEN && L.waiting > 0 && MAY_BEGIN -> d_step {
        L.waiting--;
        strike_off(me, 1);
        if
@@ -231,36 +233,36 @@ proctype Lease_place(byte me) {
 #ifdef MUTANT_REFUND_BEGUN
        L.back++;
 #endif
-       settle(me); settle(me & 2); check() }
+       settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.return`: the request did not begin. */
-  :: d_step { L.state == OPEN && L.waiting > 0 ->
+  :: atomic { L.state == OPEN && L.waiting > 0 -> d_step {
        L.waiting--;
        if
        :: L.age <= USABLE_LEASE(me) -> L.unused++
        :: else -> L.back++
        fi;
-       settle(me); settle(me & 2); check() }
+       settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.#end`: the lease has ended, or the gateway has learnt of a reset. */
-  :: d_step { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) ->
+  :: atomic { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) -> d_step {
 #ifdef MUTANT_REFUND_ADMITTED
        L.back = L.back + L.waiting;
 #endif
-       L.back = L.back + L.unused; L.unused = 0; settle(me); settle(me & 2); check() }
+       L.back = L.back + L.unused; L.unused = 0; settle(me); settle(me & 2); check() } }
 #ifdef MUTANT_UNIT_TO_NEWER_LEASE
-  :: d_step { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
-       PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) ->
-       PEER.unused = PEER.unused + L.unused; L.unused = 0; settle(me); settle(me & 2) }
+  :: atomic { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
+       PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) -> d_step {
+       PEER.unused = PEER.unused + L.unused; L.unused = 0; settle(me); settle(me & 2) } }
 #endif
 
     /* `LeasedQuota.#sendRefunds`: once. `ofSession` of hourly-window.ts: not on a later connection. */
-  :: d_step { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> L.out = L.back; L.back = 0 }
-  :: d_step { L.state == OPEN && L.back > 0 && L.is_stale ->
-       strike_off(me, L.back); L.back = 0; settle(me); settle(me & 2); check() }
-  :: d_step { L.out > 0 -> apply_refund(); L.out = 0; settle(me); settle(me & 2); check() }
+  :: atomic { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> d_step { L.out = L.back; L.back = 0 } }
+  :: atomic { L.state == OPEN && L.back > 0 && L.is_stale -> d_step {
+       strike_off(me, L.back); L.back = 0; settle(me); settle(me & 2); check() } }
+  :: atomic { L.out > 0 -> d_step { apply_refund(); L.out = 0; settle(me); settle(me & 2); check() } }
 #ifdef MUTANT_REFUND_TWICE
-  :: d_step { L.out > 0 -> apply_refund() } /* no reply in time, so the refund is sent again */
+  :: atomic { L.out > 0 -> d_step { apply_refund() } } /* no reply in time, so the refund is sent again */
 #endif
   od
 }
@@ -308,11 +310,11 @@ inline forget(s) {
 
 proctype Gateway(byte me) {
   do
-  :: d_step { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> disconnect_all(1) }
-  :: d_step { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> disconnect_all(0) }
+  :: atomic { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> d_step { disconnect_all(1) } }
+  :: atomic { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> d_step { disconnect_all(0) } }
     /* It crashes; another one takes its place. */
-  :: d_step { HAS_UNITS(me) || HAS_UNITS(me + 1) -> forget(me); forget(me + 1); disconnect_all(1) }
-  :: d_step { HAS_UNITS(me) || HAS_UNITS(me + 1) -> forget(me); forget(me + 1); disconnect_all(0) }
+  :: atomic { HAS_UNITS(me) || HAS_UNITS(me + 1) -> d_step { forget(me); forget(me + 1); disconnect_all(1) } }
+  :: atomic { HAS_UNITS(me) || HAS_UNITS(me + 1) -> d_step { forget(me); forget(me + 1); disconnect_all(0) } }
   od
 }
 
@@ -354,11 +356,11 @@ inline pass_time(first_misses, second_misses) {
 /* Time passes, and the clock of a gateway misses a tick at times. */
 proctype Time() {
   do
-  :: d_step { true -> pass_time(0, 0) }
+  :: atomic { true -> d_step { pass_time(0, 0) } }
 #if DRIFT > 0
-  :: d_step { FIRST_MAY_MISS -> pass_time(1, 0) }
-  :: d_step { MAY_MISS(2) -> pass_time(0, 1) }
-  :: d_step { FIRST_MAY_MISS && MAY_MISS(2) -> pass_time(1, 1) }
+  :: atomic { FIRST_MAY_MISS -> d_step { pass_time(1, 0) } }
+  :: atomic { MAY_MISS(2) -> d_step { pass_time(0, 1) } }
+  :: atomic { FIRST_MAY_MISS && MAY_MISS(2) -> d_step { pass_time(1, 1) } }
 #endif
   od
 }
@@ -378,9 +380,9 @@ inline new_epoch(condition, name) {
 proctype Operator() {
   do
     /* reset-usage.lua */
-  :: d_step { true -> new_epoch(lease[i].epoch == THIS, EARLIER); check() }
+  :: atomic { true -> d_step { new_epoch(lease[i].epoch == THIS, EARLIER); check() } }
     /* The window is deleted with its customer; the next reservation begins another lineage. */
-  :: d_step { true -> new_epoch(true, FOREIGN); owed = 0; check() }
+  :: atomic { true -> d_step { new_epoch(true, FOREIGN); owed = 0; check() } }
   od
 }
 #endif
@@ -404,8 +406,8 @@ inline fail_over(s, count) {
 
 proctype Failover(byte me) {
   do
-  :: d_step { L.state == SENT && lost == 0 -> sum_used(); if :: sum < LIMIT -> fail_over(me, 1) :: else -> check() fi }
-  :: d_step { L.state == SENT && lost == 0 -> sum_used(); if :: sum < LIMIT -> fail_over(me, 2) :: else -> check() fi }
+  :: atomic { L.state == SENT && lost == 0 -> d_step { sum_used(); if :: sum < LIMIT -> fail_over(me, 1) :: else -> check() fi } }
+  :: atomic { L.state == SENT && lost == 0 -> d_step { sum_used(); if :: sum < LIMIT -> fail_over(me, 2) :: else -> check() fi } }
   od
 }
 #endif

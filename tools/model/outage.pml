@@ -128,36 +128,36 @@ inline charge(offset) {
 
 proctype Gateway(byte me) {
   do
-  :: d_step { true -> reserve(1) }
+  :: atomic { true -> d_step { reserve(1) } }
 #if BUCKET > 1
-  :: d_step { true -> reserve(2) }
+  :: atomic { true -> d_step { reserve(2) } }
 #endif
 
-  :: d_step { HAS_SHARE -> admit(1) }
+  :: atomic { HAS_SHARE -> d_step { admit(1) } }
 #if BUCKET > 1
-  :: d_step { HAS_SHARE -> admit(2) }
+  :: atomic { HAS_SHARE -> d_step { admit(2) } }
 #endif
-  :: d_step { W.waiting && W.age <= HOLD -> note_begin(BOUND); W.waiting = 0; finish(me) }
+  :: atomic { W.waiting && W.age <= HOLD -> d_step { note_begin(BOUND); W.waiting = 0; finish(me) } }
     /* `refund` of the admission. A unit that was charged stays counted in the store. */
-  :: d_step { W.waiting ->
+  :: atomic { W.waiting -> d_step {
        W.waiting = 0;
        if
        :: W.state == UNCHARGED -> W.state = FREE; W.ends = 0
        :: else
        fi;
-       finish(me) }
+       finish(me) } }
 
-  :: d_step { W.state == UNCHARGED -> charge(1) }
+  :: atomic { W.state == UNCHARGED -> d_step { charge(1) } }
 #if BUCKET > 1
-  :: d_step { W.state == UNCHARGED -> charge(2) }
+  :: atomic { W.state == UNCHARGED -> d_step { charge(2) } }
 #endif
     /* Nobody knows whether the store has counted it. */
 #ifdef MUTANT_UNKNOWN_CHARGE_DROPPED
-  :: d_step { W.state == UNCHARGED -> count_charge(); W.state = GONE; W.ends = 0; finish(me) }
-  :: d_step { W.state == UNCHARGED -> W.state = GONE; W.ends = 0; finish(me) }
+  :: atomic { W.state == UNCHARGED -> d_step { count_charge(); W.state = GONE; W.ends = 0; finish(me) } }
+  :: atomic { W.state == UNCHARGED -> d_step { W.state = GONE; W.ends = 0; finish(me) } }
 #else
-  :: d_step { W.state == UNCHARGED -> count_charge(); W.state = KEPT; finish(me) }
-  :: d_step { W.state == UNCHARGED -> W.state = KEPT; finish(me) }
+  :: atomic { W.state == UNCHARGED -> d_step { count_charge(); W.state = KEPT; finish(me) } }
+  :: atomic { W.state == UNCHARGED -> d_step { W.state = KEPT; finish(me) } }
 #endif
   od
 }
@@ -165,8 +165,8 @@ proctype Gateway(byte me) {
 /* Units of leases, of any gateway. */
 proctype Leases(byte age) {
   do
-  :: d_step { pending[age] > 0 -> pending[age]--; note_begin(BOUND); end_step() }
-  :: d_step { pending[age] > 0 -> pending[age]--; units[BUCKET_AFTER(HOLD - age)]-- }
+  :: atomic { pending[age] > 0 -> d_step { pending[age]--; note_begin(BOUND); end_step() } }
+  :: atomic { pending[age] > 0 -> d_step { pending[age]--; units[BUCKET_AFTER(HOLD - age)]-- } }
   od
 }
 
@@ -197,12 +197,12 @@ inline grow_older(s) {
 
 proctype Time() {
   do
-  :: d_step { true ->
+  :: atomic { true -> d_step {
        pass_tick();
        for (i : 1 .. HOLD) { pending[HOLD + 1 - i] = pending[HOLD - i] }
        pending[0] = 0;
        grow_older(0); grow_older(1);
-       settle(0); finish(1) }
+       settle(0); finish(1) } }
   od
 }
 
