@@ -54,6 +54,9 @@ function old(bytes: string): string {
   return bytes.replace('HTTP/1.1', 'HTTP/1.0');
 }
 
+const LONG = `${'a'.repeat(20_000)}\r\n0\r\n\r\nGET /api/hidden HTTP/1.1\r\nHost: a\r\n\r\n`;
+const LONG_CHUNK = `${LONG.length.toString(16)}\r\n${LONG}\r\n`;
+
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const SAME_CODINGS = ['Chunked', 'CHUNKED', '\tchunked', ' chunked ', 'chunkeD'];
 const OTHER_CODINGS = [
@@ -254,6 +257,13 @@ export const CASES: readonly SmugglingCase[] = [
   refused('a trailer with NUL', `${post(CHUNKED)}5\r\nabcde\r\n0\r\nX: \0\r\n\r\n`),
   // The request line that follows is a trailer without a colon.
   refused('no line end behind the last chunk', `${post(CHUNKED)}5\r\nabcde\r\n0\r\n`),
+
+  // Longer than what is buffered: the backend has received the beginning
+  passes('a request hidden behind 16 KiB with a length', `${post(`Content-Length: ${LONG.length}`)}${LONG}`, LONG),
+  passes('a request hidden behind 16 KiB in a chunk', `${post(CHUNKED)}${LONG_CHUNK}0\r\n\r\n`, LONG),
+  refused('a chunk size that is none behind 16 KiB', `${post(CHUNKED)}${LONG_CHUNK}g\r\n`),
+  refused('a bare LF behind 16 KiB', `${post(CHUNKED)}${LONG_CHUNK}0\n\r\n`),
+  refused('a trailer with a length behind 16 KiB', `${post(CHUNKED)}${LONG_CHUNK}0\r\nContent-Length: 0\r\n\r\n`),
 
   // Other than announced
   ends('a body longer than announced', `${post('Content-Length: 5')}abcdef\r\n`, 'abcde'),

@@ -3,7 +3,7 @@ import { fieldValues } from '../http/support/http-reader.ts';
 import { useHttpSystem } from '../http/support/system.ts';
 import { SERVERS } from './backends.ts';
 import { CASES, HIDDEN } from './smuggling-cases.ts';
-import { ANY_ROUTE } from './support.ts';
+import { ANY_ROUTE, startBodySystem } from './support.ts';
 
 const config = { routes: [ANY_ROUTE] as never, limits: { body_stall_timeout_ms: 200 } };
 
@@ -35,4 +35,18 @@ describe.each([['the gateway alone', undefined], ...Object.entries(SERVERS)])('w
       }
     });
   });
+});
+
+it('after an early response, the rest of the upload is a request neither to the gateway nor to the backend', async () => {
+  const { open, backend, headers } = await startBodySystem({ answer: (req, res) => res.end(`got ${req.url}`) });
+  const hidden = `GET /api/hidden HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.Authorization}\r\n\r\n`;
+  const client = open('POST /api/early', `Content-Length: ${30_000 + hidden.length}`);
+  client.send('a'.repeat(30_000));
+  await client.until(/got \/api\/early/);
+  client.send(hidden + hidden);
+  const received = await client.untilEnd();
+  expect(received.match(/^HTTP\/1\.1 .*$/gm)).toEqual(['HTTP/1.1 200 OK']);
+  expect(received).toMatch(/\r\nConnection: close\r\n/);
+  await open('GET /api/next').until(/got \/api\/next/);
+  expect(backend.seen.map(({ url }) => url)).toEqual(['/api/early', '/api/next']);
 });

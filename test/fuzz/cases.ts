@@ -25,6 +25,7 @@ function createChance(seed: number): Chance {
   };
 }
 
+const FUZZ_UPLOAD = `POST /v1/conversations HTTP/1.1\r\nHost: api.example\r\nAuthorization: Bearer ${FUZZ_KEY}\r\n`;
 const REQUEST = ['GET /v1/conversations HTTP/1.1', 'Host: api.example', `Authorization: Bearer ${FUZZ_KEY}`];
 
 function request(...lines: string[]): string {
@@ -53,6 +54,14 @@ const SAMPLES = [
   request(...REQUEST).replace('/v1/', 'http://h.example:80/v1/'),
   `${request(...REQUEST, 'Content-Length: 5')}abcde`,
   `${request(...REQUEST, 'Transfer-Encoding: chunked')}5;a=b\r\nabcde\r\n0\r\nX-T: 1\r\n\r\n`.replace('GET', 'POST'),
+  ...[
+    `${FUZZ_UPLOAD}Content-Length: 5\r\n\r\nabcde`,
+    `${FUZZ_UPLOAD}Expect: 100-continue\r\nContent-Length: 5\r\n\r\nabcde`,
+  ],
+  `${FUZZ_UPLOAD}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n3;a="b"\r\nfgh\r\n0\r\n\r\n`,
+  `${FUZZ_UPLOAD}Transfer-Encoding: chunked\r\n\r\n27\r\nGET /v1/conversations HTTP/1.1\r\nHost: a\r\n\r\n0\r\n\r\n`,
+  `${FUZZ_UPLOAD}Content-Length: 20000\r\n\r\n${'0\r\n\r\n'.repeat(4000)}`,
+  `${FUZZ_UPLOAD}Transfer-Encoding: chunked\r\n\r\n${`1388\r\n${'a\r\n0\r\n'.repeat(833)}\r\n\r\n`.repeat(5)}0\r\n\r\n`,
   request('CONNECT api.example:443 HTTP/1.1', 'Host: api.example'),
   'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
 ];
@@ -124,6 +133,8 @@ const TOKENS = [
     'Host:\r\n',
     'Content-Length: 0\r\n',
     'Content-Length: 7\r\n',
+    'Content-Length: 5\r\n',
+    'Content-Length: 300\r\n',
     'Content-Length: 0, 0\r\n',
     'Transfer-Encoding: chunked\r\n',
     'Transfer-Encoding: x\r\n',
@@ -150,6 +161,11 @@ const TOKENS = [
   ...[
     '0\r\n\r\n',
     '5\r\nabcde\r\n',
+    '5;a=b\r\nabcde\r\n',
+    ';a="b',
+    '\r\n0\r\n\r\n',
+    'Trailer: X\r\n',
+    'PUT ',
     'ffffffffffffffff\r\n',
     'G',
     'H',

@@ -15,6 +15,7 @@ import { FUZZ_KEY } from './cases.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const START_MS = 60_000;
+const METHODS = ['GET', 'POST', 'PUT'];
 
 export interface Subject {
   readonly port: number;
@@ -46,6 +47,9 @@ export async function startSubject(): Promise<Subject> {
       admin: { ...anyPort, token: ADMIN_TOKEN },
       store: { url: 'sqlite:store.sqlite' },
       upstream: { urls: [upstream.url] },
+      routes: ['/api/v1/conversations', '/api/v1/conversations/{id}'].map((path) => ({ path, methods: METHODS })),
+      // A body that mutation has made longer than what is sent must not count as a hang.
+      limits: { body_stall_timeout_ms: 200 },
       plans: { starter: { requests_per_hour: 1_000_000_000 } },
       auth: { failures_per_minute: 1_000_000_000 },
       shutdown: { not_ready_ms: 0, drain_ms: 0 },

@@ -15,7 +15,9 @@ const PATIENCE_MS = 15_000;
 const TARGET =
   /^\/api\/v1\/conversations(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2}){1,512})?(?:\?[\x21\x22\x24-\x7e]*)?$/;
 const FORBIDDEN =
-  /^(connection|keep[-_]alive|te|trailer|transfer[-_]encoding|upgrade|content[-_]length|expect|authorization|forwarded|proxy(?:[-_].*)?)$/i;
+  /^(connection|keep[-_]alive|te|trailer|transfer_encoding|upgrade|content_length|expect|authorization|forwarded|proxy(?:[-_].*)?)$/i;
+/** The reader of the backend has refused all but one of them. */
+const FRAMING = /^(transfer-encoding|content-length)$/i;
 
 /** What is wrong, in words; undefined when all is well. */
 export async function findFault(subject: Subject, tried: Case, address: string): Promise<string | undefined> {
@@ -33,20 +35,33 @@ export async function findFault(subject: Subject, tried: Case, address: string):
   const most = Math.min(countOf(sent, FUZZ_KEY), countOf(sent, 'HTTP/1.') + countOf(sent, 'RTSP/1.'));
   if (seen.length > most) return `the backend saw ${seen.length} requests for ${most} sent: ${JSON.stringify(seen)}`;
   for (const request of seen) {
-    const wrong = findWrong(request);
+    const wrong = findWrong(request) ?? findWrongContent(request, sent + END);
     if (wrong !== undefined) return `the backend saw ${wrong}: ${JSON.stringify(request)}`;
   }
   return tried.resets ? undefined : findBadAnswer(received);
 }
 
 function findWrong({ method, target, fields }: ReadRequest): string | undefined {
-  if (method !== 'GET' && method !== 'HEAD') return `method ${method}`;
+  if (!['GET', 'HEAD', 'POST', 'PUT'].includes(method)) return `method ${method}`;
   if (!TARGET.test(target)) return `target ${target}`;
   if (fields.filter(([name]) => name.toLowerCase() === 'host').length !== 1) return 'not one Host';
   const bad = fields.find(([name]) => FORBIDDEN.test(name));
   if (bad !== undefined) return `field ${bad[0]}`;
   const customers = fields.filter(([name]) => /^x[^a-z0-9]tollgate[^a-z0-9]customer$/i.test(name));
   return customers.length === 1 && customers[0]?.[1] === 'fuzz' ? undefined : 'another customer';
+}
+
+/** Content is what the caller sent in one piece, or in chunks: with other bytes between its own. */
+function findWrongContent({ method, fields, content }: ReadRequest, sent: string): string | undefined {
+  const framing = fields.find(([name]) => FRAMING.test(name))?.[0].toLowerCase();
+  if (framing !== undefined && (method === 'GET' || method === 'HEAD')) return `content of ${method}`;
+  if (framing === 'content-length') return sent.includes(content) ? undefined : 'content that was not sent';
+  let at = -1;
+  for (const byte of content) {
+    at = sent.indexOf(byte, at + 1);
+    if (at < 0) return 'chunks that were not sent';
+  }
+  return undefined;
 }
 
 function findBadAnswer(received: string): string | undefined {

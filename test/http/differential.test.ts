@@ -1,9 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fieldValues } from './support/http-reader.ts';
-import { expectCanonical, useHttpSystem } from './support/system.ts';
+import { expectCanonical, get, useHttpSystem } from './support/system.ts';
 
-const system = useHttpSystem({ config: { auth: { failures_per_minute: 100_000 } } });
+const READ_ROUTES = ['/api/v1/conversations', '/api/v1/conversations/{id}'].map((path) => ({ path, methods: ['GET'] }));
+const system = useHttpSystem({
+  config: {
+    auth: { failures_per_minute: 100_000 },
+    limits: { body_stall_timeout_ms: 100 },
+    routes: [...READ_ROUTES, { path: '/api/upload', methods: ['POST', 'PUT', 'DELETE'] }] as never,
+  },
+});
 
 /** How often each of the properties is tried. */
 const RUNS = 400;
@@ -158,6 +165,107 @@ const REQUEST = fc
     return `${lines.map((line, i) => line + (ends[i] ?? '\r\n')).join('')}\r\n${after}`;
   });
 
+/** A part of an upload: its bytes, and whether RFC 9112 allows them there. */
+type Part = readonly [bytes: string, isValid: boolean];
+
+function parts(valid: readonly string[], invalid: readonly string[]) {
+  const all = [...valid.map((bytes): Part => [bytes, true]), ...invalid.map((bytes): Part => [bytes, false])];
+  const right = fc.constantFrom(...all.slice(0, valid.length));
+  return fc.oneof({ weight: 30, arbitrary: right }, fc.constantFrom(...all));
+}
+
+const CODING = parts(
+  ['Transfer-Encoding: chunked', 'transfer-encoding:Chunked', 'TRANSFER-ENCODING: \tchunked'],
+  [
+    'Transfer-Encoding : chunked',
+    'Transfer-Encoding: chunked, chunked',
+    'Transfer-Encoding: gzip, chunked',
+    'X: y\r\n Transfer-Encoding: chunked',
+  ],
+);
+const OTHER_FIELD = parts(
+  [
+    'X: y',
+    'Connection: transfer-encoding',
+    'Connection: content-length',
+    'Content_Length: 3',
+    'Transfer_Encoding: x',
+    'TE: trailers',
+    'Expect: 100-continue',
+  ],
+  [
+    'Content-Length: 0',
+    'Content-Length: 3',
+    'Transfer-Encoding: identity',
+    'Transfer-Encoding: chunked',
+    'X: y\nZ: z',
+    'Expect: x',
+  ],
+);
+const EXTENSION = parts(['', '', '', ';a', ';a=b', ';a="b; c"', ';a;b=c'], [' x', ';\0', '\n', ';a="\r\n"', ';a=\n']);
+const LINE_END = parts(['\r\n'], ['\n', '\r', '', '\r\n\r\n', '\r\r\n', ' \r\n']);
+const DATA = fc.oneof(
+  fc.constantFrom('0\r\n\r\n', '\r\n', 'GET /api/v1/conversations HTTP/1.1\r\nHost: a\r\n\r\n', 'a', '5\r\nabcde\r\n'),
+  fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 30 }),
+);
+/** Added to the length of the data. */
+const EXCESS = fc.oneof({ weight: 30, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1, 2 ** 64));
+const DIGITS = fc.constantFrom(
+  (size: string) => size,
+  (size: string) => size.toUpperCase(),
+  (size: string) => `00${size}`,
+);
+const CHUNK = fc
+  .tuple(DATA, EXCESS, DIGITS, EXTENSION, LINE_END, LINE_END)
+  .map(([data, excess, digits, extension, first, last]) => {
+    const size = (BigInt(excess) + BigInt(data.length)).toString(16);
+    return `${digits(size)}${extension[0]}${first[0]}${data}${last[0]}`;
+  });
+const TRAILERS = parts(
+  ['', 'X-T: 1\r\n', 'Authorization: Bearer x\r\nHost: b\r\n'],
+  ['X\r\n', 'Content-Length: 3\r\n', 'X: y\n', ' X: y\r\n'],
+);
+
+const CHUNKED_UPLOAD = fc
+  .record({
+    method: fc.constantFrom('POST', 'PUT', 'DELETE'),
+    coding: CODING,
+    field: OTHER_FIELD,
+    chunks: fc.array(CHUNK, { maxLength: 4 }),
+    lastLine: LINE_END,
+    trailers: TRAILERS,
+    end: LINE_END,
+    isReversed: fc.boolean(),
+  })
+  .map(({ method, coding, field, chunks, lastLine, trailers, end, isReversed }) => {
+    const fields = [coding[0], field[0], 'Authorization: Bearer KEY'];
+    const lines = [`${method} /api/upload HTTP/1.1`, 'Host: a', ...(isReversed ? fields.toReversed() : fields)];
+    return {
+      method,
+      head: `${lines.join('\r\n')}\r\n\r\n`,
+      body: `${chunks.join('')}0${lastLine[0]}${trailers[0]}${end[0]}`,
+      hasValidHead: coding[1] && field[1],
+    };
+  });
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const CHUNK_LINE = new RegExp(`^([0-9A-Fa-f]+)(?:;${TOKEN}(?:=(?:${TOKEN}|"[^"\\\\\\x00-\\x1f]*"))?)*\\r\\n`);
+const TRAILER = new RegExp(`^(?!content-length|transfer-encoding)${TOKEN}:[\\t\\x20-\\x7e]*\\r\\n`, 'i');
+
+/** Returns the content of a chunked body (RFC 9112 §7.1) and what follows it; undefined if it is malformed or unfinished. */
+function decodeChunks(text: string): { readonly content: string; readonly rest: string } | undefined {
+  const [line, digits = ''] = CHUNK_LINE.exec(text) ?? [];
+  if (line === undefined) return undefined;
+  const size = Number.parseInt(digits, 16);
+  let rest = text.slice(line.length + size);
+  if (size > 0) {
+    const decoded = rest.startsWith('\r\n') ? decodeChunks(rest.slice(2)) : undefined;
+    return decoded && { ...decoded, content: text.slice(line.length, line.length + size) + decoded.content };
+  }
+  for (let field = TRAILER.exec(rest); field !== null; field = TRAILER.exec(rest)) rest = rest.slice(field[0].length);
+  return rest.startsWith('\r\n') ? { content: '', rest: rest.slice(2) } : undefined;
+}
+
 /** What a server could take for the end of the request before. */
 const MARK = '\r\nX-Mark: end\r\n\r\n';
 
@@ -221,5 +329,39 @@ describe('whatever is sent, the backend sees it as one canonical request or not 
       ),
       { numRuns: RUNS / 2 },
     );
+  });
+
+  it('an upload in chunks, made of parts that are right or wrong', async () => {
+    let passed = 0;
+    let refused = 0;
+    await fc.assert(
+      fc.asyncProperty(CHUNKED_UPLOAD, async ({ method, head, body, hasValidHead }) => {
+        const next = get('/v1/conversations/next');
+        const { seen, answers, end, fault } = await system.attempt(head + body + next, {
+          answers: 2,
+          patienceMs: 5000,
+        });
+        const statuses = answers.map(({ status }) => status).filter((status) => status !== 100);
+        expect(fault).toBeUndefined();
+        expect(end).not.toBe('open');
+        const decoded = hasValidHead ? decodeChunks(body + next) : undefined;
+        const requests = seen.map((request) => [request.method, request.target, request.content]);
+        if (decoded === undefined) {
+          refused++;
+          expect(requests).toEqual([]);
+          expect([statuses.length, end]).toEqual([1, 'closed']);
+          expect(statuses[0]).toBeGreaterThanOrEqual(400);
+          return;
+        }
+        passed++;
+        // Line ends before a request line are ignored (RFC 9112 §2.2).
+        const isNextWhole = decoded.rest.replace(/^(\r\n)+/, '') === next;
+        expect(statuses).toEqual([200, isNextWhole ? 200 : 400]);
+        const nextSeen = ['GET', '/api/v1/conversations/next', ''];
+        expect(requests).toEqual([[method, '/api/upload', decoded.content], ...(isNextWhole ? [nextSeen] : [])]);
+      }),
+      { numRuns: RUNS },
+    );
+    expect(Math.min(passed, refused)).toBeGreaterThan(RUNS / 5);
   });
 });
