@@ -78,6 +78,12 @@ export function pairsFrom(reply: readonly unknown[]): [string, string][] {
   return reply.flatMap((value, at) => (at % 2 === 0 ? [[String(value), String(reply[at + 1])]] : []));
 }
 
+/** Returns the fields of a hash from the reply to HGETALL in a pipeline. A key of another type has none. */
+export function hashFrom(reply: unknown): ReadonlyMap<string, string> {
+  if (Array.isArray(reply)) return new Map(pairsFrom(reply));
+  return new Map(Object.entries((reply ?? {}) as Record<string, string>));
+}
+
 export function isWrongTypeError(error: unknown): boolean {
   return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
 }

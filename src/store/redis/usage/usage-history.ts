@@ -23,7 +23,7 @@ import {
 } from '../../usage-history.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { Command } from '../connection/client.ts';
-import { inPieces, pairsFrom, sendAll, sendEach, storeTimeMs } from '../connection/replies.ts';
+import { hashFrom, inPieces, pairsFrom, sendAll, sendEach, storeTimeMs } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';
@@ -40,7 +40,7 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readPiece = async (hashes: readonly string[]) => {
-    return (await sendEach(channel, READ, hashes, (name) => ['hgetall', name])).map(fieldsOf);
+    return (await sendEach(channel, READ, hashes, (name) => ['hgetall', name])).map(hashFrom);
   };
   const readHashes = (hashes: readonly string[]) => inPieces(hashes, readPiece, HASHES);
 
@@ -176,12 +176,6 @@ function yearsOf(days: readonly number[]): string[] {
 
 function yearName(ms: number): string {
   return dayName(ms).slice(0, 4);
-}
-
-/** Returns the fields of a hash from the reply to HGETALL in a pipeline. A key of another type has none. */
-function fieldsOf(reply: unknown): ReadonlyMap<string, string> {
-  if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, string>));
-  return new Map(pairsFrom(reply));
 }
 
 /** Fields that do not fit the format are ignored: other programs may have written them. */

@@ -5,7 +5,7 @@
 import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { inPieces, pipelined, storeTimeMs } from '../connection/replies.ts';
+import { hashFrom, inPieces, pipelined, storeTimeMs } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const OP: StoreOp = 'read_usages';
@@ -50,8 +50,7 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
     async settledOf(customer) {
       const nowMs = await storeTimeMs(connection, OP);
       const [window] = await readAll([{ customer, from: 0 }], 1, ['hgetall']);
-      const [, head] = fieldsOf(window).find(([field]) => field === 'head') ?? [];
-      const [, , , , holdEndMs = 0] = HEAD.exec(String(head)) ?? [];
+      const [, , , , holdEndMs = 0] = HEAD.exec(hashFrom(window).get('head') ?? '') ?? [];
       return unitsSettled(bucketsOf(window), HOURLY, nowMs, Number(holdEndMs));
     },
   };
@@ -73,12 +72,7 @@ function usedByHead(head: unknown, nowMs: number): UsedByHead {
 
 /** Returns the buckets of a whole window, from the reply to HGETALL in a pipeline. */
 function bucketsOf(reply: unknown): (readonly [bucket: number, units: number])[] {
-  return fieldsOf(reply)
+  return [...hashFrom(reply)]
     .filter(([field]) => field !== 'head')
     .map(([bucket, units]) => [Number(bucket), Number(units)]);
-}
-
-function fieldsOf(reply: unknown): [string, unknown][] {
-  if (!Array.isArray(reply)) return Object.entries(reply ?? {});
-  return reply.flatMap((field, index) => (index % 2 === 0 ? [[String(field), reply[index + 1]]] : []));
 }
