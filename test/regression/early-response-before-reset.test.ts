@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { startBodySystem } from '../bodies/support.ts';
 import { listen } from '../upstream/support/upstreams.ts';
 
-const UPLOADS = 120;
+const UPLOADS = 100;
 const CLIENTS = 8;
 /** What the backend reads before it refuses. */
 const READ_BYTES = 100_000;
