@@ -164,6 +164,20 @@ it('SIGTERM under load fails no request, and leased units are refunded', async (
   expect((await callAdmin(other, '/admin/v1/customers/acme/usage')).body.used).toBe(outcomes.length);
 });
 
+it('SIGTERM while a worker is being replaced ends all processes in order, long before the deadline', async () => {
+  const { gateway } = await startWithWorkers({ config: { shutdown: { not_ready_ms: 1, drain_ms: 60_000 } } });
+  const [killed] = await workersOf(gateway);
+  process.kill(Number(killed?.pid), 'SIGKILL');
+  // As soon as the next process exists: it does not listen yet.
+  const isReplaced = async () => ![null, killed?.pid].includes((await workersOf(gateway))[0]?.pid);
+  await expect.poll(isReplaced, { timeout: 30_000, interval: 10 }).toBe(true);
+  gateway.signal('SIGTERM');
+  const { status, stderr, stdout } = await gateway.finished;
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toContain('"msg":"tollgate stopped"');
+  expect(stdout).not.toContain('workers did not exit in time');
+});
+
 it('a worker that hangs fails no scrape and no call of the admin API, and is counted by its last report', async () => {
   const { gateway, key } = await startWithWorkers();
   const agent = agentOfTest({ keepAlive: false });
