@@ -21,7 +21,7 @@ export interface Digest {
 }
 
 /** Responds with a {@link Digest} when the request is complete. */
-const digesting: RequestListener = async (req, res) => {
+export const digesting: RequestListener = async (req, res) => {
   const hash = createHash('sha256');
   let bytes = 0;
   try {
