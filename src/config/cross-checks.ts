@@ -132,7 +132,7 @@ function checkRoutes(context: CheckContext): void {
   // Parameter names do not matter: /a/{x} and /a/{y} match the same paths.
   const shapes = routePaths(context).map(([index, path]) => [index, path.replace(/\{\w+/g, '{')] as const);
   checkRepeats(shapes, (index, earlier) =>
-    context.report(['routes', index, 'path'], `matches the same as routes[${earlier}].path; keep one`),
+    context.report(['routes', index, 'path'], `matches the same paths as routes[${earlier}].path; keep one`),
   );
 }
 

@@ -112,11 +112,16 @@ const upstream = types.mapping({
     .default('least_loaded')
     .describe('Which server gets a request: the one with the fewest requests in progress, or each in turn.'),
   connect_timeout_ms: types.durationMs().default(1000).describe('Time to open a connection to the backend.'),
-  response_timeout_ms: types.durationMs().default(30_000).describe("Time to the first byte of the backend's response."),
+  response_timeout_ms: types
+    .durationMs()
+    .default(30_000)
+    .describe("Time from the last byte of the request to the first byte of the backend's response."),
   total_timeout_ms: types
     .durationMs()
     .default(120_000)
-    .describe("Time to the last byte of the backend's response; not below response_timeout_ms."),
+    .describe(
+      "Time from the last byte of the request to the last byte of the backend's response; not below response_timeout_ms.",
+    ),
   response_header_bytes: types
     .bytes()
     .default(65_536)

@@ -12,9 +12,9 @@ import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
 export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'> {
   readonly connectTimeoutMs: number;
-  /** From the first byte of the request to the head of the response. */
+  /** From the last byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
-  /** From the call to the last byte of the response that the client has taken. */
+  /** From the last byte of the request to the last byte of the response that the client has taken. */
   readonly totalTimeoutMs: number;
   /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
   readonly ownHeaderNames: ReadonlySet<string>;

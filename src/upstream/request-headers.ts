@@ -30,7 +30,7 @@ const NEVER_PASSED: ReadonlySet<string> = new Set([
   'cf-connecting-ip',
   'cf-connecting-ipv6',
   'client-ip',
-  'content-length', // requests have no body
+  'content-length', // the gateway announces the body that it sends
   'expect', // handled by the gateway
   'fastly-client-ip',
   'forwarded',

@@ -78,11 +78,11 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['routes:\n  - { path: /a }', '4: routes[0].methods: is required and must be a list'],
   [
     'routes:\n  - { path: "/a/{x}", methods: [GET] }\n  - { path: "/a/{y}", methods: [GET] }',
-    '5: routes[1].path: matches the same as routes[0].path; keep one',
+    '5: routes[1].path: matches the same paths as routes[0].path; keep one',
   ],
   [
     'routes:\n  - { path: "/a/{x...}", methods: [GET] }\n  - { path: "/a/{y...}", methods: [PUT] }',
-    '5: routes[1].path: matches the same as routes[0].path; keep one',
+    '5: routes[1].path: matches the same paths as routes[0].path; keep one',
   ],
   [
     'aliases: { /v1/: /api/v1 }',
