@@ -118,7 +118,7 @@ export const PROBLEMS = {
   bad_request: {
     status: 400,
     title: 'Malformed request',
-    when: 'The bytes are not one well-formed HTTP/1.1 request, or the path has forbidden characters or encodings.',
+    when: 'The bytes are not one well-formed HTTP/1.1 request: a malformed header or body, or a body of ambiguous length. Or the path has forbidden characters or encodings.',
     remedy: 'Correct what `detail` names. The connection is closed.',
   },
   body_not_allowed: {
@@ -132,14 +132,14 @@ export const PROBLEMS = {
     title: 'Request body too large',
     when: 'The body is longer than the `max_body_bytes` of its route, or than `limits.body_bytes`. Admin API: it is larger than 64 KiB, or the config file to preview larger than 1 MiB.',
     remedy:
-      'Send less at a time. A request whose Content-Length says so is not counted; a chunked one may be. The connection is closed.',
+      'Send less at a time. A request whose Content-Length is too large is not counted; one with a chunked body is, if a part of it was already forwarded. The connection is closed.',
     advice: 'The client should send less at a time. Or raise max_body_bytes of the route.',
   },
   expectation_failed: {
     status: 417,
     title: 'Expectation failed',
     when: 'The `Expect` header has a value other than `100-continue`.',
-    remedy: 'Send the request without `Expect`.',
+    remedy: 'Send the request without `Expect`. The connection is closed.',
   },
   target_too_long: {
     status: 414,
@@ -156,9 +156,9 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long to arrive',
-    when: 'The head was not complete within `limits.headers_timeout_ms`, or the first 16 KiB of the body within `limits.request_timeout_ms`. Or nothing of the body arrived for `limits.body_stall_timeout_ms`, or fewer than 500 bytes a second after its first minute.',
+    when: 'The headers were not complete within `limits.headers_timeout_ms`, or the headers and the first 16 KiB of the body within `limits.request_timeout_ms`. Or no byte of the body arrived for `limits.body_stall_timeout_ms`, or fewer than 500 bytes a second on average after its first minute.',
     remedy:
-      'Send the request again on a new connection; if it has an effect, check first whether it had it: an upload that was forwarded in part was counted.',
+      'Send the request again on a new connection. If a part of its body was already forwarded, it was counted: check first whether it had an effect.',
   },
   not_implemented: {
     status: 501,
@@ -177,14 +177,16 @@ export const PROBLEMS = {
     status: 502,
     title: 'Bad answer from the backend',
     when: 'The backend closed the connection, or its response is not valid HTTP.',
-    remedy: 'Try again; the request was counted. If it persists, report `request_id`.',
+    remedy:
+      'Try a GET again; before you repeat another method, check whether it had an effect. The request was counted. If it persists, report `request_id`.',
     advice: 'Check the backend: it closed the connection or sent no valid HTTP.',
   },
   gateway_timeout: {
     status: 504,
     title: 'The backend did not answer in time',
-    when: 'The response did not begin within `upstream.response_timeout_ms`, or was not complete within `upstream.total_timeout_ms`.',
-    remedy: 'Try again later, or ask for less; the request was counted. If it persists, report `request_id`.',
+    when: 'The response did not begin within `upstream.response_timeout_ms`, or was not complete within `upstream.total_timeout_ms`. Or the backend took none of the request body for `upstream.response_timeout_ms`.',
+    remedy:
+      'Try a GET again later, or ask for less; before you repeat another method, check whether it had an effect. The request was counted. If it persists, report `request_id`.',
     advice: 'Check the backend, or raise upstream.response_timeout_ms.',
   },
   upstream_unavailable: {
