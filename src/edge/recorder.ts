@@ -57,7 +57,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     context.admitted?.release?.();
     const { req, requestId, route, plan } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
-    const bytesIn = context.body?.receivedBytes;
+    const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
     if (outcome?.wasSent) history?.sent(plan);
     inFlight--;
@@ -71,6 +71,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       problem,
       durationSeconds: durationMs / 1000,
       upstreamSeconds: upstreamMs === undefined ? undefined : upstreamMs / 1000,
+      bufferingSeconds: bufferingMs / 1000,
       bytesIn,
     });
     accessLog.write({
@@ -87,6 +88,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       traceId: traceId(req.headers.traceparent),
       durationMs,
       upstreamMs,
+      bufferingMs,
       upstream: outcome?.wasSent ? outcome.upstream : undefined,
       quota: context.quota,
       shadow: context.admitted?.shadow === 'denied' ? 'denied' : undefined,

@@ -26,6 +26,8 @@ export interface AccessRecord {
   readonly durationMs?: number | undefined;
   /** Part of `durationMs` that was spent with the upstream; omitted if nothing was sent there. */
   readonly upstreamMs?: number | undefined;
+  /** The part of `durationMs` in which the client sent the part of its body that was buffered. */
+  readonly bufferingMs?: number | undefined;
   /** Authority and base path of the upstream. */
   readonly upstream?: string | undefined;
   /** How the quota was decided; omitted if it was not. */
@@ -128,9 +130,9 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
   };
 }
 
-/** Returns the part of the duration that was not spent with the upstream. */
-function overheadMs({ durationMs, upstreamMs = 0 }: AccessRecord): number | undefined {
-  return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs);
+/** Returns the part of the duration that was spent neither with the upstream nor with the client's body. */
+function overheadMs({ durationMs, upstreamMs = 0, bufferingMs = 0 }: AccessRecord): number | undefined {
+  return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs - bufferingMs);
 }
 
 function text(name: string, value: string | undefined): string {

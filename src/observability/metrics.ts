@@ -45,6 +45,8 @@ export interface RequestSample {
   readonly durationSeconds?: number | undefined;
   /** Omitted if nothing was sent to the backend. */
   readonly upstreamSeconds?: number | undefined;
+  /** How long the client took to send the part of its body that was buffered. */
+  readonly bufferingSeconds?: number | undefined;
   /** Body bytes received from the client; omitted if the request has no body. */
   readonly bytesIn?: number | undefined;
 }
@@ -152,6 +154,7 @@ export function createMetrics(options: MetricsOptions) {
       problem,
       durationSeconds,
       upstreamSeconds,
+      bufferingSeconds = 0,
       bytesIn,
     }: RequestSample): void {
       // A client can send any method: only those that the route has get a label.
@@ -163,7 +166,7 @@ export function createMetrics(options: MetricsOptions) {
       if (durationSeconds === undefined) return;
       requestDuration(durationSeconds, route, source);
       if (upstreamSeconds !== undefined) upstreamDuration(upstreamSeconds, route);
-      overhead(Math.max(0, durationSeconds - (upstreamSeconds ?? 0)), source);
+      overhead(Math.max(0, durationSeconds - (upstreamSeconds ?? 0) - bufferingSeconds), source);
     },
     auth: addCounter<[result: AuthResult]>('tollgate_auth_total', registry),
     browserUse: addCounter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total', registry),

@@ -50,6 +50,8 @@ export class RequestBody implements Timed {
   /** All of the body has arrived. */
   isComplete = false;
   fault: BodyFault | undefined;
+  /** How long the client took to send what was buffered. */
+  bufferingMs = 0;
   /** Undefined: it is chunked, both as received and as sent. */
   readonly length: number | undefined;
   readonly #req: IncomingMessage;
@@ -169,6 +171,7 @@ export class RequestBody implements Timed {
 
   #settleBuffering(fault: BodyFault | undefined): void {
     const settle = this.#onBuffered;
+    if (settle !== undefined) this.bufferingMs = this.#clock.monotonicMs() - this.#readingSinceMs;
     this.#onBuffered = undefined;
     this.#bufferedByMs = Infinity;
     settle?.(fault);

@@ -208,6 +208,19 @@ it('a client that ends its side within the body gets 400, and the backend no com
   expect(await ended.promise).toBe('aborted');
 });
 
+it('the time that a client takes to send a body is no overhead of the gateway', async () => {
+  const { open, gateway } = await startBodySystem();
+  const client = open('POST /api/a', 'Content-Length: 2');
+  client.send('a');
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  client.send('b');
+  await client.until(/"bytes":2/);
+  await eventually('the request is counted', async () => {
+    const { 'source="upstream"': seconds = 0 } = await readMetric(gateway, 'tollgate_overhead_seconds_sum');
+    return seconds > 0 && seconds < 0.5;
+  });
+});
+
 it('body bytes are counted in the metrics', async () => {
   const { gateway, headers } = await startBodySystem();
   await (await fetch(`${gateway.public}/api/a`, { method: 'POST', headers, body: 'abc' })).text();
