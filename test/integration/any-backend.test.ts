@@ -73,15 +73,19 @@ it('the sample backend gets messages only where a route for them is configured',
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
   const [conversation] = createConversations();
   const url = `${gateway.public}/v1/conversations/${conversation?.id}/messages`;
-  const post = () => fetch(url, { method: 'POST', headers: bearer(key) });
-  const refused = await post();
+  const headers = { ...bearer(key), 'Content-Type': 'application/json' };
+  const post = (text?: string) => fetch(url, { method: 'POST', headers, body: JSON.stringify({ text }) });
+  const refused = await post('Thank you');
   expect(refused.status).toBe(404);
   expect(await refused.json()).toHaveProperty('code', 'not_found');
 
   const messages = { path: '/api/v1/conversations/{id}/messages', methods: ['POST'] };
   await rewrite(gateway, { routes: [messages] });
   expect(await takeOver(gateway)).toBe('applied');
-  const forwarded = await post();
-  expect(forwarded.status).toBe(400);
-  expect(await forwarded.json()).toHaveProperty('error.code', 'INVALID_MESSAGE');
+  const sent = await post('Thank you');
+  expect(sent.status).toBe(201);
+  expect(await sent.json()).toMatchObject({ text: 'Thank you' });
+  const invalid = await post();
+  expect(invalid.status).toBe(400);
+  expect(await invalid.json()).toHaveProperty('error.code', 'INVALID_MESSAGE');
 });
