@@ -8,6 +8,7 @@ import { findPrograms, type Programs } from './programs.ts';
 import { placeResults, renderFindings } from './report.ts';
 import type { Scenario, Settings } from './scenario.ts';
 import { spreadCustomers } from './scenarios/customers.ts';
+import { measureGarbage } from './scenarios/garbage.ts';
 import { holdIdleConnections } from './scenarios/idle.ts';
 import { measureLatency } from './scenarios/latency.ts';
 import { watchMemory } from './scenarios/memory.ts';
@@ -29,6 +30,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   idle: holdIdleConnections,
   memory: watchMemory,
   profile: profileRequests,
+  garbage: measureGarbage,
   workers: compareWorkers,
 };
 const DOCUMENT = new URL('../docs/benchmarks.md', import.meta.url);

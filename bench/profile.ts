@@ -1,9 +1,15 @@
-/** CPU profiles as V8 writes them (`node --cpu-prof`), and which part of the gateway each sample belongs to. */
+/** Profiles as V8 writes them, and which part of the gateway each sample belongs to. */
 
+interface CallFrame {
+  readonly functionName: string;
+  readonly url: string;
+}
+
+/** Of CPU time (`node --cpu-prof`). */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
-    readonly callFrame: { readonly functionName: string; readonly url: string };
+    readonly callFrame: CallFrame;
     readonly children?: readonly number[];
   }[];
   /** In µs of the monotonic clock. */
@@ -11,6 +17,25 @@ export interface CpuProfile {
   readonly samples: readonly number[];
   /** From one sample to the next, in µs; the first from `startTime`. */
   readonly timeDeltas: readonly number[];
+}
+
+/** Of allocations on the heap (`HeapProfiler.stopSampling` of the inspector). */
+export interface AllocationProfile {
+  readonly head: AllocationNode;
+}
+
+interface AllocationNode {
+  readonly callFrame: CallFrame & { readonly lineNumber: number };
+  /** Bytes allocated by the function itself, and by what it calls of V8. */
+  readonly selfSize: number;
+  readonly children: readonly AllocationNode[];
+}
+
+/** What a part of the gateway allocated, and its functions with it; most bytes first. */
+export interface PartAllocations {
+  readonly part: string;
+  readonly bytes: number;
+  readonly sites: readonly { readonly name: string; readonly bytes: number }[];
 }
 
 const OTHER = 'other';
@@ -64,7 +89,34 @@ function assignParts({ nodes }: CpuProfile): Map<number, string> {
   return parts;
 }
 
-function ownPart({ functionName, url }: CpuProfile['nodes'][number]['callFrame']): string | undefined {
+/** Allocations of functions by part, as {@link timeByPart} assigns them. */
+export function allocationsByPart({ head }: AllocationProfile): PartAllocations[] {
+  const parts = new Map<string, Map<string, number>>();
+  const add = ({ callFrame, selfSize, children }: AllocationNode, callersPart: string, callersName: string): void => {
+    const part = ownPart(callFrame) ?? callersPart;
+    const name = callFrame.url === '' ? callersName : siteOf(callFrame);
+    const sites = parts.get(part) ?? new Map<string, number>();
+    parts.set(part, sites.set(name, (sites.get(name) ?? 0) + selfSize));
+    for (const child of children) add(child, part, name);
+  };
+  add(head, OTHER, 'Node.js');
+  const most = (a: { bytes: number }, b: { bytes: number }) => b.bytes - a.bytes;
+  return [...parts]
+    .map(([part, sites]) => ({
+      part,
+      bytes: [...sites.values()].reduce((sum, bytes) => sum + bytes, 0),
+      sites: [...sites].map(([name, bytes]) => ({ name, bytes })).sort(most),
+    }))
+    .sort(most);
+}
+
+/** Such as `onHead (relay.ts:160)`. */
+function siteOf({ functionName, url, lineNumber }: AllocationNode['callFrame']): string {
+  const file = url.slice(url.lastIndexOf('/') + 1);
+  return `${functionName || 'anonymous'} (${file}:${lineNumber + 1})`;
+}
+
+function ownPart({ functionName, url }: CallFrame): string | undefined {
   const found = PARTS.find(([, functions, files]) => (url === '' ? functions?.test(functionName) : files?.test(url)));
   return found?.[0];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type CpuProfile, timeByPart } from '../../bench/profile.ts';
+import { type AllocationProfile, allocationsByPart, type CpuProfile, timeByPart } from '../../bench/profile.ts';
 
 const FRAMES: readonly (readonly [functionName: string, url: string, children: readonly number[]])[] = [
   ['(root)', '', [2, 3, 4, 9]],
@@ -36,4 +36,35 @@ test('only what was sampled between the two times counts', () => {
     'garbage collection': 4,
     "Node.js's HTTP server": 8,
   });
+});
+
+test('allocations count for the innermost function of a file, and for its part', () => {
+  const frame = (functionName: string, url: string, selfSize: number, children: AllocationProfile['head'][]) => ({
+    callFrame: { functionName, url, lineNumber: 9 },
+    selfSize,
+    children,
+  });
+  const slice = frame('latin1Slice', '', 640, []);
+  const handle = frame('handle', 'file:///app/src/edge/public-app.ts', 100, [
+    frame('', 'file:///app/src/upstream/relay.ts', 10, [slice]),
+  ]);
+  const head = frame('(root)', '', 1, [frame('parserOnIncoming', 'node:_http_server', 200, [handle])]);
+  expect(allocationsByPart({ head })).toEqual([
+    {
+      part: 'connection pool, response parser, relay',
+      bytes: 650,
+      sites: [{ name: 'anonymous (relay.ts:10)', bytes: 650 }],
+    },
+    {
+      part: "Node.js's HTTP server",
+      bytes: 200,
+      sites: [{ name: 'parserOnIncoming (node:_http_server:10)', bytes: 200 }],
+    },
+    {
+      part: 'guard, route, headers, order of the checks',
+      bytes: 100,
+      sites: [{ name: 'handle (public-app.ts:10)', bytes: 100 }],
+    },
+    { part: 'other', bytes: 1, sites: [{ name: 'Node.js', bytes: 1 }] },
+  ]);
 });
