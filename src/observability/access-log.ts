@@ -65,8 +65,8 @@ const CUSTOMER_LINES = 10_000;
  */
 export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts) {
   let mode = firstMode;
-  const timestamp = createTimestamp();
-  const begin = () => `{"level":"info","time":"${timestamp(clock.nowMs())}"`;
+  const startLine = createLineStart();
+  const begin = () => startLine(clock.nowMs());
   const anonymous = new RepeatedRefusals(ANONYMOUS_LINES);
   const customers = new RepeatedRefusals(CUSTOMER_LINES);
   let window: Scheduled | undefined;
@@ -85,10 +85,10 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
       for (const { status, problem, customer, clientBlock, requests } of refusals.endWindow()) {
         destination.write(
           `${begin()},"status":${status}` +
-            text('code', problem) +
-            text('source', 'gateway') +
-            text('customer', customer) +
-            text('client', clientBlock) +
+            text(',"code":"', problem) +
+            text(',"source":"', 'gateway') +
+            text(',"customer":"', customer) +
+            text(',"client":"', clientBlock) +
             `,"requests":${requests},"msg":"further refusals"}\n`,
         );
       }
@@ -100,23 +100,26 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
       if (mode === 'off' || (mode === 'errors' && record.status < 500 && record.problem === undefined)) return;
       if (isSummedUp(record)) return;
       destination.write(
-        `${begin()},"request_id":${quoted(record.requestId)}` +
-          `,"method":${quoted(record.method)},"route":${quoted(record.route)},"status":${record.status}` +
-          text('code', record.problem) +
-          text('source', record.source) +
-          text('customer', record.customer) +
-          text('plan', record.plan) +
-          text('key_id', record.keyId) +
-          text('client', record.clientAddress) +
-          text('trace_id', record.traceId) +
-          number('duration_ms', record.durationMs) +
-          number('upstream_ms', record.upstreamMs) +
-          number('overhead_ms', overheadMs(record)) +
-          text('upstream', record.upstream) +
-          text('quota', record.quota) +
-          text('shadow', record.shadow) +
-          number('bytes', record.bytes) +
-          number('bytes_in', record.bytesIn) +
+        begin() +
+          text(',"request_id":"', record.requestId) +
+          text(',"method":"', record.method) +
+          text(',"route":"', record.route) +
+          number(',"status":', record.status) +
+          text(',"code":"', record.problem) +
+          text(',"source":"', record.source) +
+          text(',"customer":"', record.customer) +
+          text(',"plan":"', record.plan) +
+          text(',"key_id":"', record.keyId) +
+          text(',"client":"', record.clientAddress) +
+          text(',"trace_id":"', record.traceId) +
+          number(',"duration_ms":', record.durationMs) +
+          number(',"upstream_ms":', record.upstreamMs) +
+          number(',"overhead_ms":', overheadMs(record)) +
+          text(',"upstream":"', record.upstream) +
+          text(',"quota":"', record.quota) +
+          text(',"shadow":"', record.shadow) +
+          number(',"bytes":', record.bytes) +
+          number(',"bytes_in":', record.bytesIn) +
           (record.isAborted ? ',"aborted":true' : '') +
           ',"msg":"request"}\n',
       );
@@ -135,29 +138,27 @@ function overheadMs({ durationMs, upstreamMs = 0, bufferingMs = 0 }: AccessRecor
   return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs - bufferingMs);
 }
 
-function text(name: string, value: string | undefined): string {
-  return value === undefined ? '' : `,"${name}":${quoted(value)}`;
+/** Returns `before`, which ends with the opening quotation mark, and the value in JSON. Each `+` creates an object. */
+function text(before: string, value: string | undefined): string {
+  if (value === undefined) return '';
+  return `${before}${PLAIN.test(value) ? value : JSON.stringify(value).slice(1, -1)}"`;
 }
 
 /** Rounds to three decimals. */
-function number(name: string, value: number | undefined): string {
-  return value === undefined ? '' : `,"${name}":${Math.round(value * 1000) / 1000}`;
+function number(before: string, value: number | undefined): string {
+  return value === undefined ? '' : `${before}${Math.round(value * 1000) / 1000}`;
 }
 
 /** Printable ASCII that JSON does not escape, so that it can be quoted unchanged. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-function quoted(value: string): string {
-  return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
-}
-
-/** Returns a function that formats a wall time in ms as ISO 8601 UTC. Lines of the same millisecond share the text. */
-function createTimestamp(): (nowMs: number) => string {
+/** Returns a function that begins a line with a wall time in ms. Lines of the same millisecond share the text. */
+function createLineStart(): (nowMs: number) => string {
   let lastMs = Number.NaN;
   let last = '';
   return (nowMs) => {
     if (nowMs !== lastMs) {
-      last = new Date(nowMs).toISOString();
+      last = `{"level":"info","time":"${new Date(nowMs).toISOString()}"`;
       lastMs = nowMs;
     }
     return last;
