@@ -234,7 +234,7 @@ export class ResponseParser {
   #readHead(bytes: Buffer, at: number, length: number): number {
     const before = this.#partialHead.length;
     const max = this.#maxHeaderBytes;
-    const readTo = Math.min(length, at + HEAD_STEP_BYTES);
+    const readTo = headEnd(bytes, at, Math.min(length, at + HEAD_STEP_BYTES));
     const text = this.#partialHead + bytes.toString('latin1', at, readTo);
     const end = text.indexOf('\r\n\r\n', Math.max(0, before - 3));
     if (end > max || (end < 0 && text.length > max + 3)) {
@@ -413,6 +413,14 @@ export class ResponseParser {
 }
 
 const EMPTY = Buffer.alloc(0);
+
+/** Returns the index after the empty line that ends a head; `to` if there is none. The body is not decoded with the head. */
+function headEnd(bytes: Buffer, from: number, to: number): number {
+  for (let i = from + 3; i < to; i++) {
+    if (bytes[i] === LF && bytes[i - 2] === LF && bytes[i - 1] === CR && bytes[i - 3] === CR) return i + 1;
+  }
+  return to;
+}
 
 /** Returns the text from `start` to `end` without the white space around it (RFC 9112 §5.1). */
 function trimmed(text: string, start: number, end: number): string {
