@@ -41,6 +41,7 @@ export interface Forwarder {
 /** Property of a request that holds its relay: the middleware passes on only the request and the response. */
 const RELAY = Symbol('relay');
 type RelayedRequest = IncomingMessage & { [RELAY]?: Relay };
+const STARTED = Promise.resolve();
 
 export function createForwarder(options: ForwarderOptions): Forwarder {
   const { responseTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
@@ -61,14 +62,18 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   };
 
   const middleware = createProxyMiddleware({
-    target: 'http://upstream.invalid', // required, and not used: the relay chooses among the upstreams
+    // Required, and not used: the relay chooses among the upstreams. A URL would be parsed for each request.
+    target: { host: 'upstream.invalid' },
     pathFilter: () => true,
     // The default plugins would add their own handling of errors, logs and responses.
     ejectPlugins: true,
     plugins: [
       (proxy) => {
         // Replaces the library's transport; docs/decisions/0009-what-the-chosen-libraries-do.md says why.
-        proxy.web = async (req: RelayedRequest) => req[RELAY]?.start();
+        proxy.web = (req: RelayedRequest) => {
+          req[RELAY]?.start();
+          return STARTED;
+        };
         proxy.on('error', () => {}); // `next` gets the error, too; without a listener the event would throw
       },
     ],
