@@ -6,7 +6,7 @@
 
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
-import type { Authenticator, InvalidKey } from '../keys/authenticator.ts';
+import type { Authentication, Authenticator, InvalidKey } from '../keys/authenticator.ts';
 import type { KeyUses } from '../keys/key-uses.ts';
 import type { Connections } from '../listener/connections.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
@@ -20,10 +20,10 @@ import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
 import { type BodyFault, RequestBody } from '../upstream/request-body.ts';
-import { buildRequestHeaders } from '../upstream/request-headers.ts';
+import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
-import { guard, type PassedRequest } from './guard.ts';
+import { guard } from './guard.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
@@ -69,13 +69,40 @@ const NEVER_SENT: ForwardOutcome = {
   contentBytes: 0,
 };
 
+/** The headers that only the gateway sends to the backend. */
+const ownLines = {
+  requestId: headerLineOf('X-Request-Id'),
+  customer: headerLineOf('X-Tollgate-Customer'),
+  plan: headerLineOf('X-Tollgate-Plan'),
+  keyId: headerLineOf('X-Tollgate-Key-Id'),
+  assertion: headerLineOf('X-Tollgate-Assertion'),
+  forwardedFor: headerLineOf('X-Forwarded-For'),
+  forwardedProto: headerLineOf('X-Forwarded-Proto'),
+  forwardedHost: headerLineOf('X-Forwarded-Host'),
+  transferEncoding: headerLineOf('Transfer-Encoding'),
+  contentLength: headerLineOf('Content-Length'),
+  via: headerLineOf('Via'),
+};
+
+/** A promise only if the request has to wait: one for each request would cost more than most checks. */
+type Ending = Promise<void> | undefined;
+
+/** Takes the next step of a request once its value is known. */
+function proceed<Value>(
+  context: RequestContext,
+  value: Value | Promise<Value>,
+  step: (context: RequestContext, value: Value) => Ending,
+): Ending {
+  return value instanceof Promise ? value.then(step.bind(undefined, context)) : step(context, value);
+}
+
 export function createPublicApp(parts: PublicAppParts): Express {
   const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
   const deadlines = new Deadlines(clock);
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
 
-  async function handle(req: Request, res: Response): Promise<void> {
+  function handle(req: Request, res: Response): Ending {
     const context = openContext(req, res);
     const { settings } = context;
     if (recorder.inFlight > settings.maxInFlight) return refuse(context, refusals.overloaded(false));
@@ -85,68 +112,71 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
     const match = settings.routes.match(verdict.path);
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
-    context.route = match.route.template;
-    if (!match.route.methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(match.route.allow));
+    const { allow, maxBodyBytes, methods, purpose, template } = match.route;
+    context.route = template;
+    if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow));
     const { isChunked, length = 0 } = verdict.body;
-    const { maxBodyBytes } = match.route;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? undefined : length, maxBodyBytes);
+    context.purpose = purpose;
+    context.path = match.path + verdict.query;
+    context.passed = verdict;
 
     const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
     if ('problem' in credentials) {
       recorder.authenticated(credentials.reason);
       return refuse(context, credentials.problem);
     }
-    try {
-      // Await only on a cache miss: a promise per request would cost more than the lookup.
-      const authenticating = authenticator.authenticate(credentials.token);
-      const authentication = authenticating instanceof Promise ? await authenticating : authenticating;
-      recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
-      if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
-      const { key, customer } = authentication;
-      context.known = authentication;
-      context.keyId = key.id;
-      context.customer = key.customer;
-      parts.keyUses.note(authentication.use);
-      if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-      context.plan = quota.planNameOf(customer) ?? 'unknown';
-      if (settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
-        recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
-        if (settings.browserKeys === 'reject') return refuse(context, refusals.BROWSER_USE);
-      }
-      if (customer.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
-      if (match.route.purpose === 'usage') return await sendUsage(context, customer);
-      if (match.route.purpose === 'usage_history') return await sendHistory(context, customer);
+    return proceed(context, authenticator.authenticate(credentials.token), authenticated);
+  }
 
-      if (context.body !== undefined && !(await receiveStart(context, context.body, customer))) return;
-
-      // Before the quota check: an admission expires within seconds, and a request that fails here must not be counted.
-      const asserting = settings.assertions?.of(key.customer, context.plan, key.id);
-      const assertion = asserting instanceof Promise ? await asserting : asserting;
-
-      if (context.admitted === undefined) {
-        const deciding = quota.decide(customer);
-        if (!isAdmitted(context, deciding instanceof Promise ? await deciding : deciding)) return;
-      }
-      context.path = match.path + verdict.query;
-      context.headers = buildRequestHeaders(req.rawHeaders, {
-        ...settings.upstreamHeaders,
-        host: verdict.host,
-        httpVersion: req.httpVersion,
-        own: ownRequestHeaders(context, verdict, assertion),
-        spoofed: recorder.spoofed,
-      });
-      forwarder.forward(context, handlers);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      recorder.undecided(context, error);
-      refuse(context, refusals.STORE_UNAVAILABLE);
+  function authenticated(context: RequestContext, authentication: Authentication): Ending {
+    const { settings } = context;
+    recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
+    if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
+    const { key, customer } = authentication;
+    context.known = authentication;
+    context.keyId = key.id;
+    context.customer = key.customer;
+    parts.keyUses.note(authentication.use);
+    if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
+    context.plan = quota.planNameOf(customer) ?? 'unknown';
+    if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
+      recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
+      if (settings.browserKeys === 'reject') return refuse(context, refusals.BROWSER_USE);
     }
+    if (customer.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
+    if (context.purpose === 'usage') return sendUsage(context, customer);
+    if (context.purpose === 'usage_history') return sendHistory(context, customer);
+    if (context.body !== undefined || settings.assertions !== undefined) return prepare(context, customer);
+    return proceed(context, quota.decide(customer), forwardIfAdmitted);
+  }
+
+  /** Before the quota check: an admission expires within seconds, and a request that fails here must not be counted. */
+  async function prepare(context: RequestContext, customer: CustomerRecord): Promise<void> {
+    const { body, keyId = '', plan, settings } = context;
+    if (body !== undefined && !(await receiveStart(context, body, customer))) return;
+    context.assertion = await settings.assertions?.of(customer.id, plan, keyId);
+    if (context.admitted !== undefined) forward(context);
+    else forwardIfAdmitted(context, await quota.decide(customer));
+  }
+
+  function forwardIfAdmitted(context: RequestContext, decision: QuotaDecision): undefined {
+    if (isAdmitted(context, decision)) forward(context);
+  }
+
+  function forward(context: RequestContext): void {
+    const { req, settings, passed } = context;
+    const { preserveHost } = settings.upstreamHeaders;
+    if (preserveHost && passed?.host !== '') context.host = passed?.host;
+    context.headers =
+      passedHeaders(req.rawHeaders, settings.upstreamHeaders, recorder.spoofed) + ownRequestHeaders(context);
+    forwarder.forward(context, handlers);
   }
 
   function openContext(req: Request, res: Response): RequestContext {
     const context = new RequestContext(req, res, parts.settings.current, clock.monotonicMs());
-    res.locals.context = context;
+    res.locals = { context };
     recorder.opened();
     return context;
   }
@@ -199,7 +229,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return decision.outcome === 'admitted';
   }
 
-  function refuseKey(context: RequestContext, { keyId, customer }: InvalidKey): void {
+  function refuseKey(context: RequestContext, { keyId, customer }: InvalidKey): undefined {
     // For operators only: the response does not depend on what is wrong with the key.
     if (keyId !== undefined) context.keyId = keyId;
     if (customer !== undefined) context.customer = customer;
@@ -209,7 +239,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     else refuse(context, refusals.tooManyFailures(retrySeconds));
   }
 
-  function refuseWithoutQuota(context: RequestContext, reason: string): void {
+  function refuseWithoutQuota(context: RequestContext, reason: string): undefined {
     recorder.limitMissing(context, reason);
     refuse(context, refusals.QUOTA_NOT_CONFIGURED);
   }
@@ -240,19 +270,17 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   const handlers: ForwardHandlers<RequestContext> = {
-    responseHeaders(context) {
-      const headers = quotaHeaders(context);
-      headers.push('X-Request-Id', context.requestId);
+    addResponseHeaders(context, headers) {
+      quotaHeaders(context, headers).push('X-Request-Id', context.requestId);
       const expiresAtMs = context.known?.expiresAtMs;
       if (expiresAtMs !== undefined && expiresAtMs - clock.nowMs() <= EXPIRY_NOTICE_MS) {
         headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
       }
-      return headers;
     },
     onOutcome(context, outcome) {
       if (!outcome.wasSent) context.admitted?.admission.refund();
       if (outcome.kind === 'failed' && !outcome.headSent) {
-        const headers = outcome.wasSent ? quotaHeaders(context) : undefined;
+        const headers = outcome.wasSent ? quotaHeaders(context, []) : undefined;
         refuse(context, refusals.upstreamFailed(outcome.failure, headers), outcome);
         return;
       }
@@ -263,34 +291,30 @@ export function createPublicApp(parts: PublicAppParts): Express {
   };
 
   /** Returns the headers that only the gateway sends to the backend. */
-  function ownRequestHeaders(
-    context: RequestContext,
-    { host, body }: PassedRequest,
-    assertion: string | undefined,
-  ): string[] {
-    const { client, customer = '', keyId = '', plan, requestId, settings } = context;
-    const own = ['X-Request-Id', requestId];
+  function ownRequestHeaders(context: RequestContext): string {
+    const { assertion, client, customer = '', keyId = '', passed, plan, req, requestId, settings } = context;
+    let lines = ownLines.requestId(requestId);
     if (settings.identityHeaders) {
-      own.push('X-Tollgate-Customer', customer, 'X-Tollgate-Plan', plan, 'X-Tollgate-Key-Id', keyId);
+      lines += ownLines.customer(customer) + ownLines.plan(plan) + ownLines.keyId(keyId);
     }
-    if (assertion !== undefined) own.push('X-Tollgate-Assertion', assertion);
-    own.push('X-Forwarded-For', client.forwardedFor, 'X-Forwarded-Proto', client.proto);
-    const forwardedHost = client.host ?? host;
-    if (forwardedHost !== '') own.push('X-Forwarded-Host', forwardedHost);
-    if (body.isChunked) own.push('Transfer-Encoding', 'chunked');
-    else if (body.length !== undefined) own.push('Content-Length', String(body.length));
-    return own;
+    if (assertion !== undefined) lines += ownLines.assertion(assertion);
+    lines += ownLines.forwardedFor(client.forwardedFor) + ownLines.forwardedProto(client.proto);
+    const forwardedHost = client.host ?? passed?.host ?? '';
+    if (forwardedHost !== '') lines += ownLines.forwardedHost(forwardedHost);
+    if (passed?.body.isChunked) lines += ownLines.transferEncoding('chunked');
+    else if (passed?.body.length !== undefined) lines += ownLines.contentLength(String(passed.body.length));
+    return lines + ownLines.via(req.httpVersion === '1.1' ? '1.1 tollgate' : '1.0 tollgate');
   }
 
-  /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
-  function quotaHeaders({ admitted }: RequestContext): string[] {
-    if (admitted === undefined) return [];
+  /** Appends the quota headers of responses to counted requests, whether from the backend or a problem document. */
+  function quotaHeaders({ admitted }: RequestContext, headers: string[]): string[] {
+    if (admitted === undefined) return headers;
     const { admission, burst, limit } = admitted;
     const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
-    return rateLimitHeaders(hour, burst, clock.nowMs());
+    return rateLimitHeaders(hour, burst, clock.nowMs(), headers);
   }
 
-  function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): void {
+  function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {
     // Recorded at once: a refusal that waits is not in progress.
     const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(context.req.socket) : 0;
     if (delayMs === 0) sendProblem(context, problem);
@@ -307,9 +331,15 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   const handleExpressError: ErrorRequestHandler = (error, _req, res, _next) => {
     const context = res.locals.context as RequestContext | undefined;
-    if (context !== undefined) return handleError(error, context);
-    recorder.bug(error, undefined);
-    res.destroy();
+    if (context === undefined) {
+      recorder.bug(error, undefined);
+      res.destroy();
+    } else if (error instanceof StoreUnavailableError) {
+      recorder.undecided(context, error);
+      refuse(context, refusals.STORE_UNAVAILABLE);
+    } else {
+      handleError(error, context);
+    }
   };
 
   const app = createStrictApp();

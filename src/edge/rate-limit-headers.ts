@@ -20,19 +20,24 @@ interface QuotaState {
 }
 
 /**
- * Returns headers as flat `[name, value, …]`. `burst` is undefined if the plan has no burst limit. `nowMs` is wall
- * time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
+ * Returns `headers` with the quota headers appended (name, value, …). `burst` is undefined if the plan has no burst limit.
+ * `nowMs` is wall time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
  */
-export function rateLimitHeaders(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string[] {
+export function rateLimitHeaders(
+  quota: QuotaState,
+  burst: BurstState | undefined,
+  nowMs: number,
+  headers: string[] = [],
+): string[] {
   const { limit, remaining, resetSeconds } = quota;
   const burstItem = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
-  return [
+  headers.push(
     'RateLimit-Policy',
     `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
     'RateLimit',
     `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}`,
-    ...onePolicyHeaders(quota, nowMs),
-  ];
+  );
+  return withOnePolicy(headers, quota, nowMs);
 }
 
 /**
@@ -45,25 +50,26 @@ export function burstExceededHeaders(
   resetSeconds: number,
   nowMs: number,
 ): string[] {
-  return [
+  const headers = [
     'RateLimit-Policy',
     `"${HOURLY_POLICY}";q=${hourlyLimit};w=${WINDOW_SECONDS}, ${burstPolicy(burstLimit)}`,
     'RateLimit',
     `"${BURST_POLICY}";r=0;t=${resetSeconds}`,
-    ...onePolicyHeaders({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs),
   ];
+  return withOnePolicy(headers, { limit: burstLimit, remaining: 0, resetSeconds }, nowMs);
 }
 
-/** Returns the `X-RateLimit-*` headers, which can describe only one policy. */
-function onePolicyHeaders({ limit, remaining, resetSeconds }: QuotaState, nowMs: number): string[] {
-  return [
+/** Appends the `X-RateLimit-*` headers, which can describe only one policy. */
+function withOnePolicy(headers: string[], { limit, remaining, resetSeconds }: QuotaState, nowMs: number): string[] {
+  headers.push(
     'X-RateLimit-Limit',
     String(limit),
     'X-RateLimit-Remaining',
     String(remaining),
     'X-RateLimit-Reset',
     String(Math.ceil(nowMs / 1000) + resetSeconds),
-  ];
+  );
+  return headers;
 }
 
 function burstPolicy(limit: number): string {

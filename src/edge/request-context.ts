@@ -7,7 +7,9 @@ import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { ForwardRequest } from '../upstream/forward-request.ts';
 import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
+import type { PassedRequest } from './guard.ts';
 import { chooseRequestId } from './request-ids.ts';
+import type { RoutePurpose } from './routes.ts';
 import type { PublicSettings } from './settings.ts';
 
 export type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
@@ -35,7 +37,14 @@ export class RequestContext implements ForwardRequest {
   /** Undefined until the quota has admitted the request. */
   admitted: AdmittedDecision | undefined;
   path = '';
-  headers: readonly string[] = [];
+  /** Undefined: the upstream's authority. */
+  host: string | undefined;
+  headers = '';
+  /** The signed assertion of the customer's identity, if the backend gets one. */
+  assertion: string | undefined;
+  /** What the guard has read from the request; undefined until then. */
+  passed: PassedRequest | undefined;
+  purpose: RoutePurpose = 'forward';
   body: RequestBody | undefined;
   /** The end of the request is recorded: it no longer counts as in flight. */
   isRecorded = false;

@@ -7,7 +7,7 @@
  */
 
 /** `forward`: the backend responds. The gateway itself responds with the customer's quota usage, or its usage history. */
-type RoutePurpose = 'forward' | 'usage' | 'usage_history';
+export type RoutePurpose = 'forward' | 'usage' | 'usage_history';
 
 export interface RouteDefinition {
   /**

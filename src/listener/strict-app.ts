@@ -34,6 +34,8 @@ export function listenerOf(app: () => Express): RequestListener {
 export function messageClasses(app: Express) {
   class AppRequest extends IncomingMessage {}
   class AppResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  // Express creates locals for each response that has none, as a hash table.
+  Object.assign(AppResponse.prototype, { locals: Object.freeze({}) });
   Object.setPrototypeOf(AppRequest.prototype, app.request);
   Object.setPrototypeOf(AppResponse.prototype, app.response);
   app.request = AppRequest.prototype as typeof app.request;

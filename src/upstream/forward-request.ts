@@ -10,8 +10,10 @@ export interface ForwardRequest {
   readonly customer: string | undefined;
   /** Path and query in origin form, validated by the guard. Sent unchanged after the base path of the upstream. */
   readonly path: string;
-  /** All headers to send, flat (name, value, …) and in order. Only Host is added, unless it is the first of them. */
-  readonly headers: readonly string[];
+  /** Value of Host; undefined: the upstream's authority. */
+  readonly host: string | undefined;
+  /** All other headers to send, as `headerLine` returns each. */
+  readonly headers: string;
   /** Its framing is announced in `headers`. Undefined: the request has none. */
   readonly body: RequestBody | undefined;
   /** Monotonic ms from which on the request must not be sent upstream. */
@@ -23,10 +25,10 @@ export interface ForwardRequest {
 /** What the receiver of the outcomes does with each request: the same object for all of them. */
 export interface ForwardHandlers<Request extends ForwardRequest> {
   /**
-   * Returns the gateway's response headers, flat; called when the head of the response has arrived. Their names must be
-   * in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
+   * Appends the gateway's response headers to `headers` (name, value, …); called when the head of the response has
+   * arrived. Their names must be in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
    */
-  responseHeaders(request: Request): string[];
+  addResponseHeaders(request: Request, headers: string[]): void;
   /**
    * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
    * `headSent`, close its connection so that the client notices the truncation.

@@ -8,7 +8,7 @@ import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
 import { type ResponseHandler, requestHead, type UpstreamConnection } from './http1/upstream-connection.ts';
 import type { BodyConsumer, BodyFault } from './request-body.ts';
-import { buildResponseHeaders, CLEAN_REASON } from './response-headers.ts';
+import { CLEAN_REASON, removeHopHeaders } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -134,11 +134,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       return false;
     }
     const { method = 'GET' } = this.#request.req;
-    const { path, headers, body } = this.#request;
+    const { path, host, headers, body } = this.#request;
     const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
     try {
-      head = requestHead(method, basePath + path, authority, headers);
+      head = requestHead(method, basePath + path, host ?? authority, headers);
     } catch (error) {
       this.abort(error);
       return false;
@@ -167,14 +167,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     return false;
   }
 
-  onHead(status: number, reason: string, received: string[], ended: boolean): void {
+  onHead(status: number, reason: string, headers: string[], ended: boolean): void {
     if (this.#phase !== 'dispatched') return;
-    const headers = buildResponseHeaders(
-      received,
-      status,
-      this.#parts.ownHeaderNames,
-      this.#handlers.responseHeaders(this.#request),
-    );
+    removeHopHeaders(headers, status, this.#parts.ownHeaderNames);
+    this.#handlers.addResponseHeaders(this.#request, headers);
     // The client is still sending: what follows the response is no request.
     if (this.#isUploading) this.#res.shouldKeepAlive = false;
     if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);

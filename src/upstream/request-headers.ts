@@ -1,4 +1,7 @@
 import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { headerLine, headerLineOf } from './http1/upstream-connection.ts';
+
+export { headerLineOf };
 
 /** Which credentials and which Host the upstream gets. */
 export interface CredentialsPolicy {
@@ -8,20 +11,6 @@ export interface CredentialsPolicy {
   readonly authorization?: string | undefined;
   /** Whether the upstream gets the client's Host instead of its own authority. */
   readonly preserveHost: boolean;
-}
-
-export interface RequestHeadersOptions extends CredentialsPolicy {
-  /** The gateway's own headers (X-Tollgate-*, X-Request-Id, X-Forwarded-*), flat (name, value, …). */
-  readonly own: readonly string[];
-  /**
-   * The authority that the client requested; empty if unknown. Not read from the Host header: a target in absolute form
-   * contains it, and Host must then be ignored (RFC 9112 §3.2.2).
-   */
-  readonly host: string;
-  /** HTTP version of the received request, such as `1.1`. */
-  readonly httpVersion: string;
-  /** Called for each dropped X-Tollgate-* header: these identify the client, so only the gateway may set them. */
-  spoofed?(): void;
 }
 
 /** Names of client headers that are not forwarded: the gateway sets them, decides about them or has handled them. */
@@ -76,37 +65,38 @@ function isGatewaysOwn(comparable: string): boolean {
   );
 }
 
+const authorizationLine = headerLineOf('Authorization');
+
 /**
- * Returns the headers of the upstream request, flat and in order: the client's end-to-end headers unchanged but for the
- * console's cookies, then the gateway's own and its Via (RFC 9110 §7.6.3). The gateway's headers are added after the filter, so a Connection header
- * of the client cannot remove them. `rawHeaders`: flat, as received.
+ * Returns the headers of a request that are passed on: the client's end-to-end headers unchanged but for the console's
+ * cookies, and the credentials. Headers of the gateway itself are to be put after them, where a Connection header of the
+ * client cannot remove them.
+ * @param rawHeaders - flat, as received
+ * @param spoofed - called for each dropped X-Tollgate-* header: these identify the client, so only the gateway may set them
  */
-export function buildRequestHeaders(rawHeaders: readonly string[], options: RequestHeadersOptions): string[] {
+export function passedHeaders(rawHeaders: readonly string[], policy: CredentialsPolicy, spoofed?: () => void): string {
   const named = connectionNamed(rawHeaders);
-  const headers: string[] = [];
-  if (options.preserveHost && options.host !== '') headers.push('Host', options.host);
+  let lines = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const lower = name.toLowerCase();
     const comparable = comparableName(lower);
     if (NEVER_PASSED.has(comparable)) continue;
     if (isGatewaysOwn(comparable)) {
-      if (comparable.startsWith(IDENTITY_PREFIX)) options.spoofed?.();
+      if (comparable.startsWith(IDENTITY_PREFIX)) spoofed?.();
       continue;
     }
-    if (comparable === 'authorization' && options.credentials !== 'forward') continue;
+    if (comparable === 'authorization' && policy.credentials !== 'forward') continue;
     if (named?.has(lower)) continue;
     let value = rawHeaders[i + 1] ?? '';
     if (comparable === 'cookie' && value.includes('tollgate_')) {
       value = value.replace(CONSOLE_COOKIES, '');
       if (value === '') continue;
     }
-    headers.push(name, value);
+    lines += headerLine(name, value);
   }
-  if (options.credentials === 'replace' && options.authorization !== undefined) {
-    headers.push('Authorization', options.authorization);
+  if (policy.credentials === 'replace' && policy.authorization !== undefined) {
+    lines += authorizationLine(policy.authorization);
   }
-  for (const text of options.own) headers.push(text);
-  headers.push('Via', `${options.httpVersion} tollgate`);
-  return headers;
+  return lines;
 }

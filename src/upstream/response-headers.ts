@@ -4,24 +4,18 @@ import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 export const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
 
 /**
- * Returns the headers of the response to the client, flat (name, value, …): the upstream's as received (names, order,
- * repeats), then the gateway's own. Drops hop-by-hop headers, headers that only the gateway sets, and repeated Dates.
- * @param received - the upstream's headers, flat; bytes are decoded as Latin-1, which Node.js writes back unchanged
+ * Removes from `headers` what is not passed on to the client: hop-by-hop headers, headers that only the gateway sets, and
+ * repeated Dates. All others stay as received (names, order, repeats).
+ * @param headers - the upstream's, flat (name, value, …); decoded as Latin-1, which Node.js writes back unchanged
  * @param status - the final status: RFC 9110 §8.6 forbids Content-Length in a 204
  * @param ownNames - lower-case names of headers that only the gateway sets
- * @param own - the gateway's headers, flat
  */
-export function buildResponseHeaders(
-  received: readonly string[],
-  status: number,
-  ownNames: ReadonlySet<string>,
-  own: readonly string[],
-): string[] {
-  const named = connectionNamed(received);
-  const headers: string[] = [];
+export function removeHopHeaders(headers: string[], status: number, ownNames: ReadonlySet<string>): void {
+  const named = connectionNamed(headers);
+  let kept = 0;
   let dated = false;
-  for (let i = 0; i < received.length; i += 2) {
-    const name = received[i] ?? '';
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower) || ownNames.has(lower) || named?.has(lower)) continue;
     if (lower.startsWith('x') && comparableName(lower).startsWith('x-tollgate-')) continue;
@@ -30,8 +24,8 @@ export function buildResponseHeaders(
       if (dated) continue;
       dated = true;
     }
-    headers.push(name, received[i + 1] ?? '');
+    headers[kept++] = name;
+    headers[kept++] = headers[i + 1] ?? '';
   }
-  for (const text of own) headers.push(text);
-  return headers;
+  headers.length = kept;
 }

@@ -130,7 +130,7 @@ test('content after the response to a HEAD is not the response to the next reque
 
 test('a response that arrives before the whole request was read is relayed', async () => {
   const upstream = await startHttpUpstream((_req, res) => res.writeHead(401).end('early'));
-  const gateway = await startGateway(upstream, { request: () => ({ headers: ['X-Long', 'a'.repeat(10_000)] }) });
+  const gateway = await startGateway(upstream, { request: () => ({ headers: `\r\nX-Long: ${'a'.repeat(10_000)}` }) });
   expect((await call(gateway.port)).status).toBe(401);
 });
 

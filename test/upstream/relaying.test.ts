@@ -3,8 +3,10 @@ import { get, type ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { headerLine, headerLineOf } from '../../src/upstream/http1/upstream-connection.ts';
 import { call, headerValues, openCaller, readUntil } from './support/caller.ts';
 import { startGateway } from './support/gateway.ts';
+import { linesOf } from './support/header-lines.ts';
 import { startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 function sha256(bytes: Buffer): string {
@@ -71,7 +73,7 @@ test('the gateway replaces its own response headers and relays no hop-by-hop hea
     ),
   );
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ responseHeaders: () => ['X-Request-Id', 'ours', 'X-Extra', '1'] }),
+    request: () => ({ addResponseHeaders: (_, headers) => headers.push('X-Request-Id', 'ours', 'X-Extra', '1') }),
   });
   expect((await call(gateway.port)).headers).toEqual([
     ...['Date', 'Sun, 06 Nov 1994 08:49:37 GMT', 'Content-Length', '0', 'X-Request-Id', 'ours', 'X-Extra', '1'],
@@ -89,7 +91,7 @@ test('the upstream gets Host first, then the given headers unchanged, and nothin
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
   const path = "/api/v1/conversations/a:b@c!$&'()*+,=%C3%A9?q=//x/../y&%zz=[]";
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ path, headers: ['X-b', '1', 'x-A', '', 'X-B', '\xe9'] }),
+    request: () => ({ path, headers: linesOf(['X-b', '1', 'x-A', '', 'X-B', '\xe9']) }),
   });
   await call(gateway.port, '/something/else');
   expect(upstream.heads).toEqual([
@@ -97,9 +99,9 @@ test('the upstream gets Host first, then the given headers unchanged, and nothin
   ]);
 });
 
-test("a Host among the given headers replaces the upstream's authority", async () => {
+test("a given Host replaces the upstream's authority", async () => {
   const upstream = await startRawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
-  const gateway = await startGateway(upstream.port, { request: () => ({ headers: ['Host', 'api.example.com'] }) });
+  const gateway = await startGateway(upstream.port, { request: () => ({ host: 'api.example.com' }) });
   await call(gateway.port);
   expect(upstream.heads[0]?.match(/^host: .*$/gim)).toEqual(['Host: api.example.com']);
 });
@@ -249,7 +251,7 @@ test('a bug in a callback rejects and leaves the response to the caller of forwa
   const upstream = await startHttpUpstream((_req, res) => res.end('x'));
   const gateway = await startGateway(upstream, {
     request: () => ({
-      responseHeaders() {
+      addResponseHeaders() {
         throw new TypeError('a bug');
       },
     }),
@@ -259,11 +261,21 @@ test('a bug in a callback rejects and leaves the response to the caller of forwa
   expect((await answer).status).toBe(500);
 });
 
-test('headers that cannot be sent are a bug, not a failure of the upstream', async () => {
+test.each([
+  ['X-A', 'b\r\nX-C: d'],
+  ['X-A: b\r\nX-C', 'd'],
+  ['X-A', '\u0100'],
+  ['', 'b'],
+])('no header %j: %j is ever written', (name, value) => {
+  expect(() => headerLine(name, value)).toThrow(TypeError);
+  expect(() => headerLineOf(name)(value)).toThrow(TypeError);
+});
+
+test('a Host that cannot be sent is a bug, not a failure of the upstream', async () => {
   const upstream = await startRawUpstream((socket) => socket.end());
-  const gateway = await startGateway(upstream.port, { request: () => ({ headers: ['X-A', 'b\r\nX-C: d'] }) });
+  const gateway = await startGateway(upstream.port, { request: () => ({ host: 'b\r\nX-C: d' }) });
   const answer = call(gateway.port);
-  await expect(gateway.nextOutcome()).rejects.toThrow('invalid X-A header');
+  await expect(gateway.nextOutcome()).rejects.toThrow('invalid Host header');
   expect((await answer).status).toBe(500);
   expect(upstream.heads).toEqual([]);
 });

@@ -1,36 +1,40 @@
 import { expect, test } from 'vitest';
-import { buildResponseHeaders, CLEAN_REASON } from '../../src/upstream/response-headers.ts';
+import { CLEAN_REASON, removeHopHeaders } from '../../src/upstream/response-headers.ts';
 
 const NONE: ReadonlySet<string> = new Set();
+
+function kept(received: readonly string[], status = 200, ownNames = NONE): string[] {
+  const headers = [...received];
+  removeHopHeaders(headers, status, ownNames);
+  return headers;
+}
 
 test.each([
   ...['Connection', 'Keep-Alive', 'Proxy-Connection', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'],
   ...['Proxy-Authenticate', 'Proxy-Authorization', 'X-Tollgate-Customer', 'x_tollgate_plan', 'X-Tollgate_Key-Id'],
 ])('%s does not reach the client', (name) => {
   for (const spelling of [name, name.toLowerCase(), name.toUpperCase()]) {
-    expect(buildResponseHeaders([spelling, 'x', 'ETag', '"1"'], 200, NONE, [])).toEqual(['ETag', '"1"']);
+    expect(kept([spelling, 'x', 'ETag', '"1"'])).toEqual(['ETag', '"1"']);
   }
 });
 
 test('fields keep name, order, repeats and bytes', () => {
   const raw = ['Set-Cookie', 'a', 'x-B', '\xff', 'set-cookie', 'b', 'WWW-Authenticate', 'Basic'];
-  expect(buildResponseHeaders(raw, 200, NONE, [])).toEqual(raw);
+  expect(kept(raw)).toEqual(raw);
 });
 
-test('own fields replace those of the same names, also where the gateway gives none this time', () => {
-  const own = ['X-RateLimit-Limit', '1000'];
+test('fields that only the gateway sets do not pass', () => {
   const names = new Set(['x-ratelimit-limit', 'x-api-key-expires-at']);
   const raw = ['X-RATELIMIT-LIMIT', '7', 'X-Api-Key-Expires-At', 'never', 'x-ratelimit-limit', '8', 'A', '1'];
-  expect(buildResponseHeaders(raw, 200, names, own)).toEqual(['A', '1', ...own]);
+  expect(kept(raw, 200, names)).toEqual(['A', '1']);
 });
 
-test('Connection cannot take away fields of the gateway', () => {
-  const own = ['X-Request-Id', 'r1'];
-  expect(buildResponseHeaders(['Connection', 'x-request-id, a', 'A', '1'], 200, NONE, own)).toEqual(own);
+test('fields that Connection names do not pass', () => {
+  expect(kept(['Connection', 'x-request-id, a', 'A', '1', 'B', '2'])).toEqual(['B', '2']);
 });
 
 test('the first Date stays alone', () => {
-  expect(buildResponseHeaders(['date', 'a', 'Date', 'b'], 200, NONE, [])).toEqual(['date', 'a']);
+  expect(kept(['date', 'a', 'Date', 'b'])).toEqual(['date', 'a']);
 });
 
 test.each([
@@ -38,7 +42,7 @@ test.each([
   [204, []],
   [304, ['Content-Length', '0']],
 ])('Content-Length in a %d', (status, expected) => {
-  expect(buildResponseHeaders(['Content-Length', '0'], status, NONE, [])).toEqual(expected);
+  expect(kept(['Content-Length', '0'], status)).toEqual(expected);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import type { Scheduler } from '../../base/clock.ts';
 import type { Connect } from '../http1/connect.ts';
-import { requestHead, UpstreamConnection } from '../http1/upstream-connection.ts';
+import { headerLine, requestHead, UpstreamConnection } from '../http1/upstream-connection.ts';
 
 const MAX_TIMEOUT_MS = 2_000;
 
@@ -25,7 +25,8 @@ export interface HealthCheckOptions extends HealthCheckConfig {
  */
 export function sendHealthCheck(options: HealthCheckOptions, done: (fault: string | undefined) => void): () => void {
   const { path, intervalMs, connect, authority, maxHeaderBytes, scheduler } = options;
-  const head = requestHead('GET', path, authority, ['User-Agent', 'tollgate-health-check', 'Connection', 'close']);
+  const lines = headerLine('User-Agent', 'tollgate-health-check') + headerLine('Connection', 'close');
+  const head = requestHead('GET', path, authority, lines);
   let isDone = false;
   const cancel = (): void => {
     isDone = true;

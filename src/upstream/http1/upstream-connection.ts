@@ -10,20 +10,29 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Returns the head of a request as sent to the upstream (RFC 9112 §3) in Latin-1. `headers`: flat
- * (name, value, …). Host is put in front of them unless it is the first. The caller has validated `method` and `path`.
- * @throws TypeError if a header name or value has a forbidden character: no unchecked header is ever written.
+ * Returns a header as it is sent (RFC 9112 §5), after the CRLF of the line before it.
+ * @throws TypeError if name or value has a forbidden character: no unchecked header is ever written.
  */
-export function requestHead(method: string, path: string, authority: string, headers: readonly string[]): string {
-  let head = `${method} ${path} HTTP/1.1\r\n`;
-  if (headers[0] !== 'Host') head += `Host: ${authority}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    const value = headers[i + 1] ?? '';
-    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`invalid ${name} header`);
-    head += `${name}: ${value}\r\n`;
-  }
-  return `${head}\r\n`;
+export function headerLine(name: string, value: string): string {
+  if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`invalid ${name} header`);
+  return `\r\n${name}: ${value}`;
+}
+
+/** Returns {@link headerLine} for one name. Its strings are joined once: for each request, they would be garbage. */
+export function headerLineOf(name: string): (value: string) => string {
+  const start = headerLine(name, '');
+  return (value) => (VALUE.test(value) ? start + value : headerLine(name, value));
+}
+
+const hostLine = headerLineOf('Host');
+
+/**
+ * Returns the head of a request as sent to the upstream (RFC 9112 §3) in Latin-1. `lines`: all headers but Host, as
+ * {@link headerLine} returns them. The caller has validated `method` and `path`.
+ * @throws TypeError if `host` has a forbidden character.
+ */
+export function requestHead(method: string, path: string, host: string, lines: string): string {
+  return `${method} ${path} HTTP/1.1${hostLine(host)}${lines}\r\n\r\n`;
 }
 
 /**

@@ -26,7 +26,7 @@ export interface Gateway {
 
 export interface GatewayOptions extends Partial<ForwarderOptions> {
   /** What one request is forwarded with, where it is not the default. */
-  request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'responseHeaders'>>;
+  request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'addResponseHeaders'>>;
   beforeForwarding?: (req: IncomingMessage) => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export async function startGateway(
     const target = req.url ?? '';
     if (beforeForwarding) await beforeForwarding(req);
     const forwarded = new Promise<ForwardOutcome>((onOutcome, onBug) => {
-      const { responseHeaders = () => [], ...given } = request?.(target) ?? {};
+      const { addResponseHeaders = () => {}, ...given } = request?.(target) ?? {};
       forwarder.forward(
         {
           req,
@@ -67,13 +67,14 @@ export async function startGateway(
           path: target,
           customer: 'acme',
           body: undefined,
-          headers: [],
+          host: undefined,
+          headers: '',
           beginDeadlineMs: systemClock.monotonicMs() + 10_000,
           beginDeadlineWallMs: Number.POSITIVE_INFINITY,
           ...given,
         },
         {
-          responseHeaders,
+          addResponseHeaders,
           onOutcome: (_request, outcome) => onOutcome(outcome),
           onBug: (_request, error) => onBug(error),
         },
