@@ -139,19 +139,28 @@ export class CustomerQuota {
   ): QuotaDecision | Promise<QuotaDecision> {
     // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
     const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
-    const settle = (admission: Admission): QuotaDecision => {
-      if (admission.outcome === 'refused') {
-        const resetSeconds = admission.resetSeconds();
-        return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
-      }
-      // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
-      const used = limit - admission.remaining;
-      const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
-      return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
-    };
     const admission = this.hourly.admit(customer.id, settingsOf(customer, limit));
-    return admission instanceof Promise ? admission.then(settle) : settle(admission);
+    return admission instanceof Promise
+      ? admission.then(decisionOf.bind(undefined, limit, shadowLimit, burst, release))
+      : decisionOf(limit, shadowLimit, burst, release, admission);
   }
+}
+
+function decisionOf(
+  limit: number,
+  shadowLimit: number | undefined,
+  burst: BurstState | undefined,
+  release: (() => void) | undefined,
+  admission: Admission,
+): QuotaDecision {
+  if (admission.outcome === 'refused') {
+    const resetSeconds = admission.resetSeconds();
+    return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
+  }
+  // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
+  const used = limit - admission.remaining;
+  const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
+  return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
 }
 
 /** Calls `undo` once if the decision is not an admission, or cannot be made. */

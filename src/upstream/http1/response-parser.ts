@@ -57,6 +57,8 @@ const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
 const TRAILER_FIELD = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD}$`, 'i');
 const STATUS_AT = 'HTTP/1.1 '.length;
 const LENGTH = /^[0-9]{1,15}$/;
+/** Lengths of Connection and Keep-Alive, Content-Length, Transfer-Encoding. Names of other lengths need no lower-casing. */
+const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([10, 14, 17]);
 const CLOSE_OPTION = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE_SECONDS = /(?:^|[,\s])timeout=([0-9]{1,6})(?=$|[,;\s])/i;
 /** Up to 256 TiB: far below the largest exact integer, 2^53. */
@@ -283,6 +285,7 @@ export class ResponseParser {
       const name = text.slice(start, colon);
       const value = trimmed(text, colon + 1, lineEnd);
       headers.push(name, value);
+      if (!INSPECTED_LENGTHS.has(name.length)) continue;
       switch (name.toLowerCase()) {
         case 'content-length':
           if (contentLength !== undefined || !LENGTH.test(value)) {

@@ -59,8 +59,10 @@ export class InvalidationPush implements PushedInvalidations {
     this.#options = options;
     const enabling = new SessionTask({
       session: () => {
-        const sessions = [records.sessions, subscriber.sessions];
-        return sessions.includes(undefined) ? undefined : sessions.join();
+        const ofRecords = records.sessions;
+        const ofSubscriber = subscriber.sessions;
+        // Read twice for each request, so no list is created.
+        return ofRecords === undefined || ofSubscriber === undefined ? undefined : `${ofRecords},${ofSubscriber}`;
       },
       work: () => this.#enable(),
       onDone: () => {
