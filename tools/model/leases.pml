@@ -2,7 +2,7 @@
  * Leases while the store is available: docs/model.md.
  *
  * The first gateway may have two leases at a time, the second one; with ONE_LEASE_EACH, each has one. A process below
- * stands for a place of a lease. Each transition is one atomic step. Its guard is outside `d_step`, so that SPIN notices if it never holds.
+ * stands for a place of a lease.
  *
  *   SHORT_HOLD          there is a shorter hold, too
  *   RESETS              usage is reset, and the customer deleted and created again
@@ -188,31 +188,31 @@ inline apply_refund() {
 proctype Lease_place(byte me) {
   do
     /* `LeasedQuota.#reserve`: one reservation in flight. The places of a gateway are filled in order. */
-  :: atomic { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> d_step { L.state = SENT } }
+  :: STEP { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> EFFECT { L.state = SENT } }
 #ifdef SHORT_HOLD
-  :: atomic { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> d_step {
+  :: STEP { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> EFFECT {
        L.state = SENT; L.is_short = 1 } }
 #endif
 
     /* The store decides, in one step. */
 #ifdef MUTANT_CHECK_THEN_COUNT
-  :: atomic { L.state == SENT -> d_step { sum_used(); if :: sum < LIMIT -> L.state = CHECKED :: else -> clear(me) fi; check() } }
-  :: atomic { L.state == CHECKED -> d_step { count_grant(1); check() } }
+  :: STEP { L.state == SENT -> EFFECT { sum_used(); if :: sum < LIMIT -> L.state = CHECKED :: else -> clear(me) fi; check() } }
+  :: STEP { L.state == CHECKED -> EFFECT { count_grant(1); check() } }
 #else
-  :: atomic { L.state == SENT -> d_step { answer(1) } }
-  :: atomic { L.state == SENT -> d_step { answer(2) } }
-  :: atomic { L.state == ORPHAN -> d_step { answer(1) } }
-  :: atomic { L.state == ORPHAN -> d_step { answer(2) } }
+  :: STEP { L.state == SENT -> EFFECT { answer(1) } }
+  :: STEP { L.state == SENT -> EFFECT { answer(2) } }
+  :: STEP { L.state == ORPHAN -> EFFECT { answer(1) } }
+  :: STEP { L.state == ORPHAN -> EFFECT { answer(2) } }
 #endif
 
     /* `LeasedQuota.#use`. The requests that wait are admitted below. */
 #ifdef MUTANT_HOLD_FROM_REPLY
-  :: atomic { L.state == REPLIED -> d_step { L.state = OPEN; L.age = 0; L.missed = 0 } }
+  :: STEP { L.state == REPLIED -> EFFECT { L.state = OPEN; L.age = 0; L.missed = 0 } }
 #else
-  :: atomic { L.state == REPLIED && L.age <= USABLE_LEASE(me) -> d_step { L.state = OPEN; check() } }
+  :: STEP { L.state == REPLIED && L.age <= USABLE_LEASE(me) -> EFFECT { L.state = OPEN; check() } }
 #endif
     /* `LeasedQuota.#received`: the call timed out, or its lease would have ended; the grant is refunded whole. */
-  :: atomic { L.state == REPLIED -> d_step {
+  :: STEP { L.state == REPLIED -> EFFECT {
        L.state = OPEN;
 #ifndef MUTANT_LATE_REPLY_DROPPED
        L.back = L.unused;
@@ -220,10 +220,10 @@ proctype Lease_place(byte me) {
        L.unused = 0; settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.take`: a request is admitted. */
-  :: atomic { L.state == OPEN && L.unused > 0 && L.age <= USABLE_LEASE(me) -> d_step { L.unused--; L.waiting++; check() } }
+  :: STEP { L.state == OPEN && L.unused > 0 && L.age <= USABLE_LEASE(me) -> EFFECT { L.unused--; L.waiting++; check() } }
 
     /* `Relay.#mayBegin` with `Lease.beginDeadline`: the request begins. */
-  :: atomic { L.state == OPEN && L.waiting > 0 && MAY_BEGIN -> d_step {
+  :: STEP { L.state == OPEN && L.waiting > 0 && MAY_BEGIN -> EFFECT {
        L.waiting--;
        strike_off(me, 1);
        if
@@ -236,7 +236,7 @@ proctype Lease_place(byte me) {
        settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.return`: the request did not begin. */
-  :: atomic { L.state == OPEN && L.waiting > 0 -> d_step {
+  :: STEP { L.state == OPEN && L.waiting > 0 -> EFFECT {
        L.waiting--;
        if
        :: L.age <= USABLE_LEASE(me) -> L.unused++
@@ -245,24 +245,24 @@ proctype Lease_place(byte me) {
        settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.#end`: the lease has ended, or the gateway has learnt of a reset. */
-  :: atomic { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) -> d_step {
+  :: STEP { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) -> EFFECT {
 #ifdef MUTANT_REFUND_ADMITTED
        L.back = L.back + L.waiting;
 #endif
        L.back = L.back + L.unused; L.unused = 0; settle(me); settle(me & 2); check() } }
 #ifdef MUTANT_UNIT_TO_NEWER_LEASE
-  :: atomic { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
-       PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) -> d_step {
+  :: STEP { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
+       PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) -> EFFECT {
        PEER.unused = PEER.unused + L.unused; L.unused = 0; settle(me); settle(me & 2) } }
 #endif
 
     /* `LeasedQuota.#sendRefunds`: once. `ofSession` of hourly-window.ts: not on a later connection. */
-  :: atomic { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> d_step { L.out = L.back; L.back = 0 } }
-  :: atomic { L.state == OPEN && L.back > 0 && L.is_stale -> d_step {
+  :: STEP { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> EFFECT { L.out = L.back; L.back = 0 } }
+  :: STEP { L.state == OPEN && L.back > 0 && L.is_stale -> EFFECT {
        strike_off(me, L.back); L.back = 0; settle(me); settle(me & 2); check() } }
-  :: atomic { L.out > 0 -> d_step { apply_refund(); L.out = 0; settle(me); settle(me & 2); check() } }
+  :: STEP { L.out > 0 -> EFFECT { apply_refund(); L.out = 0; settle(me); settle(me & 2); check() } }
 #ifdef MUTANT_REFUND_TWICE
-  :: atomic { L.out > 0 -> d_step { apply_refund() } } /* no reply in time, so the refund is sent again */
+  :: STEP { L.out > 0 -> EFFECT { apply_refund() } } /* no reply in time, so the refund is sent again */
 #endif
   od
 }
@@ -310,11 +310,11 @@ inline forget(s) {
 
 proctype Gateway(byte me) {
   do
-  :: atomic { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> d_step { disconnect_all(1) } }
-  :: atomic { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> d_step { disconnect_all(0) } }
+  :: STEP { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> EFFECT { disconnect_all(1) } }
+  :: STEP { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> EFFECT { disconnect_all(0) } }
     /* It crashes; another one takes its place. */
-  :: atomic { HAS_UNITS(me) || HAS_UNITS(me + 1) -> d_step { forget(me); forget(me + 1); disconnect_all(1) } }
-  :: atomic { HAS_UNITS(me) || HAS_UNITS(me + 1) -> d_step { forget(me); forget(me + 1); disconnect_all(0) } }
+  :: STEP { HAS_UNITS(me) || HAS_UNITS(me + 1) -> EFFECT { forget(me); forget(me + 1); disconnect_all(1) } }
+  :: STEP { HAS_UNITS(me) || HAS_UNITS(me + 1) -> EFFECT { forget(me); forget(me + 1); disconnect_all(0) } }
   od
 }
 
@@ -356,11 +356,11 @@ inline pass_time(first_misses, second_misses) {
 /* Time passes, and the clock of a gateway misses a tick at times. */
 proctype Time() {
   do
-  :: atomic { true -> d_step { pass_time(0, 0) } }
+  :: STEP { true -> EFFECT { pass_time(0, 0) } }
 #if DRIFT > 0
-  :: atomic { FIRST_MAY_MISS -> d_step { pass_time(1, 0) } }
-  :: atomic { MAY_MISS(2) -> d_step { pass_time(0, 1) } }
-  :: atomic { FIRST_MAY_MISS && MAY_MISS(2) -> d_step { pass_time(1, 1) } }
+  :: STEP { FIRST_MAY_MISS -> EFFECT { pass_time(1, 0) } }
+  :: STEP { MAY_MISS(2) -> EFFECT { pass_time(0, 1) } }
+  :: STEP { FIRST_MAY_MISS && MAY_MISS(2) -> EFFECT { pass_time(1, 1) } }
 #endif
   od
 }
@@ -380,9 +380,9 @@ inline new_epoch(condition, name) {
 proctype Operator() {
   do
     /* reset-usage.lua */
-  :: atomic { true -> d_step { new_epoch(lease[i].epoch == THIS, EARLIER); check() } }
+  :: STEP { true -> EFFECT { new_epoch(lease[i].epoch == THIS, EARLIER); check() } }
     /* The window is deleted with its customer; the next reservation begins another lineage. */
-  :: atomic { true -> d_step { new_epoch(true, FOREIGN); owed = 0; check() } }
+  :: STEP { true -> EFFECT { new_epoch(true, FOREIGN); owed = 0; check() } }
   od
 }
 #endif
@@ -406,8 +406,8 @@ inline fail_over(s, count) {
 
 proctype Failover(byte me) {
   do
-  :: atomic { L.state == SENT && lost == 0 -> d_step { sum_used(); if :: sum < LIMIT -> fail_over(me, 1) :: else -> check() fi } }
-  :: atomic { L.state == SENT && lost == 0 -> d_step { sum_used(); if :: sum < LIMIT -> fail_over(me, 2) :: else -> check() fi } }
+  :: STEP { L.state == SENT && lost == 0 -> EFFECT { sum_used(); if :: sum < LIMIT -> fail_over(me, 1) :: else -> check() fi } }
+  :: STEP { L.state == SENT && lost == 0 -> EFFECT { sum_used(); if :: sum < LIMIT -> fail_over(me, 2) :: else -> check() fi } }
   od
 }
 #endif

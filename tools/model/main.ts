@@ -89,7 +89,7 @@ async function explore(run: Run, cwd: string): Promise<Result> {
   const startedMs = performance.now();
   const model = join(import.meta.dirname, scene.file);
   const checks = properties.map((property) => `CHECK_${property.toUpperCase()}`);
-  const macros = [...scene.macros, ...checks, ...(mutant === undefined ? [] : [`MUTANT_${mutant}`])];
+  const macros = [...scene.macros, ...checks, ...(mutant === undefined ? [] : [`MUTANT_${mutant}`, 'BREADTH_FIRST'])];
   await execute('spin', [...defined(macros), '-a', model], { cwd });
   // A mutant is refuted sooner than the compiler optimises.
   const flags = mutant === undefined ? ['-O2', ...defined(PAN_MACROS)] : ['-O1', ...defined(MUTANT_PAN_MACROS)];

@@ -128,18 +128,18 @@ inline charge(offset) {
 
 proctype Gateway(byte me) {
   do
-  :: atomic { true -> d_step { reserve(1) } }
+  :: STEP { true -> EFFECT { reserve(1) } }
 #if BUCKET > 1
-  :: atomic { true -> d_step { reserve(2) } }
+  :: STEP { true -> EFFECT { reserve(2) } }
 #endif
 
-  :: atomic { HAS_SHARE -> d_step { admit(1) } }
+  :: STEP { HAS_SHARE -> EFFECT { admit(1) } }
 #if BUCKET > 1
-  :: atomic { HAS_SHARE -> d_step { admit(2) } }
+  :: STEP { HAS_SHARE -> EFFECT { admit(2) } }
 #endif
-  :: atomic { W.waiting && W.age <= HOLD -> d_step { note_begin(BOUND); W.waiting = 0; finish(me) } }
+  :: STEP { W.waiting && W.age <= HOLD -> EFFECT { note_begin(BOUND); W.waiting = 0; finish(me) } }
     /* `refund` of the admission. A unit that was charged stays counted in the store. */
-  :: atomic { W.waiting -> d_step {
+  :: STEP { W.waiting -> EFFECT {
        W.waiting = 0;
        if
        :: W.state == UNCHARGED -> W.state = FREE; W.ends = 0
@@ -147,17 +147,17 @@ proctype Gateway(byte me) {
        fi;
        finish(me) } }
 
-  :: atomic { W.state == UNCHARGED -> d_step { charge(1) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { charge(1) } }
 #if BUCKET > 1
-  :: atomic { W.state == UNCHARGED -> d_step { charge(2) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { charge(2) } }
 #endif
     /* Nobody knows whether the store has counted it. */
 #ifdef MUTANT_UNKNOWN_CHARGE_DROPPED
-  :: atomic { W.state == UNCHARGED -> d_step { count_charge(); W.state = GONE; W.ends = 0; finish(me) } }
-  :: atomic { W.state == UNCHARGED -> d_step { W.state = GONE; W.ends = 0; finish(me) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { count_charge(); W.state = GONE; W.ends = 0; finish(me) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { W.state = GONE; W.ends = 0; finish(me) } }
 #else
-  :: atomic { W.state == UNCHARGED -> d_step { count_charge(); W.state = KEPT; finish(me) } }
-  :: atomic { W.state == UNCHARGED -> d_step { W.state = KEPT; finish(me) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { count_charge(); W.state = KEPT; finish(me) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { W.state = KEPT; finish(me) } }
 #endif
   od
 }
@@ -165,8 +165,8 @@ proctype Gateway(byte me) {
 /* Units of leases, of any gateway. */
 proctype Leases(byte age) {
   do
-  :: atomic { pending[age] > 0 -> d_step { pending[age]--; note_begin(BOUND); end_step() } }
-  :: atomic { pending[age] > 0 -> d_step { pending[age]--; units[BUCKET_AFTER(HOLD - age)]-- } }
+  :: STEP { pending[age] > 0 -> EFFECT { pending[age]--; note_begin(BOUND); end_step() } }
+  :: STEP { pending[age] > 0 -> EFFECT { pending[age]--; units[BUCKET_AFTER(HOLD - age)]-- } }
   od
 }
 
@@ -197,7 +197,7 @@ inline grow_older(s) {
 
 proctype Time() {
   do
-  :: atomic { true -> d_step {
+  :: STEP { true -> EFFECT {
        pass_tick();
        for (i : 1 .. HOLD) { pending[HOLD + 1 - i] = pending[HOLD - i] }
        pending[0] = 0;

@@ -6,6 +6,18 @@
  *
  * All positions in time are relative to now. So the states are finitely many, and cover runs of any length.
  */
+/*
+ * Each transition is one step of the program. For the coverage, its guard is outside `d_step`, which SPIN counts as
+ * reached before the guard holds. A breadth-first search needs it inside: it stores the state between the two.
+ */
+#ifdef BREADTH_FIRST
+#define STEP d_step
+#define EFFECT
+#else
+#define STEP atomic
+#define EFFECT d_step
+#endif
+
 #ifndef LIMIT
 #define LIMIT 2
 #endif
