@@ -45,6 +45,7 @@ export const KEY_PREFIX = z
   .describe(
     'Only keys that may begin with this text, by their member `prefix`. At most 12 characters, because proxies log queries. Keys without `prefix` are never included.',
   );
+export const KEY_ID = TEXT.optional().describe('Only the key with this id, if it exists.');
 export const SHA256 = KEY_SHA256.optional().describe('Only the key with this SHA-256 in hex, if it exists.');
 
 export const PLAN = TEXT.optional().describe(
@@ -62,6 +63,7 @@ export const SEARCH = TEXT.max(200, 'must have at most 200 characters')
   .optional()
   .describe('Only customers whose id, name or a word of whose name begins so, in any case.');
 
+export const NOTICE_ID = TEXT.optional().describe('Only the notice with this id, if it is not delivered yet.');
 export const NOTICE_STATE = z
   .enum(NOTICE_STATES, 'must be pending or dead')
   .optional()

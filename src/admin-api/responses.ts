@@ -12,6 +12,7 @@ const COUNT = z.int().min(0);
 const RECORD_PLAN = z.string().describe("As in the customer's record; possibly a former name of a plan.");
 const USED = COUNT.describe('Includes the units of open leases.');
 const HASH = z.string();
+const CUSTOMER_NAME = TEXT.describe("As in the customer's record; null if it has none, or the record cannot be read.");
 
 export const CUSTOMER_ID = z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$', examples: ['acme'] });
 export const TIME = z.iso.datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' });
@@ -84,6 +85,7 @@ export const USAGE = z.object({
 
 const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
+  customer_name: CUSTOMER_NAME,
   plan: RECORD_PLAN,
   limit: EFFECTIVE_LIMIT,
   limit_source: LIMIT_SOURCE,
@@ -129,6 +131,7 @@ export type UsageTotalsDocument = z.output<typeof USAGE_TOTALS>;
 export const NEAR_CUSTOMERS = z.array(
   z.object({
     customer: CUSTOMER_ID,
+    customer_name: CUSTOMER_NAME,
     plan: RECORD_PLAN,
     limit: z.int().min(1),
     used: USED,
@@ -146,7 +149,9 @@ const REFUSALS_OF_CODE = {
   key_id: TEXT.describe('The key of the most recent one.'),
 };
 
-export const REFUSED_CUSTOMERS = z.array(z.object({ customer: CUSTOMER_ID, ...REFUSALS_OF_CODE }));
+export const REFUSED_CUSTOMERS = z.array(
+  z.object({ customer: CUSTOMER_ID, customer_name: CUSTOMER_NAME, ...REFUSALS_OF_CODE }),
+);
 export type RefusedCustomerDocument = z.output<typeof REFUSED_CUSTOMERS>[number];
 
 export const EXPLANATION = z.object({
@@ -207,6 +212,7 @@ export const KEY = z.object({
     .describe('`rotated`: replaced, and valid until `expires_at`. Whether the customer is suspended does not matter.'),
   ...IMPORTED_KEY.omit({ id: true }).shape,
   customer: z.string().describe('Possibly a customer without a record.'),
+  customer_name: CUSTOMER_NAME,
   revoked_at: RECORD_TIME,
   replaced_by: TEXT.describe('The id of its successor.'),
   last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),
@@ -220,6 +226,7 @@ export const NOTICE = z.object({
   id: z.string().describe('Sent as `webhook-id`.'),
   type: z.enum(['quota.threshold', 'quota.exceeded', 'key.expiring']),
   customer: CUSTOMER_ID,
+  customer_name: CUSTOMER_NAME,
   created_at: TIME,
   deliveries: z
     .array(
@@ -269,6 +276,7 @@ export const AUDIT_ENTRY = z.object({
   from: z.string().describe('The address of the client; `-` for the gateway itself.'),
   action: z.string().meta({ enum: AUDIT_ACTIONS }),
   customer: TEXT,
+  customer_name: CUSTOMER_NAME,
   key_id: TEXT,
   details: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
@@ -355,6 +363,7 @@ export const PREVIEW = z.object({
     .array(
       z.object({
         customer: CUSTOMER_ID,
+        customer_name: CUSTOMER_NAME,
         plan: z.string(),
         limit_before: EFFECTIVE_LIMIT,
         limit_after: EFFECTIVE_LIMIT,

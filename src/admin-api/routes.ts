@@ -73,6 +73,7 @@ export const ADMIN_ROUTES = {
       expiring_days: query.EXPIRING_DAYS,
       prefix: query.KEY_PREFIX,
       sha256: query.SHA256,
+      id: query.KEY_ID,
     }),
     reply: document.KEY_PAGE,
   },
@@ -81,7 +82,7 @@ export const ADMIN_ROUTES = {
   'DELETE /admin/v1/keys/:keyId': {},
   'POST /admin/v1/keys/:keyId/rotate': { body: () => ROTATION, status: 201, reply: document.ROTATED_KEY },
   'GET /admin/v1/notices': {
-    query: z.strictObject({ ...PAGE, state: query.NOTICE_STATE }),
+    query: z.strictObject({ ...PAGE, state: query.NOTICE_STATE, id: query.NOTICE_ID }),
     reply: document.NOTICE_PAGE,
   },
   'POST /admin/v1/notices/:id/retry': { reply: document.NOTICE },

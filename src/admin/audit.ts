@@ -7,12 +7,12 @@ import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
 import { documentsOf } from './document-of.ts';
-import { definedMembers, pageOf } from './documents.ts';
+import { definedMembers, pageOf, withCustomerNames } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
 import { factsOf } from './response-locals.ts';
 import type { Handlers } from './routes.ts';
 
-export function auditHandlers({ audit }: AdminDependencies) {
+export function auditHandlers({ audit, records }: AdminDependencies) {
   return {
     async 'GET /admin/v1/audit'({ query: { cursor, limit, from, to, customer, action } }) {
       const isWanted = (entry: AuditEntry) =>
@@ -22,12 +22,12 @@ export function auditHandlers({ audit }: AdminDependencies) {
         return { items: items.filter(isWanted), next };
       });
       const page = await read(cursor, limit);
-      return pageOf(page.items, page);
+      return pageOf(await withCustomerNames(records, page.items), page);
     },
   } satisfies Partial<Handlers>;
 }
 
-const entryDocument = documentsOf(AUDIT_ENTRY.omit({ id: true }));
+const entryDocument = documentsOf(AUDIT_ENTRY.omit({ id: true, customer_name: true }));
 
 /** The log message of each action. */
 const MESSAGES: Readonly<Record<ChangeAction, string>> = {

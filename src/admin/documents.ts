@@ -2,8 +2,9 @@
 import { keyState } from '../keys/key-state.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
-import type { Page } from '../store/store.ts';
+import type { Page, RecordStore } from '../store/store.ts';
 import { isoTime } from './document-of.ts';
+import { unlessUnavailable } from './unless-unavailable.ts';
 
 /** `limitProblem` says why there is no limit. */
 export function limitMembers(limit: EffectiveLimit) {
@@ -13,15 +14,34 @@ export function limitMembers(limit: EffectiveLimit) {
 }
 
 /** `percent` is rounded down, so 100 means that the limit is used up. */
-export function customerUsage({ id, plan }: CustomerRecord, effectiveLimit: EffectiveLimit, used: number) {
+export function customerUsage({ id, name, plan }: CustomerRecord, effectiveLimit: EffectiveLimit, used: number) {
   const { limit, limitSource } = limitMembers(effectiveLimit);
   const percent = limit === null ? null : Math.floor((100 * used) / limit);
-  return { customer: id, plan, limit, limitSource, used, percent };
+  return { customer: id, customerName: name, plan, limit, limitSource, used, percent };
 }
 
 /** `lastUsedMs` and `nowMs`: wall times in ms. */
 export function keyMembers(record: KeyRecord, lastUsedMs: number | undefined, nowMs: number) {
   return { ...record, state: keyState(record, nowMs), lastUsedAt: isoTime(lastUsedMs) };
+}
+
+/** Adds the names of the customers. Without the store, none: a name is never worth refusing the document. */
+export async function withCustomerNames<Item extends { readonly customer?: string | undefined }>(
+  records: Pick<RecordStore, 'readCustomers'>,
+  items: readonly Item[],
+): Promise<readonly (Item & { readonly customerName: string | undefined })[]> {
+  const ids = [...new Set(items.flatMap(({ customer }) => customer ?? []))];
+  const found = ids.length === 0 ? [] : ((await unlessUnavailable(records.readCustomers(ids))) ?? []);
+  const names = new Map(found.flatMap((record) => (record ? [[record.id, record.name] as const] : [])));
+  return items.map((item) => ({ ...item, customerName: names.get(item.customer ?? '') }));
+}
+
+export async function withCustomerName<Item extends { readonly customer: string }>(
+  records: Pick<RecordStore, 'readCustomers'>,
+  item: Item,
+) {
+  const [named] = await withCustomerNames(records, [item]);
+  return { ...item, customerName: named?.customerName };
 }
 
 /** `items`: one for each of the page's records. */

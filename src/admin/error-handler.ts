@@ -14,7 +14,7 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
       logger.error({ err: error }, 'an admin response failed after its headers were sent');
       return;
     }
-    const problem = problemOf(error);
+    const problem = problemOf(error, req.method);
     const requestId = sendProblem(res, problem);
     const facts = { err: error, request_id: requestId, method: req.method };
     if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
@@ -29,7 +29,7 @@ export function createErrorHandler(logger: Logger): ErrorRequestHandler {
   };
 }
 
-function problemOf(error: unknown): Problem {
+function problemOf(error: unknown, method: string): Problem {
   if (error instanceof Refusal) return error.problem;
   if (error instanceof InvalidCursorError) {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier response' };
@@ -51,7 +51,9 @@ function problemOf(error: unknown): Problem {
     );
   }
   if (error instanceof StoreUnavailableError) {
-    return retrySoon('store_unavailable', 'The store does not respond; it is unknown whether a change was made.');
+    const isRead = method === 'GET' || method === 'HEAD';
+    const doubt = isRead ? '.' : '; it is unknown whether a change was made.';
+    return retrySoon('store_unavailable', `The store does not respond${doubt}`);
   }
   return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }

@@ -7,7 +7,7 @@ import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { definedMembers, keyMembers, pageOf } from './documents.ts';
+import { definedMembers, keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
 import { type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -33,7 +33,10 @@ export function keyHandlers(context: AdminContext) {
       const keys = oldestFirst(page.items);
       const lastUses = await keyUses.lastUses(keys.map((key) => key.id));
       const items = keys.map((key, index) => keyMembers(key, lastUses[index], clock.nowMs()));
-      return pageOf(items, page);
+      return pageOf(
+        items.map((key) => ({ ...key, customerName: customer.name })),
+        page,
+      );
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);
@@ -50,7 +53,7 @@ export function keyHandlers(context: AdminContext) {
     async 'GET /admin/v1/keys'({ query: { cursor, limit, ...filter } }) {
       const page = await filteredBy(filter)(cursor, limit);
       const items = page.items.map(({ record, lastUsedMs }) => keyMembers(record, lastUsedMs, clock.nowMs()));
-      return pageOf(items, page);
+      return pageOf(await withCustomerNames(records, items), page);
     },
     async 'GET /admin/v1/keys/:keyId'({ keyId }) {
       return describe(await requireKey(records, keyId));
@@ -77,13 +80,14 @@ export function keyHandlers(context: AdminContext) {
   } satisfies Partial<Handlers>;
 
   function filteredBy(filter: Filter): ReadPage<UsedKey> {
-    const { prefix, sha256, unused_days: unusedDays, expiring_days: expiringDays } = filter;
+    const { prefix, sha256, id, unused_days: unusedDays, expiring_days: expiringDays } = filter;
     const nowMs = clock.nowMs();
     const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
     const hasBegun = prefix === undefined ? () => true : mayBeginWith(prefix);
     const isUnused = unusedDays === undefined ? () => true : unusedFor(unusedDays);
     const isExpiring = (key: KeyRecord) => !expiring || (isValidKey(key, nowMs) && expiresWithin(key, expiring));
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
+      if (id !== undefined) return records.findKeyById(id).then(pageOfKey);
       return sha256 === undefined ? records.listKeys(cursor, limit) : pageWith(sha256);
     };
     const read: ReadPage<UsedKey> = async (cursor, limit) => {
@@ -100,10 +104,10 @@ export function keyHandlers(context: AdminContext) {
   /** Returns a page with the key that has this digest, if there is one. */
   async function pageWith(sha256: string): Promise<Page<KeyRecord>> {
     const enforced = await records.findKey(sha256);
-    if (enforced === undefined) return { items: [], next: undefined };
+    if (enforced === undefined) return pageOfKey(undefined);
     // A key written by another program may be missing from the index by id, or share another key's id.
     const record = await records.findKeyById(enforced.id);
-    return { items: [record?.customer === enforced.customer ? record : enforced], next: undefined };
+    return pageOfKey(record?.customer === enforced.customer ? record : enforced);
   }
 
   function unusedFor(days: number) {
@@ -114,7 +118,7 @@ export function keyHandlers(context: AdminContext) {
 
   async function describe(key: KeyRecord) {
     const [lastUsedMs] = await keyUses.lastUses([key.id]);
-    return keyMembers(key, lastUsedMs, clock.nowMs());
+    return withCustomerName(records, keyMembers(key, lastUsedMs, clock.nowMs()));
   }
 
   /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */
@@ -125,6 +129,10 @@ export function keyHandlers(context: AdminContext) {
     if (expiresAt !== null || key.replacedBy === undefined) return undefined;
     return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must expire. Set another expires_at.`);
   }
+}
+
+function pageOfKey(record: KeyRecord | undefined): Page<KeyRecord> {
+  return { items: record ? [record] : [], next: undefined };
 }
 
 /** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */

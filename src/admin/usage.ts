@@ -5,7 +5,7 @@ import type { Usage } from '../quota/hourly-quota.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { customerUsage, limitMembers, pageOf } from './documents.ts';
+import { customerUsage, limitMembers, pageOf, withCustomerNames } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -29,7 +29,7 @@ export function usageHandlers(context: AdminContext) {
     },
     async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
       const latest = await latestRefusals(context, limit);
-      return latest.map(withIsoTimes);
+      return withCustomerNames(records, latest.map(withIsoTimes));
     },
     async 'GET /admin/v1/customers/:id/usage'({ id }) {
       const customer = await requireCustomer(records, id);

@@ -42,9 +42,9 @@ export async function listUndelivered(
  * it is then; undefined when there is none, or it was delivered meanwhile.
  */
 export async function retryNotice(notices: NoticeStore, id: string, nowMs: number): Promise<Undelivered | undefined> {
-  const stored = await find(notices, id);
-  const content = stored && parseNotice(stored.content);
-  if (stored === undefined || content === undefined) return undefined;
+  const found = await findUndelivered(notices, id);
+  if (found === undefined) return undefined;
+  const { stored, content } = found;
   const deliveries = content.deliveries?.map((delivery): Delivery => {
     return { ...delivery, state: 'pending', attempts: 0, nextAttemptMs: nowMs };
   });
@@ -58,13 +58,18 @@ export async function retryNotice(notices: NoticeStore, id: string, nowMs: numbe
   return isReplaced ? { stored: { ...stored, content: text }, content: next } : retryNotice(notices, id, nowMs);
 }
 
-async function find(notices: Pick<NoticeStore, 'list'>, id: string): Promise<StoredNotice | undefined> {
+/** Reads all notices, until it finds this one. */
+export async function findUndelivered(
+  notices: Pick<NoticeStore, 'list'>,
+  id: string,
+): Promise<Undelivered | undefined> {
   for (const state of STATES.toReversed()) {
     let offset: number | undefined = 0;
     while (offset !== undefined) {
       const page = await notices.list(state, offset, FIND_PAGE);
-      const found = page.items.find((notice) => notice.id === id);
-      if (found !== undefined) return found;
+      const stored = page.items.find((notice) => notice.id === id);
+      const content = stored && parseNotice(stored.content);
+      if (stored && content) return { stored, content };
       offset = page.nextOffset;
     }
   }

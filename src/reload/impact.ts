@@ -25,6 +25,7 @@ export interface LimitChange {
 
 interface CustomerImpact {
   readonly customer: string;
+  readonly customerName: string | undefined;
   /** As named in the customer's record. */
   readonly plan: string;
   /** Undefined without a limit: every request is refused. */
@@ -165,8 +166,8 @@ class Tally {
     const isNear = !isRefused && used >= NEAR_RATIO * after;
     if (isNear) counts.near++;
     if (!isRefused && !isNear) return;
-    const { id: customer, plan } = limits.record;
-    this.#closest.push({ customer, plan, before, after, used, state: isRefused ? 'refused' : 'near' });
+    const { id: customer, name: customerName, plan } = limits.record;
+    this.#closest.push({ customer, customerName, plan, before, after, used, state: isRefused ? 'refused' : 'near' });
     if (this.#closest.length >= 4 * MAX_LISTED) this.#trimClosest();
   }
 

@@ -100,7 +100,8 @@ overBothStores((start) => {
       const { status, body } = await admin.call('GET', `/admin/v1/keys/${created.body.id}`);
       expect(status).toBe(200);
       const { key, ...metadata } = created.body;
-      expect(body).toEqual({ ...metadata, state: 'live', revoked_at: null, replaced_by: null, last_used_at: null });
+      const others = { state: 'live', customer_name: null, revoked_at: null, replaced_by: null, last_used_at: null };
+      expect(body).toEqual({ ...metadata, ...others });
       expect(JSON.stringify(body)).not.toContain(key);
       expect(JSON.stringify(body)).not.toContain(sha256Hex(key));
     });

@@ -98,8 +98,24 @@ overBothStores((start) => {
     await history.add({ ...NONE, near });
     const { body } = await admin.call('GET', '/admin/v1/usage/near');
     expect(body).toEqual([
-      { customer: 'globex', plan: 'starter', limit: 1000, used: 990, percent: 99, reset_seconds: 41 },
-      { customer: 'acme', plan: 'starter', limit: 1000, used: 850, percent: 85, reset_seconds: 41 },
+      {
+        customer: 'globex',
+        customer_name: null,
+        plan: 'starter',
+        limit: 1000,
+        used: 990,
+        percent: 99,
+        reset_seconds: 41,
+      },
+      {
+        customer: 'acme',
+        customer_name: null,
+        plan: 'starter',
+        limit: 1000,
+        used: 850,
+        percent: 85,
+        reset_seconds: 41,
+      },
     ]);
     expect((await history.near(10)).map(({ customer }) => customer).sort()).toEqual(['acme', 'globex']);
     expect((await admin.call('GET', '/admin/v1/usage/near?above=90&limit=1')).body).toHaveLength(1);

@@ -16,9 +16,33 @@ overBothStores((start) => {
     for (const limit of [1, 2, 1000]) {
       const items = await admin.list(`/admin/v1/usage?limit=${limit}`);
       expect(items.toSorted((a, b) => (a.customer < b.customer ? -1 : 1))).toEqual([
-        { customer: 'busy', plan: 'starter', limit: 1000, limit_source: 'plan', used: 999, percent: 99 },
-        { customer: 'idle', plan: 'starter', limit: 1000, limit_source: 'plan', used: 0, percent: 0 },
-        { customer: 'orphan', plan: 'dropped', limit: null, limit_source: null, used: 0, percent: null },
+        {
+          customer: 'busy',
+          customer_name: null,
+          plan: 'starter',
+          limit: 1000,
+          limit_source: 'plan',
+          used: 999,
+          percent: 99,
+        },
+        {
+          customer: 'idle',
+          customer_name: null,
+          plan: 'starter',
+          limit: 1000,
+          limit_source: 'plan',
+          used: 0,
+          percent: 0,
+        },
+        {
+          customer: 'orphan',
+          customer_name: null,
+          plan: 'dropped',
+          limit: null,
+          limit_source: null,
+          used: 0,
+          percent: null,
+        },
       ]);
     }
     await admin.close();
@@ -32,6 +56,7 @@ overBothStores((start) => {
       [
         {
           customer: 'acme',
+          customer_name: null,
           code: 'quota_exceeded',
           count: 3,
           first_at: '2026-03-01T11:59:00.000Z',

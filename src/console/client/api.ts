@@ -6,7 +6,10 @@ import type { ProblemDocument, SessionDocument } from '../../admin-api/responses
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
-  Partial<Pick<ProblemDocument, 'status' | 'code' | 'request_id'>>;
+  Partial<Pick<ProblemDocument, 'status' | 'code' | 'request_id'>> & {
+    /** The gateway did not respond. */
+    readonly isOutage?: true;
+  };
 
 export class CallError extends Error {
   readonly failure: Failure;
@@ -20,6 +23,23 @@ export class CallError extends Error {
 /** Dispatched on `window` when the gateway no longer accepts the session. */
 export const SESSION_ENDED = 'session-ended';
 
+/** Dispatched on `window` when the gateway stops responding, and when it responds again. */
+export const OUTAGE = 'outage';
+
+/** Wall time in ms of the last response before the outage; undefined without one. */
+export let outageSinceMs: number | undefined;
+let respondedMs = Date.now();
+
+function noteOutage(isOutage: boolean): void {
+  const was = outageSinceMs;
+  if (!isOutage) respondedMs = Date.now();
+  outageSinceMs = isOutage ? respondedMs : undefined;
+  if (was !== outageSinceMs) window.dispatchEvent(new Event(OUTAGE));
+}
+
+/** Reads are small, so a gateway that takes longer does not respond. */
+const READ_TIMEOUT_MS = 15_000;
+
 export interface CallOptions {
   readonly json?: unknown;
   /** A config file, sent instead of JSON. */
@@ -31,7 +51,8 @@ export interface CallOptions {
 export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
   const { json, yaml, signal } = options;
   const headers = new Headers();
-  const init: RequestInit = { method, headers, ...(signal && { signal }) };
+  const timeouts = method === 'GET' ? [AbortSignal.timeout(READ_TIMEOUT_MS)] : [];
+  const init: RequestInit = { method, headers, signal: AbortSignal.any([...(signal ? [signal] : []), ...timeouts]) };
   const binding = localStorage.getItem(BINDING);
   if (binding !== null) headers.set('X-Tollgate-Session-Binding', binding);
   // The gateway requires a content type for changes, because cross-site forms cannot send these.
@@ -41,10 +62,15 @@ export async function call<T>(method: string, path: string, options: CallOptions
   const response = await fetch(path, init).catch((error: unknown) => {
     if (signal?.aborted) throw error;
     const detail = 'No response from the gateway. It may be restarting, or the network is down.';
-    throw new CallError({ title: 'Gateway unreachable', detail });
+    noteOutage(true);
+    throw new CallError({ title: 'Gateway unreachable', detail, isOutage: true });
   });
-  if (response.ok) return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
+  if (response.ok) {
+    noteOutage(false);
+    return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
+  }
   const failure = await failureOf(response);
+  noteOutage(failure.isOutage ?? false);
   if (response.status === 401 && path !== SESSION_PATH) window.dispatchEvent(new Event(SESSION_ENDED));
   throw new CallError(failure);
 }
@@ -76,6 +102,7 @@ async function failureOf(response: Response): Promise<Failure> {
       title: `Status ${response.status}`,
       detail: 'The response is not from the gateway. Is a proxy in between?',
       status: response.status,
+      ...(response.status >= 502 && { isOutage: true }),
     };
   }
 }

@@ -9,7 +9,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
-import { count, localTime, relativeTime, utcTime } from './format.ts';
+import { count, localTime, relativeTime, shortened, utcTime } from './format.ts';
 import type { Resource } from './resources.ts';
 import { at } from './router.ts';
 
@@ -49,8 +49,10 @@ export function timeAgo(at: string) {
   return time(at, { isRelative: true });
 }
 
-export function customerLink(id: string) {
-  return html`<a class="name" href=${at('customers', id)}>${id}</a>`;
+/** The id with the name beside it, on one line. */
+export function customerLink(id: string, name?: string | null) {
+  return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
+    <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
 }
 
 export function customerState({ suspended }: { suspended: boolean }) {
@@ -96,9 +98,9 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: (() => v
   </div>`;
 }
 
-/** Shows loaded data. If a later call fails, its problem is shown above the former data. */
+/** Shows loaded data. If a later call fails, its problem is shown above the former data; an outage is shown once, by main.ts. */
 export function loaded<T>({ data, failure, reload }: Resource<T>, show: (data: T) => ComponentChildren) {
-  const problem = failure && html`<${Problem} failure=${failure} retry=${reload} />`;
+  const problem = failure && !failure.isOutage && html`<${Problem} failure=${failure} retry=${reload} />`;
   if (data === undefined) return problem ?? html`<${Loading} />`;
   return html`${problem}${show(data)}`;
 }

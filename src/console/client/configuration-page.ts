@@ -13,9 +13,9 @@ import { badge, Command, customerLink, facts, inputValue, loaded, Panel, Select,
 import { Dialog } from './dialog.ts';
 import { entryOf } from './entry-of.ts';
 import { FormButton, type FormDescription } from './form-dialog.ts';
-import { counted, DAY_MS, tollgate } from './format.ts';
+import { counted, DAY_MS, shortened, tollgate } from './format.ts';
 import { POLL_MS, useList, useResource } from './resources.ts';
-import { type Place, setQuery } from './router.ts';
+import { type Place, searchAddress, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 import { listTable } from './table.ts';
 import { yamlOf } from './yaml.ts';
@@ -134,8 +134,13 @@ function Audit({ query }: Pick<Place, 'query'>) {
         ['When', ({ at }) => time(at)],
         ['Who', ({ actor, from }) => html`<span>${actor} <small class="quiet">${from}</small></span>`],
         ['What', ({ action }) => html`<span title=${action}>${entryOf(ACTIONS, action) ?? action}</span>`],
-        ['Customer', ({ customer }) => customer && customerLink(customer)],
-        ['Key', ({ key_id }) => key_id && html`<code>${key_id}</code>`],
+        ['Customer', ({ customer, customer_name: name }) => customer && customerLink(customer, name)],
+        [
+          'Key',
+          ({ key_id }) =>
+            key_id &&
+            html`<a href=${searchAddress(key_id)} title=${key_id}><code class="id">${shortened(key_id)}</code></a>`,
+        ],
         ['Details', ({ details }) => html`<small>${detailsText(details ?? {})}</small>`],
       ],
     })}

@@ -75,7 +75,7 @@ interface Filters {
   readonly suspended: boolean;
 }
 
-function Customers({ search, plan, suspended }: Filters) {
+export function Customers({ search, plan, suspended }: Filters) {
   const isFiltered = Boolean(search || plan || suspended);
   const path = pathWith('/admin/v1/customers', { search, plan, suspended: suspended ? 'true' : undefined });
   const list = useList<CustomerDocument>(path, { isFiltered });
@@ -85,10 +85,13 @@ function Customers({ search, plan, suspended }: Filters) {
     ${listTable({
       label: 'Customers',
       list,
-      empty: isFiltered ? 'No customer matches.' : 'There are no customers yet.',
+      empty: search
+        ? `No customer matches: of none does the id, or a word of the name, begin with ${search}.`
+        : isFiltered
+          ? 'No customer matches.'
+          : 'There are no customers yet.',
       columns: [
-        ['Customer', ({ id }) => customerLink(id)],
-        ['Name', ({ name }) => name ?? ''],
+        ['Customer', ({ id, name }) => customerLink(id, name)],
         ['Plan', ({ plan, current_plan: current }) => current ?? html`${plan} ${badge('bad', 'not configured')}`],
         ['Requests per hour', ({ limit }) => (limit === null ? badge('bad', 'no limit') : count(limit)), 'number'],
         ['Set by', ({ limit_source }) => limit_source ?? '–'],
@@ -105,7 +108,7 @@ const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;
 function ExactMatch({ id }: { id: string }) {
   const { data } = useResource<CustomerDocument>(`/admin/v1/customers/${id}`);
   if (data === undefined) return null;
-  return html`<p class="exact">Exact match: ${customerLink(data.id)} ${data.name}</p>`;
+  return html`<p class="exact">Exact match: ${customerLink(data.id, data.name)}</p>`;
 }
 
 function Near() {

@@ -22,6 +22,13 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
+const SHOWN_ID_LENGTH = 20;
+
+/** Returns a long id without its middle: both ends tell similar ids apart. The whole one belongs in `title`. */
+export function shortened(id: string): string {
+  return id.length <= SHOWN_ID_LENGTH ? id : `${id.slice(0, 9)}…${id.slice(-8)}`;
+}
+
 /** A limit per hour; anything but a number is none. */
 export const limitText = (limit: number | 'custom' | null) => (typeof limit === 'number' ? count(limit) : 'none');
 
@@ -29,6 +36,9 @@ export function localTime(ms: number): string {
   const isThisYear = new Date(ms).getFullYear() === new Date().getFullYear();
   return (isThisYear ? DATE_TIME : WITH_YEAR).format(ms);
 }
+
+/** Returns the time of day, such as "16:07:12". */
+export const clockTime = (ms: number) => new Date(ms).toLocaleTimeString('en-GB');
 
 export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;

@@ -33,7 +33,7 @@ export function KeyTable({ list, withCustomer = false, empty }: KeyTableProps) {
       (action) =>
         html`<button type="button" aria-label=${`${action} ${key.name ?? key.id}`} onClick=${() => setForm(FORMS[action](key))}>${action}</button>`,
     )}</span>`;
-  const owner: Column<KeyDocument> = ['Customer', ({ customer }) => customerLink(customer)];
+  const owner: Column<KeyDocument> = ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)];
   const actions: Column<KeyDocument> = ['Actions', (key) => ACTIONS[key.state].length > 0 && actionsOf(key)];
   const never = html`<span class="quiet">never</span>`;
   const keys = listTable({
@@ -44,7 +44,7 @@ export function KeyTable({ list, withCustomer = false, empty }: KeyTableProps) {
       ...(withCustomer ? [owner] : []),
       [
         'Key',
-        (key) => html`<span class="key-name">${key.name ?? html`<span class="quiet">no name</span>`}
+        (key) => html`<span class="key-name" title=${key.id}>${key.name ?? html`<span class="quiet">no name</span>`}
         <small><code>${key.prefix ? `${key.prefix}…` : key.id}</code></small></span>`,
       ],
       ['State', keyState],

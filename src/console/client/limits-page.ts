@@ -79,7 +79,7 @@ function PlanTrial(props: { plan: string; settings: PlanSettings; usage: readonl
         rows: refused.slice(0, LISTED_CUSTOMERS),
         keyOf: ({ customer }) => customer,
         columns: [
-          ['Customer', ({ customer }) => customerLink(customer)],
+          ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
           ['Used', ({ used }) => count(used), 'number'],
         ],
       })
@@ -156,7 +156,7 @@ function previewResult(preview: PreviewDocument) {
       rows: closest,
       empty: 'No customer would be refused or near its limit.',
       columns: [
-        ['Customer', ({ customer }) => customerLink(customer)],
+        ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
         ['Plan', ({ plan }) => plan],
         ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
         ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],

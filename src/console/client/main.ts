@@ -10,11 +10,14 @@ import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
 import { Announcements } from './dialog.ts';
 import { entryOf } from './entry-of.ts';
+import { clockTime } from './format.ts';
 import { KeysPage } from './keys-page.ts';
 import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
 import { OverviewPage } from './overview-page.ts';
-import { at, followLinks, navigate, type Place, usePlace } from './router.ts';
+import { useOutage } from './resources.ts';
+import { at, followLinks, navigate, type Place, searchAddress, usePlace } from './router.ts';
+import { mayBeSecret, SearchPage } from './search-page.ts';
 import { SessionContext } from './session.ts';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
@@ -64,7 +67,12 @@ function App() {
 function Shell({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
   const place = usePlace();
   const [section = '', customer] = place.segments;
-  const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
+  const [title, Page] =
+    section === 'search' ? (['Search', NotFound] as const) : (entryOf(PAGES, section) ?? ['Not found', NotFound]);
+  const outageSinceMs = useOutage();
+  const [secret, setSecret] = useState('');
+  const isSearch = section === 'search';
+  const searched = isSearch ? (place.query.text ?? secret) : '';
   const isCustomer = section === 'customers' && customer !== undefined;
   const heading = isCustomer ? customer : title;
   useEffect(() => {
@@ -82,15 +90,19 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
             html`<a href=${name === '' ? at() : at(name)} aria-current=${name === section ? 'page' : undefined}>${label}</a>`,
         )}
       </nav>
-      <${GoToCustomer} />
+      <${Search} searched=${place.query.text && searched} onSecret=${setSecret} />
       <div class="who">
         ${session.scope === 'read' && badge('quiet', 'read only')}
         <span class="quiet" title="The name in the audit">${session.actor}</span>
         ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
       </div>
     </div>
-    <main id="main" tabindex="-1" key=${isCustomer ? customer : section}>
-      ${isCustomer ? html`<${CustomerPage} id=${customer} />` : html`<h1 tabindex="-1">${title}</h1><${Page} ...${place} />`}
+    ${
+      outageSinceMs !== undefined &&
+      html`<p class="outage" role="alert">The gateway cannot be reached. Everything here is as of ${clockTime(outageSinceMs)}; trying again.</p>`
+    }
+    <main id="main" tabindex="-1" class=${outageSinceMs === undefined ? '' : 'stale'} key=${isCustomer ? customer : section}>
+      ${isCustomer ? html`<${CustomerPage} id=${customer} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
     </main>
     <${Announcements} />`;
 }
@@ -99,14 +111,18 @@ function NotFound() {
   return html`<${Empty}>The console has no such page. <a href=${at()}>Overview</a><//>`;
 }
 
-/** Opens a customer by its id, or searches for the text. */
-function GoToCustomer() {
-  const [text, setText] = useState('');
-  const search = (id: string) => {
-    if (id) navigate(`${at('customers')}?search=${encodeURIComponent(id)}`);
-    setText('');
+/** Searches for every identifier that the console shows. A whole key gets neither into the address nor stays in the field. */
+function Search({ searched = '', onSecret }: { searched?: string; onSecret: (text: string) => void }) {
+  const [text, setText] = useState(searched);
+  useEffect(() => setText(searched), [searched]);
+  const search = (wanted: string) => {
+    const isSecret = mayBeSecret(wanted);
+    onSecret(isSecret ? wanted : '');
+    if (wanted) navigate(isSecret ? at('search') : searchAddress(wanted));
+    if (isSecret) setText('');
   };
-  return html`<div class="find"><${SearchForm} text=${text} onText=${setText} onSearch=${search} aria-label="Find a customer" placeholder="Find a customer" /></div>`;
+  return html`<div class="find"><${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
+    aria-label="Find a customer, key, notice or request" placeholder="Customer, key or any id" /></div>`;
 }
 
 followLinks();

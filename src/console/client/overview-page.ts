@@ -13,7 +13,7 @@ import { compact, count, counted, duration, tollgate } from './format.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { HISTORY_POLL_MS, POLL_MS, useResource } from './resources.ts';
 import { at } from './router.ts';
-import { table } from './table.ts';
+import { FirstRows, table } from './table.ts';
 
 export function OverviewPage() {
   const status = useResource<StatusDocument>('/status', POLL_MS);
@@ -23,8 +23,8 @@ export function OverviewPage() {
   return html`
     ${loaded(status, health)}
     <div class="grid">
-      <${Panel} title="Near the limit" command=${tollgate('usage', 'near')}>${loaded(near, nearTable)}<//>
-      <${Panel} title="Refused in the last hour" command=${tollgate('usage', 'refused')}>${loaded(refused, refusedTable)}<//>
+      <${Panel} title="Near the limit" command=${tollgate('usage', 'near')}>${loaded(near, (rows) => html`<${FirstRows} rows=${rows} show=${nearTable} />`)}<//>
+      <${Panel} title="Refused in the last hour" command=${tollgate('usage', 'refused')}>${loaded(refused, (rows) => html`<${FirstRows} rows=${rows} show=${refusedTable} />`)}<//>
       <${Panel} title="Last 24 hours" command=${tollgate('usage', 'totals')} wide>${loaded(totals, totalsByPlan)}<//>
     </div>`;
 }
@@ -80,7 +80,7 @@ export function nearTable(rows: readonly NearCustomerDocument[]) {
     keyOf: ({ customer }) => customer,
     empty: 'No customer has used 80 % of its hourly limit.',
     columns: [
-      ['Customer', ({ customer }) => customerLink(customer)],
+      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
       ['Plan', ({ plan }) => plan],
       ['Used', usageBar],
       ['More in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
@@ -95,7 +95,7 @@ function refusedTable(rows: readonly RefusedCustomerDocument[]) {
     keyOf: ({ customer, code }) => `${customer} ${code}`,
     empty: 'No customer was refused.',
     columns: [
-      ['Customer', ({ customer }) => customerLink(customer)],
+      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
       [
         'Why',
         ({ code }) =>

@@ -3,7 +3,7 @@
  * the gateway almost nothing. After an action, everything on the page is loaded again.
  */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { call, type Failure, failureFrom, type Page, pathWith } from './api.ts';
+import { call, type Failure, failureFrom, OUTAGE, outageSinceMs, type Page, pathWith, SESSION_PATH } from './api.ts';
 
 export const POLL_MS = 10_000;
 export const HISTORY_POLL_MS = 60_000;
@@ -48,6 +48,28 @@ function useRefresher(run: () => Promise<void>, everyMs: number): void {
     refreshers.add(refresher);
     return () => void refreshers.delete(refresher);
   }, [run, everyMs]);
+}
+
+const RETRY_MS = 2000;
+
+/** Returns since when the gateway does not respond, wall time in ms. When it responds again, everything is loaded again. */
+export function useOutage(): number | undefined {
+  const [sinceMs, setSinceMs] = useState(outageSinceMs);
+  useEffect(() => {
+    const update = () => setSinceMs(outageSinceMs);
+    window.addEventListener(OUTAGE, update);
+    return () => window.removeEventListener(OUTAGE, update);
+  }, []);
+  useEffect(() => {
+    if (sinceMs === undefined) return;
+    const retry = () => void (document.hidden || call('GET', SESSION_PATH).catch(() => undefined));
+    const timer = setInterval(retry, RETRY_MS);
+    return () => {
+      clearInterval(timer);
+      refreshAll();
+    };
+  }, [sinceMs]);
+  return sinceMs;
 }
 
 export interface Resource<T> {
@@ -128,7 +150,11 @@ export function useList<T>(path: string, { rowsAtOnce = ROWS_AT_ONCE, isFiltered
       const wanted = rows.length + rowsAtOnce;
       const [base = '', query = ''] = path.split('?');
       const show = (isLoading: boolean, failure?: Failure) => {
-        if (!signal.aborted) setState({ rows, cursor, calls, isLoading, failure });
+        if (signal.aborted) return;
+        // A list that cannot be read again keeps its former rows.
+        setState((former) =>
+          failure && calls === 0 ? { ...former, isLoading, failure } : { rows, cursor, calls, isLoading, failure },
+        );
       };
       try {
         do {

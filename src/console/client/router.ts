@@ -16,6 +16,9 @@ export function at(...segments: readonly string[]): string {
   return [ROOT, ...segments.map(encodeURIComponent)].join('/');
 }
 
+/** `text`: never a whole key. */
+export const searchAddress = (text: string) => pathWith(at('search'), { text });
+
 export function navigate(address: string): void {
   history.pushState(null, '', address);
   window.dispatchEvent(new Event(NAVIGATED));

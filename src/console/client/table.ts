@@ -1,6 +1,7 @@
 /** Tables, and lists that are read page by page. On narrow screens, each row becomes a block with labelled values. */
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
 import { Empty, Loading, Problem } from './components.ts';
 import { count } from './format.ts';
 import type { List } from './resources.ts';
@@ -38,6 +39,16 @@ export function table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
   </table>`;
 }
 
+const FIRST_ROWS = 8;
+
+/** Shows the first rows, and all of them after a click. */
+export function FirstRows<T>({ rows, show }: { rows: readonly T[]; show: (rows: readonly T[]) => ComponentChildren }) {
+  const [isAll, setIsAll] = useState(false);
+  if (isAll || rows.length <= FIRST_ROWS) return show(rows);
+  return html`${show(rows.slice(0, FIRST_ROWS))}
+    <p class="more"><button type="button" onClick=${() => setIsAll(true)}>All ${rows.length}</button></p>`;
+}
+
 export function Progress({ what, stop }: { what: string; stop: List<unknown>['stop'] | false }) {
   return html`<div class="progress"><${Loading} what=${what} />
     ${stop && html`<button type="button" onClick=${stop}>Stop</button>`}</div>`;
@@ -53,7 +64,7 @@ export function listTable<T extends { readonly id: string }>(
   const progress = list.isFiltered && list.calls > 0 ? `Searching on, ${count(rows.length)} found so far` : 'Loading';
   return html`<div aria-busy=${isLoading}>
     ${(rows.length > 0 || isComplete) && table({ ...others, rows, keyOf: ({ id }) => id })}
-    ${failure && html`<${Problem} failure=${failure} retry=${list.more} />`}
+    ${failure && !failure.isOutage && html`<${Problem} failure=${failure} retry=${list.more} />`}
     ${
       isLoading
         ? html`<${Progress} what=${progress} stop=${list.calls > 0 && list.stop} />`

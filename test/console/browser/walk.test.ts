@@ -10,6 +10,7 @@ import {
   expectNoSidewaysScroll,
   LOOKS,
   type Look,
+  OFFLINE,
   startBrowser,
   takeScreenshot,
   type VisitOptions,
@@ -22,6 +23,7 @@ const PAGES = {
   customers: '/console/customers',
   customer: '/console/customers/initech',
   keys: '/console/keys',
+  search: '/console/search?text=logis',
   limits: '/console/limits',
   configuration: '/console/configuration',
 };
@@ -45,6 +47,10 @@ describe.each(STORES)('over $name', (store) => {
     });
   const click = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
   const api = async (path: string) => (await callAdmin(sample.gateway, path)).body;
+  const find = async (page: Page, text: string) => {
+    await page.getByLabel(/^Find a/).fill(text);
+    await page.keyboard.press('Enter');
+  };
   const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
   // The looks do not depend on the store.
@@ -103,13 +109,116 @@ describe.each(STORES)('over $name', (store) => {
       });
       expect(response.status).toBe(200);
 
-      // The owner of a key is found by the whole key, of which the address has nothing.
-      await page.getByLabel(/^Whose key/).fill(key);
-      await page.keyboard.press('Enter');
+      // The owner of a key is found by the whole key, of which neither the address nor any request has anything.
+      const sent: string[] = [];
+      page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`));
+      await find(page, key);
       await see(page, '1 in all');
       await page.getByRole('link', { name: 'acme', exact: true }).waitFor();
-      expect(page.url()).toBe(`${sample.origin}/console/keys`);
+      expect(page.url()).toBe(`${sample.origin}/console/search`);
+      expect(sent.filter((request) => request.includes(key.slice(0, 13)))).toEqual([]);
+      expect(await page.evaluate(kept)).not.toContain(key);
+      expect(await page.getByLabel(/^Find a/).inputValue()).toBe('');
     });
+  });
+
+  it('one search finds customers, keys and notices by any identifier, and says what was searched for in vain', async () => {
+    const [{ id, prefix }] = (await api('/admin/v1/customers/acme/keys')).items;
+    const use = async (page: Page) => {
+      for (const text of [id, prefix, 'logis']) {
+        await find(page, text);
+        await page.getByRole('link', { name: 'acme', exact: true }).first().waitFor();
+        await see(page, 'Acme Logistics GmbH & Co. KG');
+        expect(new URL(page.url()).searchParams.get('text')).toBe(text);
+      }
+      for (const [text, answer] of [
+        ['nobody', 'No customer matches: of none does the id, or a word of the name, begin with nobody.'],
+        ['nobody', 'No key begins with nobody.'],
+        ['key_none', 'No key has the id key_none.'],
+        ['msg_none', 'No undelivered notice has the id msg_none.'],
+        ['nobody has this long name', 'No customer matches'],
+      ] as const) {
+        await find(page, text);
+        await see(page, answer);
+        expect(await page.getByLabel(/^Find a/).inputValue()).toBe(text);
+      }
+      // It may be a key that another system made: it is neither in the address nor sent until the user says otherwise.
+      const requestId = '0f1e9a3e-3c34-4a12-b2a4-6d3f1b7f8c55';
+      await find(page, requestId);
+      await see(page, `jq 'select(.request_id == "${requestId}")' LOG_FILE`);
+      await see(page, 'No key of which only the hash was sent: 0f1e9a3e-3c3….');
+      expect(page.url()).toBe(`${sample.origin}/console/search`);
+      await click(page, 'Search for it as an id');
+      await see(page, `begin with ${requestId}.`);
+      // The text is in the history, and a key in the audit leads to its owner.
+      await page.goBack();
+      await see(page, 'begin with nobody has this long name.');
+      await page.goto('/console/configuration');
+      await page.getByLabel('Action').selectOption('key.create');
+      await page.getByTitle(id, { exact: true }).click();
+      await page.getByRole('link', { name: 'acme', exact: true }).waitFor();
+    };
+    await open('/console', use, { expectedStatuses: [404] });
+  });
+
+  it('long ids are shortened in the middle, names are beside them, rows are of one height, and eight come first', async () => {
+    const refused = Array.from({ length: 17 }, (_, i) => ({
+      customer: i === 0 ? 'org-2f8a9b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e' : `customer-${i}`,
+      customer_name: i === 1 ? null : 'Internationale Versicherungsgesellschaft für alle Fälle AG',
+      code: 'quota_exceeded',
+      count: 1,
+      first_at: new Date().toISOString(),
+      last_at: new Date().toISOString(),
+      key_id: null,
+    }));
+    const near = refused.map(({ customer, customer_name }) => {
+      return { customer, customer_name, plan: 'starter', limit: 100, used: 90, percent: 90, reset_seconds: 9 };
+    });
+    await visit(browser, sample.origin, {}, async (page) => {
+      await page.route('**/usage/refused?*', (route) => route.fulfill({ json: refused }));
+      await page.route('**/usage/near?*', (route) => route.fulfill({ json: near }));
+      await page.goto('/console', { waitUntil: 'networkidle' });
+      for (const name of ['Near the limit', 'Refused in the last hour']) {
+        const panel = page.getByRole('region', { name });
+        const rows = panel.locator('tbody tr');
+        expect(await rows.count()).toBe(8);
+        expect(await panel.getByRole('link').first().innerText()).toBe('org-2f8a9…6b5c4d3e');
+        expect(await panel.locator('.customer').first().getAttribute('title')).toContain(refused[0]?.customer);
+        await panel.getByRole('button', { name: 'All 17' }).click();
+        expect(await rows.count()).toBe(17);
+        const heights = await rows.evaluateAll((all) =>
+          all.map((row) => (row as unknown as { offsetHeight: number }).offsetHeight),
+        );
+        expect(Math.max(...heights) - Math.min(...heights)).toBeLessThanOrEqual(1);
+      }
+    });
+  });
+
+  it('while the gateway does not respond, one bar says since when, nothing is a verdict, and all is loaded again after', async () => {
+    const use = async (page: Page) => {
+      await see(page, 'All is well.');
+      await page.context().setOffline(true);
+      await page.getByRole('link', { name: 'Customers', exact: true }).click();
+      await see(page, /^The gateway cannot be reached\. Everything here is as of \d\d:\d\d:\d\d; trying again\.$/);
+      await page.getByRole('link', { name: 'Overview', exact: true }).click();
+      expect(await page.getByRole('alert').count()).toBe(1);
+      await page.context().setOffline(false);
+      await see(page, 'All is well.');
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+
+      // A proxy responds, but not the gateway behind it. What was read stays, without its verdict.
+      await page.route('**/{status,session,admin/v1/**}', (route) =>
+        route.fulfill({ status: 502, body: 'Bad Gateway' }),
+      );
+      await page.getByRole('alert').waitFor();
+      expect(await page.getByRole('alert').count()).toBe(1);
+      expect(await page.getByText('All is well.').isVisible()).toBe(false);
+      await page.getByRole('link', { name: 'globex' }).waitFor();
+      await page.unrouteAll();
+      await see(page, 'All is well.');
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+    };
+    await open('/console', use, { expectedStatuses: [502, OFFLINE] });
   });
 
   it('keys are rotated, changed and revoked', async () => {

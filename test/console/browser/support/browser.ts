@@ -19,6 +19,9 @@ export const LOOKS = {
 } as const;
 export type Look = keyof typeof LOOKS;
 
+/** Among the expected statuses: calls without any response. */
+export const OFFLINE = 0;
+
 export function startBrowser(): Promise<Browser> {
   // The sandbox of Debian's Chromium does not start as root; it loads pages of this machine only.
   return chromium.launch({ executablePath: inject('chromium'), args: ['--no-sandbox'] });
@@ -88,7 +91,9 @@ function watch(context: BrowserContext, origin: string, expectedStatuses: readon
   context.on('console', (message) => {
     // Violations of the policy are among them. Chromium writes such a line for each response with an error status, which is watched above.
     const isStatus = message.text().startsWith('Failed to load resource: the server responded with a status');
-    if (['error', 'warning'].includes(message.type()) && !isStatus) faults.push(`console: ${message.text()}`);
+    const isOffline = expectedStatuses.includes(OFFLINE) && message.text().includes('net::ERR_INTERNET_DISCONNECTED');
+    if (['error', 'warning'].includes(message.type()) && !isStatus && !isOffline)
+      faults.push(`console: ${message.text()}`);
   });
   return faults;
 }

@@ -1,0 +1,113 @@
+/** Finds what an identifier names: customers, keys, notices and requests. */
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { KeyDocument, NoticeDocument } from '../../admin-api/responses.ts';
+import { pathWith } from './api.ts';
+import { badge, Command, customerLink, Empty, Panel, time } from './components.ts';
+import { Customers } from './customers-page.ts';
+import { shortened, tollgate } from './format.ts';
+import { KeyTable } from './key-table.ts';
+import { useList } from './resources.ts';
+import { listTable } from './table.ts';
+
+/** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
+const MAX_BEGINNING_LENGTH = 12;
+const MAX_SEARCH_LENGTH = 200;
+/** Keys have no other characters. */
+const TOKEN = /^[\w.~+/-]+=*$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** As in generated keys, and in most of other systems. */
+const RANDOM = /(?=[^\d]*\d)(?=.*[A-Za-z])[A-Za-z0-9+/~]{16,}/;
+
+/** Returns whether the text may be a whole key, of which only the hash may leave the browser. */
+export function mayBeSecret(text: string): boolean {
+  if (text.length <= MAX_BEGINNING_LENGTH || !TOKEN.test(text) || /^(?:key|msg)_/.test(text)) return false;
+  return text.startsWith('tg_') || UUID.test(text) || RANDOM.test(text);
+}
+
+/** `text`: possibly a whole key, so it must not get into an address. Of another text, render another element. */
+export function SearchPage({ text }: { text: string }) {
+  const digest = useDigest(text);
+  const [isNoKey, setIsNoKey] = useState(false);
+  if (text === '')
+    return html`<${Empty}>Type the id or name of a customer, a key or its beginning, or an id above.<//>`;
+  const isSecret = mayBeSecret(text) && !isNoKey;
+  const asId = html`<button type="button" onClick=${() => setIsNoKey(true)}>Search for it as an id</button>`;
+  const keys = html`<${Keys} text=${text} digest=${digest} isSecret=${isSecret} />`;
+  const isOtherId = /^(?:key|msg)_/.test(text);
+  return html`<div class="grid">
+    ${
+      UUID.test(text) &&
+      html`<${Panel} title="Request" wide><p>If this is a <code>request_id</code>, the log of the gateway has its customer, key and outcome:</p>
+      <${Command} line=${`jq 'select(.request_id == "${text}")' LOG_FILE`} /><//>`
+    }
+    ${text.startsWith('msg_') && html`<${Notices} id=${text} />`}
+    ${(isSecret || isOtherId) && keys}
+    ${
+      isSecret
+        ? html`<p class="wide">Customers were not searched: the text may be a whole key, which must not get into logs. ${asId}</p>`
+        : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} suspended=${false} /><//>`
+    }
+    ${!isSecret && !isOtherId && keys}
+  </div>`;
+}
+
+function Keys({ text, digest, isSecret }: { text: string; digest: string | undefined; isSecret: boolean }) {
+  if (text.startsWith('key_')) {
+    return html`<${FoundKeys} filter=${{ id: text }} command=${tollgate('keys', 'show', text)} empty=${`No key has the id ${text}.`} />`;
+  }
+  if (!TOKEN.test(text) || text.startsWith('msg_')) return null;
+  if (text.length <= MAX_BEGINNING_LENGTH) {
+    return html`<${FoundKeys} filter=${{ prefix: text }} command=${tollgate('keys', 'find', { prefix: text })} empty=${`No key begins with ${text}.`} />`;
+  }
+  if (digest !== undefined) {
+    const empty = `No key of which only the hash was sent: ${isSecret ? `${text.slice(0, MAX_BEGINNING_LENGTH)}…` : text}.`;
+    return html`<${FoundKeys} filter=${{ sha256: digest }} command=${`${tollgate('keys', 'find')} < FILE`} empty=${empty} />`;
+  }
+  if (!isSecret || window.isSecureContext) return null;
+  return html`<${Panel} title="Keys" wide><p>A whole key can be searched for only on https or a loopback address, where the browser can hash it.
+    Search for its first ${MAX_BEGINNING_LENGTH} characters instead.</p><//>`;
+}
+
+function FoundKeys(props: { filter: Readonly<Record<string, string>>; command: string; empty: string }) {
+  const { filter, command, empty } = props;
+  const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { isFiltered: 'prefix' in filter });
+  return html`<${Panel} title="Keys" wide command=${command}><${KeyTable} list=${list} withCustomer empty=${empty} /><//>`;
+}
+
+function Notices({ id }: { id: string }) {
+  const list = useList<NoticeDocument>(pathWith('/admin/v1/notices', { id }));
+  const notices = listTable({
+    label: 'Notices',
+    list,
+    empty: `No undelivered notice has the id ${id}. Delivered notices are not kept.`,
+    columns: [
+      ['Notice', (notice) => html`<code title=${notice.id}>${shortened(notice.id)}</code>`],
+      ['Type', ({ type }) => type],
+      ['Customer', ({ customer, customer_name }) => customerLink(customer, customer_name)],
+      ['Created', ({ created_at }) => time(created_at)],
+      [
+        'Deliveries',
+        ({ deliveries }) =>
+          deliveries.map(
+            ({ endpoint, state, last_error }) =>
+              html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint} <small>${last_error}</small></div>`,
+          ),
+      ],
+    ],
+  });
+  return html`<${Panel} title="Notices" wide command=${tollgate('notices', 'list')}>${notices}<//>`;
+}
+
+/** Returns the SHA-256 in hex; undefined until it is known, or if the browser offers digests on https and loopback only. */
+function useDigest(text: string): string | undefined {
+  const [digest, setDigest] = useState<string>();
+  useEffect(() => {
+    if (!window.isSecureContext) return;
+    const bytes = crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+    void bytes.then((result) => setDigest(Array.from(new Uint8Array(result), hexByte).join('')));
+  }, [text]);
+  return digest;
+}
+
+const hexByte = (byte: number) => byte.toString(16).padStart(2, '0');
