@@ -55,7 +55,7 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
     </div>
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
-      <${Panel} title="Why is it refused?">${loaded(explanation, whyRefused)}<//>
+      <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
       <${History} path=${path} id=${id} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
         actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
@@ -81,7 +81,7 @@ function limitAndUsage({ plan, current_plan, limit, limit_problem, origin, usage
       ...(usage
         ? ([
             ['Remaining', count(usage.remaining)],
-            ['More in', usage.used === 0 ? '–' : duration(usage.reset_seconds)],
+            ['Next free in', usage.used === 0 ? '–' : duration(usage.reset_seconds)],
           ] as const)
         : []),
     ])}

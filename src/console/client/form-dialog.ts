@@ -84,7 +84,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       ${failure && html`<${Problem} failure=${failure} />`}
       <${Command} line=${tollgate(...command(texts), change)} />
       <div class="buttons">
-        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
         <button type="submit" class=${isDangerous ? 'primary danger' : 'primary'} disabled=${isBusy}>
           ${isBusy ? 'Working…' : label}
         </button>

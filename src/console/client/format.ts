@@ -22,11 +22,11 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-const SHOWN_ID_LENGTH = 20;
+const SHOWN_ID_LENGTH = 18;
 
 /** Returns a long id without its middle: both ends tell similar ids apart. The whole one belongs in `title`. */
 export function shortened(id: string): string {
-  return id.length <= SHOWN_ID_LENGTH ? id : `${id.slice(0, 9)}…${id.slice(-8)}`;
+  return id.length <= SHOWN_ID_LENGTH ? id : `${id.slice(0, 8)}…${id.slice(-7)}`;
 }
 
 /** A limit per hour; anything but a number is none. */

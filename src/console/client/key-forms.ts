@@ -40,12 +40,12 @@ const GRACES = [
 ] as const;
 
 export function rotateKey(key: KeyDocument): FormDescription<GeneratedKeyDocument> {
-  const grace = { name: 'grace_seconds', label: 'The old key works for', kind: 'number', options: GRACES } as const;
+  const grace = { name: 'grace_seconds', label: 'The old key works for', hint: 'Has it leaked? Choose none.' } as const;
   return {
     title: `Rotate ${titleOf(key)}`,
     label: 'Rotate and copy',
     text: `A new key replaces this one. Both count against the one quota of ${key.customer}.`,
-    fields: [{ ...grace, preset: '86400' }],
+    fields: [{ ...grace, kind: 'number', options: GRACES, preset: '86400' }],
     command: () => ['keys', 'rotate', key.id],
     submit: ({ change }) => call('POST', `${pathOf(key)}/rotate`, { json: change }),
     show: showKey,

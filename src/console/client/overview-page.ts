@@ -83,7 +83,7 @@ export function nearTable(rows: readonly NearCustomerDocument[]) {
       ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
       ['Plan', ({ plan }) => plan],
       ['Used', usageBar],
-      ['More in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
+      ['Next free in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
     ],
   });
 }
