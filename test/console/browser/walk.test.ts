@@ -23,7 +23,7 @@ const PAGES = {
   customers: '/console/customers',
   customer: '/console/customers/initech',
   keys: '/console/keys',
-  search: '/console/search?text=logis',
+  search: '/console/search?text=acme',
   limits: '/console/limits',
   configuration: '/console/configuration',
 };
