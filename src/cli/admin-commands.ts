@@ -1,5 +1,12 @@
 /** What the commands that call the admin API share: their options, arguments and parsers. */
-import { Argument, type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings';
+import {
+  Argument,
+  type Command,
+  type CommandOptions,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from '@commander-js/extra-typings';
 import { parseOrigin } from '../config/formats.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { UsageError } from './exit-status.ts';
@@ -14,8 +21,8 @@ export interface AdminOptions {
 export interface DocumentOptions extends AdminOptions, JsonOption {}
 
 /** Adds a command that calls the admin API. */
-export function adminCommand(parent: Command, name: string, description: string) {
-  return withAdminOptions(parent.command(name).description(description));
+export function adminCommand(parent: Command, name: string, description: string, settings: CommandOptions = {}) {
+  return withAdminOptions(parent.command(name, settings).description(description));
 }
 
 /** Adds a command that prints a document or a table. */

@@ -1,4 +1,5 @@
 import { printable } from '../admin-client/printable.ts';
+import { inNumber } from '../base/in-number.ts';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
@@ -20,7 +21,8 @@ export async function checkConfig(file: string, { strict = false, connect = fals
   const config = await loadConfig(file, processEnvironment());
   for (const warning of config.warnings) remark(warning);
   const isRefused = strict && config.warnings.length > 0;
-  if (!isRefused) await print(`${file} is valid: ${config.plans.size} plans, ${config.routes.length} routes.\n`);
+  const counted = `${inNumber(config.plans.size, 'plan')}, ${inNumber(config.routes.length, 'route')}`;
+  if (!isRefused) await print(`${file} is valid: ${counted}.\n`);
   const isConnected = !connect || (await isConnectable(config, strict));
   return isRefused || !isConnected ? EXIT.failure : EXIT.success;
 }

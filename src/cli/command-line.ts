@@ -4,6 +4,7 @@ import { LOG_FORMATS } from '../config/formats.ts';
 import { ConfigError } from '../config/problems.ts';
 import { readVersion } from '../process/version.ts';
 import { addAuditCommand } from './audit.ts';
+import { addCompleteIdsCommand } from './completion.ts';
 import { addCustomerCommands } from './customers.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addKeyCommands } from './keys.ts';
@@ -74,6 +75,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
       const { checkStore } = await import('./store-check.ts');
       finish(await checkStore(config, options));
     });
+  addCompleteIdsCommand(program);
   program
     .command('completion')
     .description('print a script that lets a shell complete this command line: source <(tollgate completion bash)')

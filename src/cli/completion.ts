@@ -1,5 +1,10 @@
-import type { Argument, CommandUnknownOpts, Option } from '@commander-js/extra-typings';
+import { Argument, type Command, type CommandUnknownOpts, type Option } from '@commander-js/extra-typings';
+import { adminCommand } from './admin-commands.ts';
+import { connect } from './connect.ts';
 import { print } from './output.ts';
+
+/** Customers that one completion offers. */
+const MOST_IDS = 100;
 
 /** A command, with the names that lead to it: `tollgate keys list`. */
 export interface NamedCommand {
@@ -59,6 +64,7 @@ ${cases(groupByBody([...commands, ...awaited]))}
   case "$awaited" in
     text) return ;;
     file) _${program}_files; return ;;
+    customers | plans) _${program}_ids "$awaited"; return ;;
     ?*) _${program}_words "$awaited"; return ;;
   esac
   case "$at" in
@@ -69,6 +75,12 @@ ${cases(groupByBody(words), '    ')}
 _${program}_words() {
   local IFS=$' \\t\\n'
   COMPREPLY=($(compgen -W "$1" -- "$cur"))
+}
+
+# Asks the gateway. Not with --admin-url or --admin-token-file in the line, of which bash splits the values.
+_${program}_ids() {
+  [[ " \${COMP_WORDS[*]} " == *' --admin-'* ]] && return
+  _${program}_words "$("\${COMP_WORDS[0]}" complete-ids "$1" "$cur" 2>/dev/null)"
 }
 
 _${program}_files() {
@@ -93,13 +105,34 @@ complete -F _${program} ${program}
   function completeArgument({ registeredArguments: [argument] }: CommandUnknownOpts): string | undefined {
     const value = argument && completionOf(argument.name(), argument);
     if (value === 'file') return `_${program}_files`;
+    if (value === 'customers' || value === 'plans') return `_${program}_ids ${value}`;
     return value === undefined || value === 'text' ? undefined : `_${program}_words '${value}'`;
   }
 }
 
-/** Returns the words to choose from, or else `file` or `text`. */
+const KINDS: Readonly<Record<string, string>> = { file: 'file', customer: 'customers', plan: 'plans' };
+
+/** Returns the words to choose from, or else a kind: `file`, `customers`, `plans` or `text`. */
 function completionOf(name: string, { argChoices }: Pick<Argument | Option, 'argChoices'>): string {
-  return argChoices?.join(' ') ?? (name === 'file' ? 'file' : 'text');
+  return argChoices?.join(' ') ?? KINDS[name] ?? 'text';
+}
+
+/** Adds the hidden command that the script calls: it prints ids that begin with a text. */
+export function addCompleteIdsCommand(program: Command): void {
+  const command = adminCommand(program, 'complete-ids', 'print ids for the completion of a shell', { hidden: true });
+  command
+    .addArgument(new Argument('<kind>').choices(['customers', 'plans'] as const))
+    .argument('[beginning]', '', '')
+    .action(async (kind, beginning, options) => {
+      const client = await connect(options);
+      if (kind === 'plans') {
+        const { plans } = await client.call('GET /admin/v1/config', {});
+        return print(`${Object.keys(plans).join('\n')}\n`);
+      }
+      const query = { limit: String(MOST_IDS), ...(beginning && { id_prefix: beginning }) };
+      const { items } = await client.call('GET /admin/v1/customers', { query });
+      await print(`${items.map(({ id }) => id).join('\n')}\n`);
+    });
 }
 
 type Arm = readonly [pattern: string, body: string];

@@ -82,6 +82,7 @@ export function addHistoryCommands(usage: Command): void {
       const near = await client.call('GET /admin/v1/usage/near', { query });
       if (options.json) return printJson(near);
       await printList('customers near their limits', NEAR_COLUMNS, near, options);
+      remark(`As of ${nowInSeconds()}. A customer is listed at most 10 seconds after it came near its limit.`);
     });
 
   documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
@@ -115,6 +116,10 @@ export function addHistoryCommands(usage: Command): void {
         throw error;
       }
     });
+}
+
+function nowInSeconds(): string {
+  return new Date().toISOString().replace(/\.\d+/, '');
 }
 
 function stepOption() {

@@ -1,6 +1,7 @@
 /** Commands for the usage of the last hour, and for what limits it. */
 import type { Command } from '@commander-js/extra-typings';
 import type { CustomerUsageDocument } from '../admin-api/responses.ts';
+import { printable } from '../admin-client/printable.ts';
 import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
@@ -52,7 +53,7 @@ export function addExplainCommand(program: Command): void {
       const client = await connect(options);
       const explanation = await client.call('GET /admin/v1/customers/:id/explain', { id: customer });
       if (options.json) return printJson(explanation);
-      const { usage, instance, refusals, ...reasons } = explanation;
+      const { usage, instance, refusals, verdict, admitted: _, ...reasons } = explanation;
       const { used = null, remaining = null, reset_seconds = null } = usage ?? {};
       const { refuses_for_seconds } = instance;
       const leases = instance.leases
@@ -66,6 +67,7 @@ export function addExplainCommand(program: Command): void {
         'last key': 'key_id',
       } as const;
       await printSections(
+        `${printable(verdict)}\n`,
         formatDocument({ ...reasons, used, remaining, reset_seconds, leases, refuses_for_seconds }),
         formatTable(refusals, columns),
       );

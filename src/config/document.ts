@@ -82,8 +82,10 @@ export class ConfigDocument {
     if (fault) {
       // Only the first error is reported: later ones are mostly consequences of it.
       const line = Math.max(1, this.#lines.linePos(fault.pos[0]).line);
-      const hint = source.split('\n')[line - 1]?.includes('${') ? FLOW_HINT : '';
-      this.problems.push({ line, path: [], what: `is not valid YAML: ${describeSyntax(fault)}${hint}` });
+      const text = source.split('\n')[line - 1] ?? '';
+      const hint = text.includes('${') ? FLOW_HINT : '';
+      const what = /^ *\t/.test(text) ? TAB : describeSyntax(fault);
+      this.problems.push({ line, path: [], what: `is not valid YAML: ${what}${hint}` });
       return;
     }
     this.#rename();
@@ -251,6 +253,7 @@ function keyOf({ key }: Pair): string {
   return isScalar(key) ? String(key.value) : '';
 }
 
+const TAB = 'the line is indented with a tab; indent it with spaces';
 const UNKNOWN_TAG = 'a tag (!name) that is not known or does not fit its value';
 const UNCLEAR = 'this line cannot be understood';
 

@@ -26,11 +26,12 @@ export function createChallenges(realm: string): Challenges {
   };
 }
 
-function countAuthorizationHeaders(rawHeaders: readonly string[]): number {
+/** `wanted`: a name in lower case. */
+function countHeaders(rawHeaders: readonly string[], wanted: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i];
-    if (name?.length === 13 && name.toLowerCase() === 'authorization') count++;
+    if (name?.length === wanted.length && name.toLowerCase() === wanted) count++;
   }
   return count;
 }
@@ -52,13 +53,25 @@ export function isSentByBrowser(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
 }
 
+/** What the refusal of a key needs of the settings. */
+export interface KeyRefusalSettings {
+  readonly challenges: Challenges;
+  readonly documentationUrl?: string | undefined;
+}
+
+/** Says where a client gets a new key, to be continued in a sentence. */
+export function newKeyAdvice({ documentationUrl }: KeyRefusalSettings): string {
+  return documentationUrl === undefined
+    ? 'ask whoever gave you the key for a new one'
+    : 'create a new one (see documentation_url)';
+}
+
 /** Returns the refusal of an API key in the query. It does not repeat the key. */
-function keyInQuery(challenges: Challenges): Problem {
+function keyInQuery(settings: KeyRefusalSettings): Problem {
   return {
     code: 'key_in_query',
-    detail:
-      'There is an API key in the query, where servers and proxies log it. Consider it exposed: rotate it in your dashboard, and send the new one as "Authorization: Bearer <API_KEY>".',
-    headers: ['WWW-Authenticate', challenges.missing],
+    detail: `There is an API key in the query, where servers and proxies log it. Consider it exposed: ${newKeyAdvice(settings)}, and send that as "Authorization: Bearer <API_KEY>".`,
+    headers: ['WWW-Authenticate', settings.challenges.missing],
   };
 }
 
@@ -71,8 +84,9 @@ export function readCredentials(
   authorization: string | undefined,
   rawHeaders: readonly string[],
   query: string,
-  challenges: Challenges,
+  settings: KeyRefusalSettings,
 ): Credentials {
+  const { challenges } = settings;
   const malformed = (detail: string): Credentials => ({
     reason: 'malformed',
     problem: { code: 'malformed_key', detail, headers: ['WWW-Authenticate', challenges.invalidRequest] },
@@ -82,10 +96,11 @@ export function readCredentials(
     problem: { code: 'missing_key', detail, headers: ['WWW-Authenticate', challenges.missing] },
   });
   if (authorization === undefined) {
-    if (hasKeyInQuery(query)) return { reason: 'in_query', problem: keyInQuery(challenges) };
-    return missing('Send your API key as "Authorization: Bearer <API_KEY>".');
+    if (hasKeyInQuery(query)) return { reason: 'in_query', problem: keyInQuery(settings) };
+    const other = countHeaders(rawHeaders, 'x-api-key') > 0 ? 'The X-API-Key header is not read. ' : '';
+    return missing(`${other}Send your API key as "Authorization: Bearer <API_KEY>".`);
   }
-  if (countAuthorizationHeaders(rawHeaders) > 1) return malformed('Send exactly one Authorization header.');
+  if (countHeaders(rawHeaders, 'authorization') > 1) return malformed('Send exactly one Authorization header.');
   const space = authorization.indexOf(' ');
   const scheme = space < 0 ? authorization : authorization.slice(0, space);
   if (scheme.toLowerCase() !== 'bearer') {

@@ -114,7 +114,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
     const { allow, maxBodyBytes, methods, purpose, template } = match.route;
     context.route = template;
-    if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow));
+    if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow, req.method));
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? undefined : length, maxBodyBytes);
@@ -122,7 +122,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.path = match.path + verdict.query;
     context.passed = verdict;
 
-    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings.challenges);
+    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings);
     if ('problem' in credentials) {
       recorder.authenticated(credentials.reason);
       return refuse(context, credentials.problem);
@@ -143,7 +143,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.plan = quota.planNameOf(customer) ?? 'unknown';
     if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
       recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
-      if (settings.browserKeys === 'reject') return refuse(context, refusals.BROWSER_USE);
+      if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
     if (customer.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
     if (context.purpose === 'usage') return sendUsage(context, customer);
@@ -233,9 +233,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
     // For operators only: the response does not depend on what is wrong with the key.
     if (keyId !== undefined) context.keyId = keyId;
     if (customer !== undefined) context.customer = customer;
-    const { failedKeys, challenges } = context.settings;
+    const { failedKeys } = context.settings;
     const retrySeconds = failedKeys.count(context.client.address);
-    if (retrySeconds === undefined) refuse(context, refusals.invalidKey(challenges));
+    if (retrySeconds === undefined) refuse(context, refusals.invalidKey(context.settings));
     else refuse(context, refusals.tooManyFailures(retrySeconds));
   }
 

@@ -2,15 +2,16 @@
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
-import type { Challenges } from './credentials.ts';
+import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
 import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
 
-export function methodNotAllowed(allow: string): Problem {
-  const detail = `This path supports ${listed(allow.split(', '))}.`;
+export function methodNotAllowed(allow: string, method?: string): Problem {
+  const cors = method === 'OPTIONS' ? ' There is no CORS here: call this API from a server, not from a web page.' : '';
+  const detail = `This path supports ${listed(allow.split(', '))}.${cors}`;
   return { code: 'method_not_allowed', detail, headers: ['Allow', allow] };
 }
 
@@ -27,11 +28,11 @@ export function bodyTooLarge(maxBytes: number): Problem {
   return { code: 'body_too_large', detail: `The body of this request may have at most ${maxBytes} bytes.` };
 }
 
-export function invalidKey(challenges: Challenges): Problem {
+export function invalidKey(settings: KeyRefusalSettings): Problem {
   return {
     code: 'invalid_key',
-    detail: 'The API key is not valid. Check that all of it was copied, or create a new key in your dashboard.',
-    headers: ['WWW-Authenticate', challenges.invalidToken],
+    detail: `The API key is not valid. Check that all of it was copied, or ${newKeyAdvice(settings)}.`,
+    headers: ['WWW-Authenticate', settings.challenges.invalidToken],
   };
 }
 
@@ -44,11 +45,12 @@ export function tooManyFailures(retrySeconds: number): Problem {
   };
 }
 
-export const BROWSER_USE: Problem = {
-  code: 'browser_use',
-  detail:
-    'This API key was sent by a browser, where it can be read. Consider it exposed: rotate it in your dashboard, and call this API from a server.',
-};
+export function browserUse(settings: KeyRefusalSettings): Problem {
+  return {
+    code: 'browser_use',
+    detail: `This API key was sent by a browser, where it can be read. Consider it exposed: ${newKeyAdvice(settings)}, and call this API from a server.`,
+  };
+}
 
 export const CUSTOMER_SUSPENDED: Problem = {
   code: 'customer_suspended',

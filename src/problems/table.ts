@@ -22,7 +22,7 @@ export const PROBLEMS = {
     status: 401,
     title: 'API key required',
     when: 'The request has no credentials, or uses a scheme other than Bearer.',
-    remedy: 'Send `Authorization: Bearer <API_KEY>` with a key from your dashboard.',
+    remedy: 'Send `Authorization: Bearer <API_KEY>` with the key that you were given.',
   },
   malformed_key: {
     status: 400,
@@ -34,7 +34,7 @@ export const PROBLEMS = {
     status: 401,
     title: 'Invalid API key',
     when: 'The key is unknown, revoked or expired; the response does not say which.',
-    remedy: 'Check that the whole key was copied; otherwise create a new key in your dashboard.',
+    remedy: 'Check that the whole key was copied; otherwise ask whoever gave you the key for a new one.',
     advice: 'The key is revoked or expired. Create a new one, and replace the old one in the client.',
   },
   key_in_query: {

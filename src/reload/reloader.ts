@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
+import { inNumber } from '../base/in-number.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigChange, configChanges, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { ConfigSource } from '../config/config-source.ts';
@@ -303,8 +304,4 @@ function latin1(content: Uint8Array): string {
 function inOneLine(texts: readonly string[]): string {
   const more = texts.length - MAX_IN_MESSAGE;
   return [...texts.slice(0, MAX_IN_MESSAGE), ...(more > 0 ? [`${more} more`] : [])].join('; ');
-}
-
-function inNumber(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`;
 }

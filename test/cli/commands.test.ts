@@ -90,7 +90,9 @@ describe.each(STORES)('over $name', (kind) => {
     );
 
     expect(await succeedAsJson('explain', 'acme')).toMatchObject({ limit: 1000, limit_source: 'plan' });
-    expect(await succeed('explain', 'acme')).toMatch(/^limit +1000$/m);
+    expect(await succeed('explain', 'acme')).toMatch(
+      /^Its requests are refused now: it has no valid key\.\n[\s\S]*^limit +1000$/m,
+    );
 
     const key = (await succeed('keys', 'create', 'acme')).trim();
     expect(await answerTo(key)).toBe(200);

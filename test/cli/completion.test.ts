@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { runProgram } from '../support/process.ts';
-import { run, temporaryFile } from './support.ts';
+import { CUSTOMER_DOCUMENT, MAIN, run, startServer, temporaryFile } from './support.ts';
 
 async function scriptFor(shell: string): Promise<string> {
   const { status, stdout, stderr } = await runProgram({ args: ['completion', shell] });
@@ -19,8 +19,9 @@ it('knows bash and zsh only', async () => {
 
 describe.skipIf(!hasShell('bash'))('bash', () => {
   /** What bash offers for the last of the words, as it would split them. */
-  async function offers(words: readonly string[]): Promise<string[]> {
-    const program = `source <(cat "$1"); shift
+  async function offers(words: readonly string[], define = ''): Promise<string[]> {
+    const program = `${define}
+      source <(cat "$1"); shift
       complete -p tollgate > /dev/null || exit 1
       COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tollgate; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { status, stdout, stderr } = await run('bash', [
@@ -57,6 +58,21 @@ describe.skipIf(!hasShell('bash'))('bash', () => {
     ['the choices of an argument', ['tollgate', 'completion', ''], ['bash', 'zsh']],
   ])('offers %s', async (_what, words, expected) => {
     expect(await offers(words)).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('offers the customers and plans of the gateway, unless the line names another one', async () => {
+    const documents: Readonly<Record<string, object>> = {
+      '/admin/v1/config': { plans: { starter: { requests_per_hour: 1 }, enterprise: { requests_per_hour: 'custom' } } },
+      '/admin/v1/customers?limit=100&id_prefix=ac': { items: [CUSTOMER_DOCUMENT], next_cursor: null },
+    };
+    const url = await startServer((req, res) => {
+      res.setHeader('content-type', 'application/json').end(JSON.stringify(documents[req.url ?? '']));
+    });
+    const define = `tollgate() { TOLLGATE_ADMIN_TOKEN=t '${process.execPath}' '${MAIN}' "$@" --admin-url ${url}; }`;
+    expect(await offers(['tollgate', 'customers', 'show', 'ac'], define)).toEqual(['acme']);
+    expect(await offers(['tollgate', 'audit', '--customer', 'ac'], define)).toEqual(['acme']);
+    expect(await offers(['tollgate', 'customers', 'list', '--plan', 'e'], define)).toEqual(['enterprise']);
+    expect(await offers(['tollgate', 'keys', 'list', '--admin-url', 'x', 'ac'], define)).toEqual([]);
   });
 
   it.each([

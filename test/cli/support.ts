@@ -14,7 +14,7 @@ import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
 import type { Finished } from '../support/process.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 export interface RunSettings {
   readonly env?: Readonly<Record<string, string>>;

@@ -164,6 +164,8 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'ops: { port: ${PORT} }',
     '3: is not valid YAML: unexpected text; check the indentation, the quotes and the brackets; within { } and [ ] a ${NAME} must be on its own line, or in quotes if it is text',
   ],
+  ['ops:\n\tport: 1', '4: is not valid YAML: the line is indented with a tab; indent it with spaces'],
+  ['ops: { port: 1,\n\thost: ::1 }', '4: is not valid YAML: the line is indented with a tab; indent it with spaces'],
   ['ops: { port: !port 1 }', '3: is not valid YAML: a tag (!name) that is not known or does not fit its value'],
   ['---\nops: {}', '3: is not valid YAML: there is more than one document (---) in the file; keep one'],
 ];

@@ -175,6 +175,23 @@ test('a network policy that restricts what goes out leaves DNS, and one that doe
   expect(at(manifest('NetworkPolicy', RENAMED), 'spec', 'policyTypes')).toStrictEqual(['Ingress']);
 });
 
+test('alerts link the runbook that the values name', () => {
+  const runbookUrl = 'https://wiki.example/tollgate-operations';
+  const rules = renderChart({ ...ALL, prometheusRule: { enabled: true, runbookUrl } }).find(
+    ({ kind }) => kind === 'PrometheusRule',
+  );
+  const links = [...JSON.stringify(rules).matchAll(/"runbook_url":"([^"#]*)#tollgate/g)].map(([, page]) => page);
+  expect(links.length).toBeGreaterThan(10);
+  expect(new Set(links)).toStrictEqual(new Set([runbookUrl]));
+});
+
+test('no pod gets variables of the services of its namespace', () => {
+  const pods = renderChart(ALL).filter(({ kind }) => kind === 'Deployment' || kind === 'Job');
+  expect(pods.length).toBeGreaterThan(1);
+  const specs = pods.map((each) => at(each, 'spec', 'template', 'spec'));
+  for (const spec of specs) expect(spec).toMatchObject({ enableServiceLinks: false });
+});
+
 test('the alerts and the dashboard are the shipped ones', () => {
   const shipped = (file: string) => readFileSync(join(REPOSITORY, 'config', file), 'utf8');
   expect(at(manifest('PrometheusRule', ALL), 'spec')).toStrictEqual(parse(shipped('prometheus/alerts.yaml')));

@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
-import { quotaExceeded } from '../../src/edge/refusals.ts';
+import { createChallenges, readCredentials } from '../../src/edge/credentials.ts';
+import { browserUse, invalidKey, methodNotAllowed, quotaExceeded } from '../../src/edge/refusals.ts';
+
+const SETTINGS = { challenges: createChallenges('a') };
 
 it.each([
   [1, 'in a second'],
@@ -13,4 +16,26 @@ it.each([
   const { detail, headers } = quotaExceeded(decision, 0);
   expect(detail).toBe(`All 1000 requests of the last hour are used. Try again ${words}.`);
   expect(headers).toContain(String(resetSeconds));
+});
+
+it('a key in X-API-Key gets a sentence of its own', () => {
+  const read = (headers: readonly string[]) => readCredentials(undefined, headers, '', SETTINGS);
+  const usual = 'Send your API key as "Authorization: Bearer <API_KEY>".';
+  expect(read(['X-API-Key', 'k'])).toMatchObject({ problem: { detail: `The X-API-Key header is not read. ${usual}` } });
+  expect(read(['X-Api-Keys', 'k'])).toMatchObject({ problem: { detail: usual } });
+});
+
+it('an OPTIONS request is told that there is no CORS, other methods are not', () => {
+  expect(methodNotAllowed('GET, HEAD', 'OPTIONS').detail).toBe(
+    'This path supports GET and HEAD. There is no CORS here: call this API from a server, not from a web page.',
+  );
+  expect(methodNotAllowed('GET, HEAD', 'POST').detail).toBe('This path supports GET and HEAD.');
+});
+
+it('a client gets a new key from whoever gave it the first, or as the page of the API says', () => {
+  const paged = { ...SETTINGS, documentationUrl: 'https://docs.example/' };
+  for (const refusal of [invalidKey, browserUse]) {
+    expect(refusal(SETTINGS).detail).toContain('ask whoever gave you the key for a new one');
+    expect(refusal(paged).detail).toContain('create a new one (see documentation_url)');
+  }
 });

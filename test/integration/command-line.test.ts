@@ -64,6 +64,14 @@ describe('check-config', () => {
     expect(stdout).toBe(`${file} is valid: 4 plans, 2 routes.\n`);
   });
 
+  it('counts one plan as 1 plan', async () => {
+    const file = await configFile(
+      `${GOOD}plans: { only: { requests_per_hour: 5 } }\nroutes: [{ path: /v1/a, methods: [GET] }]\n`,
+    );
+    const { stdout } = await runProgram({ args: ['check-config', file] });
+    expect(stdout).toBe(`${file} is valid: 1 plan, 1 route.\n`);
+  });
+
   it('prints warnings on standard error, which --strict treats as errors', async () => {
     const file = await configFile(`${GOOD}plans: {}\nlimits: { header_bytes: 100 }\n`);
     const lenient = await runProgram({ args: ['check-config', file] });

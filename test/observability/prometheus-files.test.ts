@@ -131,6 +131,12 @@ describe('the dashboard', () => {
     }
   });
 
+  it('says 0, or why there is none, in each panel without data', () => {
+    for (const { title, fieldConfig } of charts) {
+      expect(['0', 'no gateway', 'no TLS'], title).toContain(fieldConfig?.defaults?.noValue);
+    }
+  });
+
   it('has panels that can be told apart and do not lie on each other', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     expect(new Set(charts.map(({ title }) => title)).size).toBe(charts.length);

