@@ -64,6 +64,7 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   KeyPage: responses.KEY_PAGE,
   Notice: responses.NOTICE,
   NoticePage: responses.NOTICE_PAGE,
+  NoticeTest: responses.NOTICE_TEST,
   AuditEntry: responses.AUDIT_ENTRY,
   AuditPage: responses.AUDIT_PAGE,
   Configuration: responses.CONFIGURATION,

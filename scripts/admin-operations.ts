@@ -221,6 +221,15 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
       'Of all gateways. Without `state`, those with a pending delivery come first, then those with dead ones only.',
     success: 'A page of notices. At most the newest 10,000 dead ones are kept.',
   },
+  'POST /admin/v1/notices/test': {
+    operationId: 'testNotices',
+    tag: 'operation',
+    summary: 'Send a test notice, and wait for the responses',
+    description:
+      'Sent once to each endpoint of the configuration, or with `customer` to the `notify_url` of that customer. It has the type `test`, is signed like any other, and is never repeated. 422 if there is no endpoint.',
+    success: 'What each endpoint responded, after at most 15 seconds.',
+    refusals: ['NotFound'],
+  },
   'POST /admin/v1/notices/:id/retry': {
     operationId: 'retryNotice',
     tag: 'operation',

@@ -245,6 +245,16 @@ export const NOTICE = z.object({
 export type NoticeDocument = z.output<typeof NOTICE>;
 export const NOTICE_PAGE = pageOf(NOTICE);
 
+export const NOTICE_TEST = z.object({
+  results: z.array(
+    z.object({
+      endpoint: z.string().describe('As in an undelivered notice.'),
+      result: z.enum(['delivered', 'failed', 'gone']).describe('`gone`: the response was 410.'),
+      reason: TEXT.describe('Why it failed.'),
+    }),
+  ),
+});
+
 export const AUDIT_ACTIONS = [
   'customer.create',
   'customer.update',
@@ -260,6 +270,7 @@ export const AUDIT_ACTIONS = [
   'config.preview',
   'session.create',
   'notice.retry',
+  'notice.test',
   'endpoint.disable',
   'access.refused',
 ] as const;

@@ -85,6 +85,10 @@ export const ADMIN_ROUTES = {
     query: z.strictObject({ ...PAGE, state: query.NOTICE_STATE, id: query.NOTICE_ID }),
     reply: document.NOTICE_PAGE,
   },
+  'POST /admin/v1/notices/test': {
+    query: z.strictObject({ customer: query.AUDIT_CUSTOMER }),
+    reply: document.NOTICE_TEST,
+  },
   'POST /admin/v1/notices/:id/retry': { reply: document.NOTICE },
   'GET /admin/v1/audit': {
     query: z.strictObject({ ...PAGE, ...RANGE, customer: query.AUDIT_CUSTOMER, action: query.AUDIT_ACTION }),

@@ -45,6 +45,7 @@ const MESSAGES: Readonly<Record<ChangeAction, string>> = {
   'config.preview': 'configuration file previewed',
   'session.create': 'console session created',
   'notice.retry': 'notice sent again',
+  'notice.test': 'test notice sent',
 };
 
 export function createChangeRecorder({

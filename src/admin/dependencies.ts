@@ -3,6 +3,7 @@ import type { AuditAction } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
 import type { AdminConfig, Disclosed } from '../config/config.ts';
 import type { ConsoleFiles } from '../console/build-files.ts';
+import type { TestedEndpoint } from '../notices/endpoints.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
@@ -60,6 +61,8 @@ export interface AdminDependencies {
   /** Undefined when the configuration turns it off. */
   readonly history: UsageHistory | undefined;
   readonly notices: NoticeStore;
+  /** Sends a test notice once to the customer's endpoint, or if undefined to those of the configuration. */
+  testNotices(customer: CustomerRecord | undefined): Promise<readonly TestedEndpoint[]>;
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;

@@ -48,7 +48,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
   addCustomerCommands(program);
   addKeyCommands(program);
   addUsageCommands(program);
-  addNoticeCommands(program);
+  addNoticeCommands(program, finish);
   addExplainCommand(program);
   addPreviewCommand(program);
   addSimulateCommand(program);

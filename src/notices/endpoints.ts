@@ -2,7 +2,7 @@
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
-import type { Endpoint } from './delivery.ts';
+import type { DeliveryOutcome, Endpoint } from './delivery.ts';
 import { parseWebhookSecret } from './webhook-signature.ts';
 
 interface ConfiguredEndpoint {
@@ -10,6 +10,13 @@ interface ConfiguredEndpoint {
   /** `whsec_…` */
   readonly secrets: readonly string[];
   readonly allowPrivate: boolean;
+}
+
+/** What became of a test notice. `endpoint`: its URL, or `notify_url`. */
+export interface TestedEndpoint {
+  readonly endpoint: string;
+  readonly result: DeliveryOutcome['kind'];
+  readonly reason: string | null;
 }
 
 /** Returns an endpoint of the configuration. */

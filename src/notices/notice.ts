@@ -36,7 +36,17 @@ const ID_BYTES = 18;
 /** Creates a notice with a new id. `timestampMs`: time of the event, wall time. */
 export function newNotice(type: NoticeType, timestampMs: number, data: NoticeContent['data']): NewNotice {
   const content: NoticeContent = { type, timestamp: new Date(timestampMs).toISOString(), data };
-  return { id: `msg_${randomBytes(ID_BYTES).toString('base64url')}`, content: JSON.stringify(content) };
+  return { id: newId(), content: JSON.stringify(content) };
+}
+
+/** Creates a notice of the type `test`, which is sent once and never stored. */
+export function testNotice(nowMs: number, customer: string | undefined): { id: string; body: string } {
+  const data = customer === undefined ? {} : { customer };
+  return { id: newId(), body: JSON.stringify({ type: 'test', timestamp: new Date(nowMs).toISOString(), data }) };
+}
+
+function newId(): string {
+  return `msg_${randomBytes(ID_BYTES).toString('base64url')}`;
 }
 
 /** Parses stored content. Returns undefined for what another program wrote. */

@@ -162,6 +162,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       announced: () => store.announced(),
       usages: store.usages,
       notices: store.notices,
+      testNotices: (customer) => notices.test(customer),
       history: store.usageHistory,
       usage: (customer, requestsPerHour) => quota.hourly.usage(customer, requestsPerHour),
       leaseState: (customer) => dataPlane.leaseState(customer),

@@ -3,13 +3,14 @@ import { systemScheduler } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { Config } from '../config/config.ts';
 import { createDeliver } from '../notices/delivery.ts';
-import { customerEndpoint, operatorEndpoint } from '../notices/endpoints.ts';
+import { customerEndpoint, operatorEndpoint, type TestedEndpoint } from '../notices/endpoints.ts';
 import { ExpiringKeys } from '../notices/expiring-keys.ts';
-import { CUSTOMER_ENDPOINT } from '../notices/notice.ts';
+import { CUSTOMER_ENDPOINT, testNotice } from '../notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../notices/notice-sender.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { planNameOf } from '../quota/effective-limit.ts';
 import type { NoticeState } from '../store/notices.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 import { type AuditEntry, type Store, StoreUnavailableError } from '../store/store.ts';
 import type { ProcessParts } from './observed-store.ts';
 
@@ -42,6 +43,7 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   };
   // A count may be under way when a reload removes the notices.
   const observer = observeNotices(parts, (counted) => setCounts(endpoints && counted));
+  const deliver = createDeliver({ clock, closing: closing.signal });
   const sender = new NoticeSender({
     notices: store.notices,
     records: store.records,
@@ -49,7 +51,7 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
     endpoints: () => endpoints,
     customerEndpoint: (customer) => customerEndpoint(customer, store.notifySecrets),
     planOf: ({ plan }) => planNameOf(plan, current) ?? plan,
-    deliver: createDeliver({ clock, closing: closing.signal }),
+    deliver,
     unsetCustomerEndpoint: async (id) => void (await store.records.updateCustomer(id, { notifyUrl: null })),
     audit,
     observer,
@@ -79,6 +81,19 @@ export function openNotices(config: Config, parts: NoticeParts, opened: AsyncDis
   return {
     /** Returns the notices of all gateways that are not delivered; undefined while unknown, or without notices. */
     counts: () => counts,
+    /** Sends a test notice once to the operator's endpoints, or to the customer's own. */
+    async test(customer: CustomerRecord | undefined): Promise<readonly TestedEndpoint[]> {
+      const own = customer && (await customerEndpoint(customer, store.notifySecrets));
+      const tested = customer === undefined ? (endpoints ?? []) : own === undefined ? [] : [own];
+      const notice = testNotice(clock.nowMs(), customer?.id);
+      return Promise.all(
+        tested.map(async (endpoint) => {
+          const outcome = await deliver(endpoint, notice);
+          const reason = outcome.kind === 'failed' ? outcome.reason : null;
+          return { endpoint: own ? CUSTOMER_ENDPOINT : endpoint.url, result: outcome.kind, reason };
+        }),
+      );
+    },
     applyConfig(next: Config): void {
       current = next;
       endpoints = next.notices?.endpoints.map(operatorEndpoint);

@@ -136,6 +136,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     ],
     usages: store.usages,
     notices: store.notices,
+    testNotices: async () => [{ endpoint: 'https://hooks.example/', result: 'delivered', reason: null }],
     usage: async (_customer, limit) => ({
       limit,
       used: 3,

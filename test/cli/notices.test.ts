@@ -30,10 +30,27 @@ describe.each(STORES)('over $name', (kind) => {
       return result;
     };
 
+    expect(await tollgate('notices', 'test')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The configuration has no endpoints'),
+    });
     // Notices begin with a reload.
     await writeFile(gateway.file, stringify({ ...gateway.sections, notices: receiver.config }));
     expect(['applied', 'unchanged']).toContain((await gateway.reload('admin')).result);
     expect(await succeed('notices', 'list')).toMatchObject({ stdout: '' });
+    const failed = await tollgate('notices', 'test');
+    expect(failed).toMatchObject({
+      status: 1,
+      stdout: expect.stringMatching(/ failed +the response had status 500$/m),
+    });
+    expect(await tollgate('notices', 'test', '--customer', 'acme')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The customer lacks a notify_url or its secret'),
+    });
+    status = 200;
+    expect((await succeed('notices', 'test')).stdout).toMatch(/^ENDPOINT +RESULT +REASON\n.* delivered +-$/m);
+    expect(receiver.received.at(-1)).toMatchObject({ type: 'test', data: {} });
+    status = 500;
     for (let i = 0; i < 9; i++) expect(await read()).toBe(200);
     const listed = async () => JSON.parse((await succeed('notices', 'list', '--json')).stdout).items;
     await expect.poll(async () => (await listed())[0]?.deliveries[0]?.last_error, PATIENCE).toContain('status 500');

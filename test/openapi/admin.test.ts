@@ -247,7 +247,11 @@ it('every response is one that the file declares with records in Redis too', asy
 
 async function askWrongly(session: Session): Promise<void> {
   await session.expectOfAll(400, ({ path }) => ({ names: [nameFor(path)], body: '{' }));
-  await session.expectOfAll(404, (operation) => ({ ...suitable(operation), names: ['nobody'] }));
+  await session.expectOfAll(404, (operation) => ({
+    ...suitable(operation),
+    names: ['nobody'],
+    ...(operation.path === '/admin/v1/notices/test' && { query: '?customer=nobody' }),
+  }));
   await session.expectOfAll(413, ({ path }) =>
     path === PREVIEW ? { body: ' '.repeat(1_048_577), type: 'application/yaml' } : { body: ' '.repeat(65_537) },
   );
@@ -272,7 +276,7 @@ async function askAsStranger(session: Session): Promise<void> {
 
 /** What needs a record, a store or an issuer that no gateway has by itself. */
 async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Promise<void> {
-  await withParts({ reload: reloadTo('invalid') }, async ({ origin, records }) => {
+  await withParts({ reload: reloadTo('invalid'), testNotices: async () => [] }, async ({ origin, records }) => {
     await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
     await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     await createKeyWithCustomer(records, 'b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
@@ -286,6 +290,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     const session = new Session(origin, TOKEN, received);
     const { body } = await session.call('GET', '/admin/v1/notices');
     expect(body.items).toHaveLength(1);
+    await session.call('POST', '/admin/v1/notices/test');
     const retried = await session.call('POST', '/admin/v1/notices/{id}/retry', { names: [notice.id] });
     expect(retried).toEqual({ status: 200, body: body.items[0] });
   });
@@ -299,7 +304,14 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   };
   const failing = (error: Error) => new Proxy({}, { get: () => fail(error) }) as never;
   const lost = failing(new StoreUnavailableError('connection lost'));
-  const unavailable = { records: lost, audit: lost, history: lost, notices: lost, reload: reloadTo('unverified') };
+  const unavailable = {
+    records: lost,
+    audit: lost,
+    history: lost,
+    notices: lost,
+    testNotices: fail(new StoreUnavailableError('connection lost')),
+    reload: reloadTo('unverified'),
+  };
   await withParts(unavailable, async ({ origin }) => {
     const session = new Session(origin, TOKEN, received);
     for (const operation of operationsWith(503)) {
@@ -314,6 +326,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     audit: failing(bug),
     history: failing(bug),
     notices: failing(bug),
+    testNotices: fail(bug),
     refusals: fail(bug),
     status: fail(bug),
     runningConfig: fail(bug),

@@ -102,6 +102,7 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'config.preview': 'Config file previewed',
   'session.create': 'Console login',
   'notice.retry': 'Notice sent again',
+  'notice.test': 'Test notice sent',
   'endpoint.disable': 'Endpoint of notices disabled',
   'access.refused': 'Access refused',
 };
