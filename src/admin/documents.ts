@@ -31,7 +31,7 @@ export async function withCustomerNames<Item extends { readonly customer?: strin
   items: readonly Item[],
 ): Promise<readonly (Item & { readonly customerName: string | undefined })[]> {
   const ids = [...new Set(items.flatMap(({ customer }) => customer ?? []))];
-  const found = ids.length === 0 ? [] : ((await unlessUnavailable(records.readCustomers(ids))) ?? []);
+  const found = ids.length === 0 ? [] : ((await unlessUnavailable(() => records.readCustomers(ids))) ?? []);
   const names = new Map(found.flatMap((record) => (record ? [[record.id, record.name] as const] : [])));
   return items.map((item) => ({ ...item, customerName: names.get(item.customer ?? '') }));
 }

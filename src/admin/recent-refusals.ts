@@ -12,14 +12,15 @@ type Sources = Pick<AdminContext, 'refusals' | 'history'>;
 /** Returns the refusals of all customers, the latest first. Without the store, those of this gateway. */
 export async function latestRefusals({ refusals, history }: Sources, limit: number): Promise<RecentRefusal[]> {
   const own = await refusals(undefined);
-  return merged(own, await unlessUnavailable(latestOfAll(history, limit))).slice(0, limit);
+  return merged(own, await unlessUnavailable(() => latestOfAll(history, limit))).slice(0, limit);
 }
 
 /** Returns the refusals of one customer, the latest first. Without the store, those of this gateway. */
 export async function refusalsOf({ refusals, history }: Sources, customer: string): Promise<RecentRefusal[]> {
   const own = await refusals(customer);
-  const counted = history?.nowMs().then((nowMs) => countedRefusals(history, [customer], nowMs));
-  return merged(own, counted && (await unlessUnavailable(counted)));
+  if (history === undefined) return merged(own, undefined);
+  const counted = async () => countedRefusals(history, [customer], await history.nowMs());
+  return merged(own, await unlessUnavailable(counted));
 }
 
 async function latestOfAll(history: UsageHistory | undefined, limit: number): Promise<RecentRefusal[]> {

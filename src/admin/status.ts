@@ -14,7 +14,7 @@ const withoutProblems = documentsOf(STATUS.omit({ problems: true }));
 export function statusHandlers({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>) {
   return {
     async 'GET /status'() {
-      const members = statusMembers(status(), await unlessUnavailable(announced()));
+      const members = statusMembers(status(), await unlessUnavailable(announced));
       return { ...members, problems: statusProblems(withoutProblems(members)) };
     },
   } satisfies Partial<Handlers>;

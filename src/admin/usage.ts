@@ -46,7 +46,7 @@ export function usageHandlers(context: AdminContext) {
     async 'GET /admin/v1/customers/:id/explain'({ id }) {
       const customer = await requireCustomer(records, id);
       const limit = effectiveLimit(customer);
-      const used = limit.found ? await unlessUnavailable(usage(customer.id, limit.requestsPerHour)) : undefined;
+      const used = limit.found ? await unlessUnavailable(() => usage(customer.id, limit.requestsPerHour)) : undefined;
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,

@@ -18,7 +18,8 @@ overBothStores((start) => {
 
   describe('the audit', () => {
     it('has an entry for every change, newest first, with actor, action, time and address', async () => {
-      const common = { at: NOW, actor: 'token', from: '127.0.0.1', customer: 'acme', key_id: null, details: null };
+      const whose = { customer: 'acme', customer_name: null };
+      const common = { at: NOW, actor: 'token', from: '127.0.0.1', ...whose, key_id: null, details: null };
       const key = await createKey({ name: 'ci', expires_at: '2027-01-01T00:00:00Z' });
       const imported = await createKey({ value: 'key-of-acme' });
       await admin.call('PATCH', `/admin/v1/keys/${key}`, { name: null });

@@ -12,6 +12,7 @@ it('a document has the members of its schema alone, whatever else the record has
 it('what a record lacks is null, and its times are in UTC', () => {
   expect(documentsOf(KEY)({ ...RECORD, createdAt: '2026-03-01T13:00:00+01:00' })).toEqual({
     ...RECORD,
+    customer_name: null,
     prefix: null,
     name: null,
     created_at: '2026-03-01T12:00:00.000Z',

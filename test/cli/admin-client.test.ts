@@ -12,6 +12,7 @@ const KEY = {
   id: 'x',
   prefix: null,
   customer: 'acme',
+  customer_name: null,
   name: null,
   created_at: null,
   expires_at: null,

@@ -83,9 +83,28 @@ describe.each(STORES)('over $name', (store) => {
         { change: 'overrides', customers: 1, refused: 0 },
       ]),
     );
+    const nameless = { customer_name: null };
     expect(body.closest).toEqual([
-      { customer: 'acme', plan: 'starter', limit_before: 100, limit_after: 10, used: 12, ratio: 1.2, state: 'refused' },
-      { customer: 'big', plan: 'gold', limit_before: 50, limit_after: 10, used: 9, ratio: 0.9, state: 'near' },
+      {
+        ...nameless,
+        customer: 'acme',
+        plan: 'starter',
+        limit_before: 100,
+        limit_after: 10,
+        used: 12,
+        ratio: 1.2,
+        state: 'refused',
+      },
+      {
+        ...nameless,
+        customer: 'big',
+        plan: 'gold',
+        limit_before: 50,
+        limit_after: 10,
+        used: 9,
+        ratio: 0.9,
+        state: 'near',
+      },
     ]);
     await use(gateway, key, 1);
     expect((await callAdmin(gateway, '/status')).body.config).toMatchObject({ hash: body.running_hash });

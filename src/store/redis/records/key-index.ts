@@ -11,7 +11,7 @@ import { KEY_FIELDS, type KeyFields, type KeyRecord, keyRecordFrom } from '../..
 import type { StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RunScript } from '../connection/client.ts';
-import { readHashes, scanSteps, sendAll, sendEach } from '../connection/replies.ts';
+import { pipelined, readHashes, scanSteps, sendEach } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { scanHashes } from './name-scan.ts';
 
@@ -75,11 +75,11 @@ export class KeyIndex {
 
   /**
    * Points the entry of an id to this key, unless another key with a record has the id: then resolves to the hash of that
-   * key, undefined if the entry cannot be read.
+   * key, undefined if the entry cannot be read. Call it within `run` of the connection.
    */
   async claimId(op: StoreOp, id: string, sha256: string): Promise<'added' | 'present' | { owner: string | undefined }> {
     const name = this.names.keyId(id);
-    const [added, present] = await sendAll(this.connection, op, [
+    const [added, present] = await pipelined(this.connection.client, [
       ['setnx', name, sha256],
       ['get', name],
     ]);

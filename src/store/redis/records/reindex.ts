@@ -31,7 +31,7 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
     if (fields === undefined) return wrongType('key');
     const record = keyRecordFrom(fields);
     if (record === undefined) return keyFaults(fields)[0];
-    const claim = await index.claimId(OP, record.id, sha256);
+    const claim = await connection.run(OP, () => index.claimId(OP, record.id, sha256));
     if (typeof claim === 'object') {
       const { owner } = claim;
       return owner === undefined
