@@ -70,10 +70,10 @@ export class RequestContext implements ForwardRequest {
 
 /** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
 export function sendProblem(context: RequestContext, problem: Problem): void {
-  const { res, requestId, settings } = context;
+  const { req, res, requestId, settings } = context;
   const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
   // The rest of the body is not read: what follows it on the connection is never seen.
-  if (!context.req.complete && announcesBody(context.req)) res.shouldKeepAlive = false;
+  if (req.isPaused() || (!req.complete && announcesBody(req))) res.shouldKeepAlive = false;
   res.writeHead(status, headers);
   setImmediate(end, context, body);
 }
