@@ -41,7 +41,8 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   edge: 'base type:identity keys listener type:observability problems quota store tls upstream type:usage type:npm:express',
   reload: 'base config type:observability quota store',
   'admin-api': 'base keys store npm:zod',
-  'console/client': 'type:admin-api problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
+  'pages/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
+  'console/client': 'type:admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
   console: 'type:base problems npm:express npm:jose',
   admin:
     'admin-api base config console keys listener notices observability problems quota reload store usage npm:express npm:jose npm:zod',

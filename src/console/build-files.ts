@@ -10,7 +10,7 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
@@ -30,7 +30,8 @@ export interface ConsoleFiles {
   readonly page: string;
 }
 
-/** Also the package's location of the client: it is copied there with its types. */
+/** Also the package's location of the clients: they are copied there with their types. */
+const SHARED_FOLDER = join(import.meta.dirname, '../pages/client');
 const CLIENT_FOLDER = join(import.meta.dirname, 'client');
 
 interface Library {
@@ -63,13 +64,16 @@ const TYPES: Readonly<Record<string, string>> = {
 const ENTRY = 'main.js';
 /** The specifier of an import or export, static or dynamic, also in minified code. */
 const SPECIFIER = /(\bfrom ?|\bimport ?\(?)(["'])([^"'\n]+)\2/g;
+const OWN_SPECIFIER = /^(?:\.|\.\.\/\.\.\/pages\/client)\/([\w-]+\.ts)$/;
 const DOCUMENT_REFERENCE = /\b(src|href)="([^"]+)"/g;
 
 /** Reads, converts and compresses all files: CPU work of half a second, for a thread. */
 export function buildConsoleFiles(folder = CLIENT_FOLDER): ConsoleFiles {
   const texts = new Map<string, string>();
-  for (const file of readdirSync(folder).toSorted()) {
-    const text = readFileSync(join(folder, file), 'utf8');
+  for (const path of [SHARED_FOLDER, folder].flatMap(filesOf)) {
+    const text = readFileSync(path, 'utf8');
+    const file = basename(path);
+    if (texts.has(servedName(`./${file}`))) throw new Error(`two files of the client are named ${file}`);
     if (extname(file) === '.ts') texts.set(servedName(`./${file}`), scriptOf(text, file));
     else if (file !== 'index.html') texts.set(file, text);
   }
@@ -86,6 +90,11 @@ export function buildConsoleFiles(folder = CLIENT_FOLDER): ConsoleFiles {
   };
 }
 
+const filesOf = (folder: string) =>
+  readdirSync(folder)
+    .toSorted()
+    .map((file) => join(folder, file));
+
 /** Returns the name under which a file of the client, as `./file`, or a library is served. */
 function servedName(reference: string): string {
   if (reference.startsWith('./')) return reference.slice(2).replace(/\.ts$/, '.js');
@@ -101,8 +110,9 @@ function scriptOf(text: string, file: string): string {
 function rewriteImports(code: string): string {
   return code.replace(SPECIFIER, (statement, keyword: string, quote: string, specifier: string) => {
     // Anything else is text that looks like an import.
-    const isImport = specifier in LIBRARIES || /^\.\/[\w-]+\.ts$/.test(specifier);
-    return isImport ? `${keyword}${quote}./${servedName(specifier)}${quote}` : statement;
+    const [, own] = OWN_SPECIFIER.exec(specifier) ?? [];
+    if (own === undefined && !(specifier in LIBRARIES)) return statement;
+    return `${keyword}${quote}./${servedName(own ? `./${own}` : specifier)}${quote}`;
   });
 }
 

@@ -8,16 +8,17 @@ import type {
   ReloadDocument,
   StatusDocument,
 } from '../../admin-api/responses.ts';
-import { call, pathWith } from './api.ts';
-import { badge, Command, customerLink, facts, inputValue, loaded, Panel, Select, time } from './components.ts';
-import { Dialog } from './dialog.ts';
-import { entryOf } from './entry-of.ts';
-import { FormButton, type FormDescription } from './form-dialog.ts';
-import { counted, DAY_MS, shortened, tollgate } from './format.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
-import { type Place, searchAddress, setQuery } from './router.ts';
+import { call, pathWith } from '../../pages/client/api.ts';
+import { badge, Command, facts, inputValue, loaded, Panel, Select, time } from '../../pages/client/components.ts';
+import { Dialog } from '../../pages/client/dialog.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
+import { counted, DAY_MS, shortened, tollgate } from '../../pages/client/format.ts';
+import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
+import { type Place, searchAddress, setQuery } from '../../pages/client/router.ts';
+import { listTable } from '../../pages/client/table.ts';
+import { customerLink } from './customer-link.ts';
 import { useMayWrite } from './session.ts';
-import { listTable } from './table.ts';
 import { yamlOf } from './yaml.ts';
 
 export function ConfigurationPage({ query }: Place) {

@@ -2,27 +2,18 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerDocument, KeyDocument, NearCustomerDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
-import {
-  badge,
-  Choices,
-  Command,
-  customerLink,
-  customerState,
-  inputValue,
-  loaded,
-  SearchForm,
-  Select,
-} from './components.ts';
+import { pathWith } from '../../pages/client/api.ts';
+import { badge, Choices, Command, inputValue, loaded, SearchForm, Select } from '../../pages/client/components.ts';
+import { FormButton } from '../../pages/client/form-dialog.ts';
+import { count, tollgate } from '../../pages/client/format.ts';
+import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
+import { type Place, setQuery } from '../../pages/client/router.ts';
+import { listTable } from '../../pages/client/table.ts';
 import { newCustomer } from './customer-forms.ts';
-import { FormButton } from './form-dialog.ts';
-import { count, tollgate } from './format.ts';
+import { customerLink, customerState } from './customer-link.ts';
 import { KeyTable } from './key-table.ts';
 import { nearTable } from './overview-page.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
-import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
-import { listTable } from './table.ts';
 
 type View = 'near' | 'suspended' | 'expiring' | undefined;
 

@@ -1,14 +1,14 @@
 /** All keys: which expire, which are unused. */
 import { html } from 'htm/preact';
 import type { KeyDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
-import { Choices, Command, inputValue, Select } from './components.ts';
-import { FormButton } from './form-dialog.ts';
-import { tollgate } from './format.ts';
+import { pathWith } from '../../pages/client/api.ts';
+import { Choices, Command, inputValue, Select } from '../../pages/client/components.ts';
+import { FormButton } from '../../pages/client/form-dialog.ts';
+import { tollgate } from '../../pages/client/format.ts';
+import { useList } from '../../pages/client/resources.ts';
+import { type Place, setQuery } from '../../pages/client/router.ts';
 import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
-import { useList } from './resources.ts';
-import { type Place, setQuery } from './router.ts';
 import { useMayWrite } from './session.ts';
 
 type View = 'expiring' | 'unused' | undefined;

@@ -1,14 +1,14 @@
 /** Exchanges a token for a session. The token is neither stored nor kept in memory. */
 import { html } from 'htm/preact';
 import type { SessionDocument } from '../../admin-api/responses.ts';
-import { logIn } from './api.ts';
-import { Field, Problem } from './components.ts';
-import { useSubmit } from './use-submit.ts';
+import { startSession } from '../../pages/client/api.ts';
+import { Field, Problem } from '../../pages/client/components.ts';
+import { useSubmit } from '../../pages/client/use-submit.ts';
 
 export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (session: SessionDocument) => void }) {
   const { isBusy, failure, onSubmit } = useSubmit(async (form) => {
     const token = String(new FormData(form).get('token')).trim();
-    onLogin(await logIn(token).finally(() => form.reset()));
+    onLogin(await startSession<SessionDocument>({ token }).finally(() => form.reset()));
   });
   return html`<main class="login">
     <h1>Tollgate</h1>

@@ -2,13 +2,14 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyDocument, NoticeDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
-import { badge, Command, customerLink, Empty, Panel, time } from './components.ts';
+import { pathWith } from '../../pages/client/api.ts';
+import { badge, Command, Empty, Panel, time } from '../../pages/client/components.ts';
+import { shortened, tollgate } from '../../pages/client/format.ts';
+import { useList } from '../../pages/client/resources.ts';
+import { listTable } from '../../pages/client/table.ts';
+import { customerLink } from './customer-link.ts';
 import { Customers } from './customers-page.ts';
-import { shortened, tollgate } from './format.ts';
 import { KeyTable } from './key-table.ts';
-import { useList } from './resources.ts';
-import { listTable } from './table.ts';
 
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
 const MAX_BEGINNING_LENGTH = 12;

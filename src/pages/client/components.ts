@@ -4,14 +4,13 @@
  */
 
 import { html } from 'htm/preact';
-import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
-import { count, localTime, relativeTime, shortened, utcTime } from './format.ts';
+import { count, localTime, relativeTime, utcTime } from './format.ts';
 import type { Resource } from './resources.ts';
-import { at } from './router.ts';
 
 /** `command`: the command line that shows the same. */
 export function Panel(props: {
@@ -49,16 +48,6 @@ export function timeAgo(at: string) {
   return time(at, { isRelative: true });
 }
 
-/** The id with the name beside it, on one line. */
-export function customerLink(id: string, name?: string | null) {
-  return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
-    <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
-}
-
-export function customerState({ suspended }: { suspended: boolean }) {
-  return suspended ? badge('bad', 'suspended') : badge('good', 'active');
-}
-
 /** Used share of a limit, as a bar with its number. */
 export function usageBar({ used, limit }: { used: number; limit: number }) {
   const percent = Math.floor((100 * used) / limit);
@@ -79,14 +68,12 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return html`<p class="empty">${children}</p>`;
 }
 
-const ADVICE: Readonly<Record<string, string>> = {
-  store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
-  forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
-};
+/** What the readers of a site can do about a failed call, by the code of the problem. */
+export const Advice = createContext<Readonly<Record<string, string>>>({});
 
 /** A failed call: what happened, and what to do. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: (() => void) | undefined }) {
-  const advice = failure.code === undefined ? undefined : entryOf(ADVICE, failure.code);
+  const advice = entryOf(useContext(Advice), failure.code ?? '');
   return html`<div class="problem" role="alert">
     <strong>${failure.title}</strong>
     <p class="detail">${failure.detail}</p>

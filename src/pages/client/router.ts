@@ -1,12 +1,11 @@
-/** Pages by path below /console, with the browser's history. Filters are in the query; secrets never are. */
+/** Pages by path below the site's root, with the browser's history. Filters are in the query; secrets never are. */
 import { useEffect, useState } from 'preact/hooks';
-import { pathWith } from './api.ts';
+import { pathWith, ROOT } from './api.ts';
 
-const ROOT = '/console';
 const NAVIGATED = 'navigated';
 
 export interface Place {
-  /** Decoded segments after /console. */
+  /** Decoded segments after the root. */
   readonly segments: readonly string[];
   readonly query: Readonly<Record<string, string | undefined>>;
 }
@@ -57,7 +56,7 @@ export function usePlace(): Place {
   return current;
 }
 
-/** Makes plain links to pages of the console change the page without loading the document. */
+/** Makes plain links to pages of the site change the page without loading the document. */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
