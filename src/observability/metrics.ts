@@ -157,7 +157,7 @@ export function createMetrics(options: MetricsOptions) {
       bufferingSeconds = 0,
       bytesIn,
     }: RequestSample): void {
-      // A client can send any method: only those that the route has get a label.
+      // Clients can send any method. Only the route's methods get labels of their own: that bounds the number of series.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);

@@ -329,10 +329,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   /**
    * Sends the request once more if no byte of a response has arrived, and if it may be repeated or was not written. The
-   * retry goes to another upstream if one is in service, and to the same one only if that closed or reset
-   * a connection, even one that was still being made. It uses a new connection, because an upstream that closes one kept connection may be closing the others
-   * as well. If the kept connection closed before the request was written, sending it is not counted as a retry.
-   * Returns false if the request is not sent again.
+   * retry goes to another upstream if one is in service, and to the same one only if that closed or reset a connection,
+   * even one that was still being made. It uses a new connection: an upstream that closes one kept connection may be
+   * closing the others as well. If the kept connection closed before the request was written, sending it is not counted
+   * as a retry. Returns false if the request is not sent again.
    */
   #retry(
     failure: UpstreamFailure,
