@@ -394,7 +394,7 @@ type StoreDoubt = 'wiped' | 'empty' | 'evicted';
 
 const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
   wiped: 'the store has lost its data',
-  empty: 'the store has no record at all',
+  empty: 'the store has no customers and keys',
   evicted: 'the store has evicted keys',
 };
 
