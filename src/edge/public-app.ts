@@ -138,7 +138,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.known = authentication;
     context.keyId = key.id;
     context.customer = key.customer;
-    parts.keyUses.note(authentication.use);
+    parts.keyUses.note(authentication);
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     context.plan = quota.planNameOf(customer) ?? 'unknown';
     if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
