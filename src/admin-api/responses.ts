@@ -87,6 +87,8 @@ const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
   customer_name: CUSTOMER_NAME,
   plan: RECORD_PLAN,
+  current_plan: CURRENT_PLAN,
+  suspended: z.boolean(),
   limit: EFFECTIVE_LIMIT,
   limit_source: LIMIT_SOURCE,
   used: USED,

@@ -131,6 +131,7 @@ function Audit({ query }: Pick<Place, 'query'>) {
     ${listTable({
       label: 'Audit',
       list,
+      keyOf: ({ id }) => id,
       empty: 'No entries.',
       columns: [
         ['When', ({ at }) => time(at)],

@@ -1,5 +1,6 @@
-/** Names of customers with links, and the path of a customer in the admin API. */
+/** How a customer is shown, and its path in the admin API. */
 import { html } from 'htm/preact';
+import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { badge } from '../../pages/client/components.ts';
 import { shortened } from '../../pages/client/format.ts';
 import { at } from '../../pages/client/router.ts';
@@ -14,4 +15,15 @@ export function customerLink(id: string, name?: string | null) {
 
 export function customerState({ suspended }: { suspended: boolean }) {
   return suspended ? badge('bad', 'suspended') : badge('good', 'active');
+}
+
+/** The plan of a record, unless it was renamed or dropped since. */
+export function planText({ plan, current_plan: current }: Pick<CustomerDocument, 'plan' | 'current_plan'>) {
+  return current ?? html`${plan} ${badge('bad', 'not configured')}`;
+}
+
+const LIMIT_SOURCES = { override: 'override', customer: 'own limit', plan: 'plan' };
+
+export function limitSource({ limit_source: source }: Pick<CustomerDocument, 'limit_source'>) {
+  return source === null ? '–' : LIMIT_SOURCES[source];
 }

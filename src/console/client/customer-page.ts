@@ -5,7 +5,7 @@ import { Empty, facts, loaded, Panel, timeAgo, usageBar } from '../../pages/clie
 import { FormButton } from '../../pages/client/form-dialog.ts';
 import { count, duration, tollgate } from '../../pages/client/format.ts';
 import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
-import { at } from '../../pages/client/router.ts';
+import { at, type Place } from '../../pages/client/router.ts';
 import { table } from '../../pages/client/table.ts';
 import { UsageHistory } from '../../pages/client/usage-history.ts';
 import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
@@ -15,21 +15,22 @@ import { KeyTable } from './key-table.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { useMayWrite } from './session.ts';
 
-export function CustomerPage({ id }: { id: string }) {
+export function CustomerPage({ id, query }: { id: string; query: Place['query'] }) {
   const path = customerPath(id);
   const customer = useResource<CustomerDocument>(path);
   const heading = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p><h1 tabindex="-1">${id}</h1>`;
   if (customer.failure?.code === 'not_found') {
     return html`${heading}<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
   }
-  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} />`)}`;
+  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} query=${query} />`)}`;
 }
 
-function Details({ path, record }: { path: string; record: CustomerDocument }) {
+function Details(props: { path: string; record: CustomerDocument; query: Place['query'] }) {
+  const { path, record, query } = props;
   const { id } = record;
   const explanation = useResource<ExplanationDocument>(`${path}/explain`, POLL_MS);
   const config = useResource<ConfigDocument>('/admin/v1/config');
-  const keys = useList<KeyDocument>(`${path}/keys`);
+  const keys = useList<KeyDocument>(`${path}/keys`, { isWhole: true });
   const mayWrite = useMayWrite();
   const used = explanation.data?.usage?.used;
   return html`
@@ -49,10 +50,10 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
       <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
-      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} refusalReason=${refusalReason} />
+      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} limit=${record.limit ?? undefined} refusalReason=${refusalReason} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
         actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
-        <${KeyTable} list=${keys} empty="No keys. Without one, the customer cannot send requests." />
+        <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
       <//>
     </div>`;
 }

@@ -21,7 +21,7 @@ export function LimitsPage() {
 }
 
 function PlanTrials({ config }: { config: ConfigDocument }) {
-  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { rowsAtOnce: Number.POSITIVE_INFINITY });
+  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { isWhole: true });
   return html`
     <p>How many customers would be refused now, by what they used in the last hour. Customers with a limit of their own are left out.</p>
     ${

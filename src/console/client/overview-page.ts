@@ -74,7 +74,7 @@ function health(status: StatusDocument) {
   </section>`;
 }
 
-export function nearTable(rows: readonly NearCustomerDocument[]) {
+function nearTable(rows: readonly NearCustomerDocument[]) {
   return table({
     label: 'Customers near their limits',
     rows,

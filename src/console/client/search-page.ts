@@ -47,7 +47,7 @@ export function SearchPage({ text }: { text: string }) {
     ${
       isSecret
         ? html`<p class="wide">Customers were not searched: the text may be a whole key, which must not get into logs. ${asId}</p>`
-        : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} suspended=${false} /><//>`
+        : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} /><//>`
     }
     ${!isSecret && !isOtherId && keys}
   </div>`;
@@ -81,6 +81,7 @@ function Notices({ id }: { id: string }) {
   const notices = listTable({
     label: 'Notices',
     list,
+    keyOf: ({ id }) => id,
     empty: `No undelivered notice has the id ${id}. Delivered notices are not kept.`,
     columns: [
       ['Notice', (notice) => html`<code title=${notice.id}>${shortened(notice.id)}</code>`],

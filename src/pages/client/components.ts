@@ -5,12 +5,13 @@
 
 import { html } from 'htm/preact';
 import { type ComponentChildren, createContext } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
 import { count, localTime, relativeTime, utcTime } from './format.ts';
 import type { Resource } from './resources.ts';
+import { type Place, setQuery } from './router.ts';
 
 /** `command`: the command line that shows the same. */
 export function Panel(props: {
@@ -136,6 +137,68 @@ export function SearchForm(props: { text: string; onText: (text: string) => void
   return html`<form role="search" onSubmit=${onSubmit}>
     <input type="search" value=${text} onInput=${(event: Event) => onText(inputValue(event))} ...${attributes} />
   </form>`;
+}
+
+const TYPING_PAUSE_MS = 300;
+
+/** A filter in the address, changed when the user pauses. All other properties are attributes of the input. */
+export function FilterField(props: { name: string; value: string | undefined }) {
+  const { name, value = '', ...attributes } = props;
+  const [text, setText] = useState(value);
+  // Of this field. Another value comes from the history or a link, and replaces what was typed.
+  const searched = useRef(value);
+  const search = (wanted: string) => {
+    if (wanted === searched.current) return;
+    const isSameStep = wanted !== '' && searched.current !== '';
+    searched.current = wanted;
+    setQuery({ [name]: wanted }, { isSameStep });
+  };
+  useEffect(() => {
+    if (value === searched.current) return;
+    searched.current = value;
+    setText(value);
+  }, [value]);
+  useEffect(() => {
+    const timer = setTimeout(() => search(text.trim()), TYPING_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search} ...${attributes} />`;
+}
+
+/** A filter in the address, with its choices. The empty value is none. */
+export function queryFilter(name: string, label: string, options: readonly SelectOption[], query: Place['query']) {
+  const onChange = (event: Event) => setQuery({ [name]: inputValue(event) });
+  return html`<${Select} aria-label=${label} options=${options} value=${query[name] ?? ''} onChange=${onChange} />`;
+}
+
+/** The actions on one row: buttons, or where these need more than a line, a menu. */
+export function RowActions({ label, actions }: { label: string; actions: Readonly<Record<string, () => void>> }) {
+  const isNarrow = useMedia('(max-width: 1100px)');
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => menu.current?.removeAttribute('open');
+  const buttons = Object.entries(actions).map(([action, run]) => {
+    const onClick = () => {
+      close();
+      run();
+    };
+    return html`<button type="button" aria-label=${`${action} ${label}`} onClick=${onClick}>${action}</button>`;
+  });
+  if (!isNarrow) return html`<span class="row-actions">${buttons}</span>`;
+  const onFocusOut = ({ relatedTarget }: FocusEvent) => menu.current?.contains(relatedTarget as Node | null) || close();
+  return html`<details ref=${menu} class="row-menu" onFocusOut=${onFocusOut} onKeyDown=${({ key }: KeyboardEvent) => key === 'Escape' && close()}>
+    <summary aria-label=${`Actions on ${label}`}>Actions</summary><div>${buttons}</div>
+  </details>`;
+}
+
+function useMedia(query: string): boolean {
+  const [matches, setMatches] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const update = () => setMatches(media.matches);
+    media.addEventListener('change', update);
+    return () => media.removeEventListener('change', update);
+  }, [query]);
+  return matches;
 }
 
 /** Exclusive choices, as toggle buttons. An undefined value is a choice too. */

@@ -307,54 +307,138 @@ describe.each(STORES)('over $name', (store) => {
     });
   });
 
-  it('customers are listed page by page, searched and filtered', async () => {
-    const rows = (page: Page) => page.getByRole('table').getByRole('link');
+  it('customers are listed page by page, searched, counted, and sorted by name and usage; filters combine and are in the history', async () => {
+    const names = (page: Page) => page.getByRole('table').locator('a.name').allTextContents();
     await open(
       '/console/customers',
       async (page) => {
-        expect(await rows(page).count()).toBeLessThan(100);
+        expect((await names(page)).length).toBeLessThan(100);
+        const first = (await names(page)).length;
+        await click(page, 'Count all');
+        await see(page, /^\d+ of 126 shown, [\d,]+ requests in the last hour/);
         await click(page, 'Show more');
-        await see(page, /^\d+ (?:shown|in all)$/);
-        await page.getByLabel(/^Search/).fill('logis');
-        await expect.poll(() => rows(page).allTextContents()).toEqual(['acme']);
-        await see(page, '1 in all');
-        await page.getByLabel(/^Search/).fill('');
-        await page.getByLabel('Plan').selectOption('enterprise');
-        await expect.poll(() => rows(page).allTextContents()).toEqual(['hooli']);
-        await click(page, 'Suspended');
-        await page.getByRole('link', { name: 'umbrella' }).waitFor();
-        await click(page, 'Near the limit');
-        await page.getByRole('link', { name: 'globex' }).waitFor();
-        await click(page, 'With expiring keys');
-        await see(page, 'tollgate keys expiring --days 30');
-        await page.getByRole('link', { name: 'stark' }).first().waitFor();
-        // The address has the filter, and the history works.
+        expect((await names(page)).length).toBeGreaterThan(first);
+        const search = page.getByLabel(/^Search/);
+        await search.pressSequentially('logis', { delay: 100 });
+        await expect.poll(() => names(page)).toEqual(['acme']);
+        await see(page, /^1 in all, 12 requests in the last hour, as of \d\d:\d\d:\d\d Refresh$/);
+        await search.fill('');
+        await expect.poll(() => new URL(page.url()).searchParams.has('search')).toBe(false);
+        await page.getByLabel('Plan').selectOption('professional');
+        await page.getByLabel('Usage').selectOption('80');
+        await expect.poll(() => names(page)).toEqual(['globex']);
+        expect(page.url()).toContain('?plan=professional&above=80');
         await page.reload();
-        expect(await page.getByRole('button', { name: 'With expiring keys' }).getAttribute('aria-pressed')).toBe(
-          'true',
-        );
-        await page.getByRole('link', { name: 'stark' }).first().click();
-        await page.getByRole('heading', { level: 1, name: 'stark' }).waitFor();
+        await expect.poll(() => names(page)).toEqual(['globex']);
+        // One step for the typed text, however many letters it has.
         await page.goBack();
-        await page.getByRole('heading', { level: 1, name: 'Customers' }).waitFor();
+        await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
+        expect(await page.getByLabel('Usage').inputValue()).toBe('');
+        expect(await page.getByLabel('Plan').inputValue()).toBe('professional');
+        await page.goBack();
+        await page.goBack();
+        await expect.poll(() => names(page)).toEqual(['acme']);
+        expect(await search.inputValue()).toBe('logis');
+        await page.goBack();
+        await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
+        expect(await search.inputValue()).toBe('');
+
+        await page.getByLabel('State').selectOption('true');
+        await expect.poll(() => names(page)).toEqual(['umbrella']);
+        await page.getByLabel('State').selectOption('');
+        await click(page, 'Customer');
+        await expect
+          .poll(async () => (await names(page)).slice(0, 3))
+          .toEqual(['acme', 'customer-000', 'customer-001']);
+        await click(page, 'Used');
+        await expect.poll(async () => (await names(page)).slice(0, 3)).toEqual(['initech', 'globex', 'hooli']);
+        expect(await page.getByRole('columnheader', { name: 'Used' }).getAttribute('aria-sort')).toBe('descending');
       },
       { expectedStatuses: [404] },
     );
   });
 
-  it('the history shows 24 hours, 7 days and 35 days, also as a table', async () => {
+  it('back from a customer, the rows that were read and the scroll position are as before, and the menu and headers stay', async () => {
+    await open('/console/customers', async (page) => {
+      const rows = page.getByRole('table').locator('tbody tr');
+      await click(page, 'Show more');
+      await expect.poll(() => rows.count()).toBeGreaterThan(70);
+      const link = page.getByRole('link').nth(75);
+      await link.scrollIntoViewIfNeeded();
+      const scrolled = await page.evaluate<number>('scrollY');
+      expect(scrolled).toBeGreaterThan(500);
+      for (const sticky of [page.getByRole('navigation'), page.getByRole('columnheader').first()]) {
+        expect((await sticky.boundingBox())?.y).toBeLessThan(100);
+      }
+      const count = await rows.count();
+      await link.click();
+      await see(page, 'Limit and usage');
+      await page.goBack();
+      await expect.poll(() => page.evaluate('scrollY')).toBe(scrolled);
+      expect(await rows.count()).toBe(count);
+    });
+  });
+
+  it('keys are filtered by expiry and use, and sorted by last use; a rotated key leads to its successor', async () => {
+    const { keys, gateway } = sample;
+    await open('/console/keys', async (page) => {
+      await page.getByLabel('Expiry').selectOption('7');
+      await see(page, 'tollgate keys expiring --days 7');
+      await see(page, 'Expires soon');
+      await page.getByLabel('Use', { exact: true }).selectOption('90');
+      await see(page, 'No key matches.');
+      expect(page.url()).toContain('?expiring=7&unused=90');
+      await page.goto('/console/keys', { waitUntil: 'networkidle' });
+      await click(page, 'Last used');
+      await click(page, 'Last used');
+      await expect.poll(() => page.url()).toContain('sort=-Last+used');
+      const last = page.getByRole('table').locator('tbody tr').first();
+      await expect.poll(() => last.innerText()).toContain('ago');
+    });
+    const [{ id, prefix }] = (await api('/admin/v1/customers/hooli/keys')).items;
+    const rotated = await callAdmin(gateway, `/admin/v1/keys/${id}/rotate`, { body: { grace_seconds: 0 } });
+    expect(keys.get('hooli')?.startsWith(prefix)).toBe(true);
+    const use = async (page: Page) => {
+      const rows = page.getByRole('table', { name: 'Keys' }).locator('tbody tr');
+      // The oldest is first.
+      await see(page, `rotated → ${rotated.body.prefix}…`);
+      expect(await rows.first().innerText()).toContain('rotated');
+      await rows.first().getByRole('link').click();
+      await see(page, '1 in all');
+      expect(new URL(page.url()).searchParams.get('text')).toBe(rotated.body.id);
+    };
+    await open('/console/customers/hooli', use, { expectedStatuses: [404] });
+  });
+
+  it('on a phone, the actions on a row are one menu, and lists can be sorted', async () => {
+    const use = async (page: Page) => {
+      await page.getByLabel('Actions on Expires soon').click();
+      await page.getByRole('button', { name: 'Change Expires soon' }).click();
+      await page.getByRole('dialog').getByLabel('Name').waitFor();
+      await click(page, 'Cancel');
+      await page.getByLabel('Sort by').selectOption('Expires');
+      await expect.poll(() => page.url()).toContain('sort=Expires');
+    };
+    await open('/console/customers/stark', use, { look: 'narrow' });
+  });
+
+  it('the history shows 24 hours, 7 days and 35 days by its address, with the limit as a line, also as a table', async () => {
     await open('/console/customers/initech', async (page) => {
-      for (const [range, points] of [
-        ['24 hours', 24],
-        ['7 days', 168],
-        ['35 days', 35],
+      for (const [range, points, limit] of [
+        ['24 hours', 24, 'Limit per hour'],
+        ['7 days', 168, 'Limit per hour'],
+        ['35 days', 35, ''],
       ] as const) {
         await click(page, range);
+        await expect.poll(() => page.locator('.u-legend').innerText()).toContain(limit);
         const table = page.getByRole('table', { name: `Requests of the last ${range}` });
         if (!(await table.isVisible())) await page.getByText('As a table').click();
         await table.waitFor();
         expect(await table.getByRole('row').count()).toBe(points + 1);
       }
+      await page.goBack();
+      await page.getByRole('img', { name: 'Requests of the last 7 days' }).waitFor();
+      expect(page.url()).toContain('?range=7d');
     });
   });
 
