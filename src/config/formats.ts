@@ -9,7 +9,6 @@ import { isSocketPath } from '../base/socket-path.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 
-const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
 const PARAMETER_SEGMENT = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 
@@ -25,14 +24,6 @@ export function isLoopback(host: string): boolean {
 /** Returns whether a host means every address, and so conflicts with any other host on the same port. */
 export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
-}
-
-/** Accepts `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
-export function isAddressOrBlock(text: string): boolean {
-  const [address = '', prefix, ...rest] = text.split('/');
-  const family = address.includes('%') ? 0 : isIP(address);
-  if (family === 0 || rest.length > 0) return false;
-  return prefix === undefined || (PREFIX_LENGTH.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128));
 }
 
 function segmentsOf(path: string): string[] {

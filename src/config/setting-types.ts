@@ -4,11 +4,11 @@
  */
 import { METHODS } from 'node:http';
 import { z } from 'zod';
+import { isAddressOrBlock } from '../base/address-block.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { camelCased } from './camel-case.ts';
 import {
-  isAddressOrBlock,
   isDocumentationUrl,
   isListenHost,
   isPrefix,

@@ -8,10 +8,10 @@ import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
+import { AddressBlocks } from '../base/address-block.ts';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { portVariable } from '../config/environment.ts';
-import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
@@ -315,7 +315,7 @@ function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys'
     bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
     maxInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
-    trustedProxies: new TrustedProxies(listen.trustedProxies),
+    trustedProxies: new AddressBlocks(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
     upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },

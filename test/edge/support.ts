@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { AddressBlocks } from '../../src/base/address-block.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { TrustedProxies } from '../../src/edge/client-address.ts';
 import { createChallenges } from '../../src/edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
@@ -118,7 +118,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
         bodyStallTimeoutMs: 30_000,
         maxInFlight: 100,
         challenges: createChallenges('conversations'),
-        trustedProxies: new TrustedProxies([]),
+        trustedProxies: new AddressBlocks([]),
         trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',
