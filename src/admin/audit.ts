@@ -53,8 +53,12 @@ export function createChangeRecorder({
   logger,
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
-  return async (res, { details = {}, ...change }) => {
+  return async (res, { details = {}, before = {}, ...change }) => {
     const given = definedMembers(details);
+    const former = Object.entries(given).flatMap(([name, value]) => {
+      const was = before[name] ?? null;
+      return name in before && was !== value ? [[name, was] as const] : [];
+    });
     const { actor, peerAddress } = factsOf(res);
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
@@ -62,6 +66,7 @@ export function createChangeRecorder({
       from: peerAddress,
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
+      ...(former.length > 0 && { before: Object.fromEntries(former) }),
     };
     const document = entryDocument(entry);
     const { at: _inEachLogLine, ...facts } = document;

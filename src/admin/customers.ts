@@ -44,12 +44,15 @@ export function customerHandlers(context: AdminContext) {
       const customer = await requireCustomer(records, id);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
       const changesLimit = 'plan' in change || 'requestsPerHour' in change;
-      const check = (current: EnforcedCustomer) =>
-        changesLimit ? limitProblem(withLimitOf(current, change)) : undefined;
+      let former: CustomerRecord = customer;
+      const check = (current: EnforcedCustomer) => {
+        former = { ...current, ...definedMembers({ name: customer.name, notifyUrl: customer.notifyUrl }) };
+        return changesLimit ? limitProblem(withLimitOf(current, change)) : undefined;
+      };
       if (changesNothing(customer, change) && !check(customer)) return describe(customer);
 
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
-      await recordChange(res, { action: 'customer.update', customer: customer.id, details });
+      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before: valuesOf(former) });
       return describe(result);
     },
     async 'DELETE /admin/v1/customers/:id'({ id }, res) {
@@ -81,6 +84,12 @@ export function customerHandlers(context: AdminContext) {
     const limit = effectiveLimit(customer);
     return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
+}
+
+/** Returns the members that can be changed, as named in the admin API. */
+function valuesOf({ plan, name, requestsPerHour, suspended, notifyUrl }: CustomerRecord) {
+  const own = requestsPerHour === 'invalid' ? undefined : requestsPerHour;
+  return { plan, name, requests_per_hour: own, suspended, notify_url: notifyUrl };
 }
 
 /** Applies the part of a change that affects the limit. */

@@ -2,9 +2,9 @@
 import type { RequestHandler, Response } from 'express';
 import { peerAddress } from '../base/address-block.ts';
 
-/** The authenticated client: the holder of the admin token, or a JWT's subject. */
+/** The authenticated client: a holder of the admin token, perhaps with the name that they gave, or a JWT's subject. */
 export interface Actor {
-  readonly name: 'token' | `jwt:${string}`;
+  readonly name: 'token' | `token:${string}` | `jwt:${string}`;
   /** Whether the actor may make changes; reading is always allowed. */
   readonly mayWrite: boolean;
   /** When the JWT or session expires, as wall time; undefined for the admin token. */

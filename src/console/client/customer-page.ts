@@ -8,6 +8,7 @@ import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import { at, type Place } from '../../pages/client/router.ts';
 import { table } from '../../pages/client/table.ts';
 import { UsageHistory } from '../../pages/client/usage-history.ts';
+import { CustomerAudit } from './audit-page.ts';
 import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
 import { customerPath, customerState } from './customer-link.ts';
 import { newKey } from './key-forms.ts';
@@ -55,6 +56,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
         actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
         <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
       <//>
+      <${Panel} title="Changes" wide command=${tollgate('audit', { customer: id })}><${CustomerAudit} id=${id} /><//>
     </div>`;
 }
 

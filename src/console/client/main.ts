@@ -26,6 +26,7 @@ import {
   searchAddress,
   usePlace,
 } from '../../pages/client/router.ts';
+import { AuditPage } from './audit-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
@@ -41,6 +42,7 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentTyp
   customers: ['Customers', CustomersPage],
   keys: ['Keys', KeysPage],
   limits: ['Limits', LimitsPage],
+  audit: ['Audit', AuditPage],
   configuration: ['Configuration', ConfigurationPage],
 };
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
-import { localInputTime, tollgate } from './format.ts';
+import { type CommandOptions, localInputTime, tollgate } from './format.ts';
 import { refreshAll } from './resources.ts';
 import { useSubmit } from './use-submit.ts';
 
@@ -45,7 +45,7 @@ export interface FormDescription<Result = unknown> {
   /** Below the fields. */
   readonly note?: (input: FormInput) => ComponentChildren;
   /** The words of the command line that does the same, without the options of the fields. */
-  readonly command?: (texts: FormInput['texts']) => readonly string[];
+  readonly command?: (texts: FormInput['texts']) => readonly (string | CommandOptions)[];
   readonly submit: (input: FormInput) => Promise<Result>;
   /** Announced after success. */
   readonly said?: string;

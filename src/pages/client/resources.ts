@@ -124,11 +124,13 @@ export interface List<T> {
 /** On narrow screens, a row is as high as a paragraph. */
 const ROWS_AT_ONCE = matchMedia('(max-width: 600px)').matches ? 20 : 50;
 
-export interface ListOptions {
+export interface ListOptions<T> {
   /** Reads all pages, because the rows are to be sorted or counted. */
   readonly isWhole?: boolean;
   /** Filters are applied to the items of a page, so pages have few rows or none. */
   readonly isFiltered?: boolean;
+  /** How many rows the items become, if not one each. */
+  readonly numberOf?: (items: readonly T[]) => number;
 }
 
 /** Items that the gateway reads for one page, if it returns few of them, or all are wanted. */
@@ -153,7 +155,8 @@ const NOTHING_READ: ListState<never> = {
  * Reads a list page by page: `more` reads on. An entry of the history keeps its lists: on the way back, the former rows are
  * shown at once, and read again.
  */
-export function useList<T>(path: string, { isWhole = false, isFiltered = false }: ListOptions = {}): List<T> {
+export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> {
+  const { isWhole = false, isFiltered = false, numberOf = (rows) => rows.length } = options;
   const pageSize = isFiltered ? LARGE_PAGE_SIZE : ROWS_AT_ONCE;
   const kept = `${path} ${isWhole}`;
   const [state, setState] = useState<ListState<T>>(NOTHING_READ);
@@ -170,7 +173,8 @@ export function useList<T>(path: string, { isWhole = false, isFiltered = false }
       const { lists } = keptEntry();
       let { rows, cursor, calls, readAtMs } = from;
       const former = latest.current;
-      const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : rows.length + ROWS_AT_ONCE;
+      const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : numberOf(rows) + ROWS_AT_ONCE;
+      const isShort = () => cursor !== null && numberOf(rows) < wanted;
       const shown = Math.max(former.shown, Number.isFinite(wanted) ? wanted : 0);
       const [base = '', query = ''] = path.split('?');
       const show = (isLoading: boolean, failure?: Failure) => {
@@ -194,8 +198,8 @@ export function useList<T>(path: string, { isWhole = false, isFiltered = false }
           rows = [...rows, ...page.items];
           cursor = page.next_cursor;
           calls++;
-          show(cursor !== null && rows.length < wanted);
-        } while (cursor !== null && rows.length < wanted && !signal.aborted);
+          show(isShort());
+        } while (isShort() && !signal.aborted);
       } catch (error) {
         show(false, failureFrom(error));
       }
@@ -220,7 +224,7 @@ export function useList<T>(path: string, { isWhole = false, isFiltered = false }
     asOfMs: isPolled ? undefined : state.readAtMs,
     more: () => {
       const shown = state.shown + ROWS_AT_ONCE;
-      const isLoading = state.cursor !== null && (isWhole || state.rows.length < shown);
+      const isLoading = state.cursor !== null && (isWhole || numberOf(state.rows) < shown);
       latest.current = { ...state, shown, isLoading };
       setState(latest.current);
       if (isLoading) void read(state);

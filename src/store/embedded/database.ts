@@ -127,6 +127,7 @@ const MIGRATIONS = [
 `,
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
   'DROP TABLE IF EXISTS level_claim',
+  'ALTER TABLE audit ADD COLUMN before TEXT',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

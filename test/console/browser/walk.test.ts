@@ -25,6 +25,7 @@ const PAGES = {
   keys: '/console/keys',
   search: '/console/search?text=acme',
   limits: '/console/limits',
+  audit: '/console/audit',
   configuration: '/console/configuration',
 };
 
@@ -153,7 +154,7 @@ describe.each(STORES)('over $name', (store) => {
       // The text is in the history, and a key in the audit leads to its owner.
       await page.goBack();
       await see(page, 'begin with nobody has this long name.');
-      await page.goto('/console/configuration');
+      await page.goto('/console/audit?customer=acme');
       await page.getByLabel('Action').selectOption('key.create');
       await page.getByTitle(id, { exact: true }).click();
       await page.getByRole('link', { name: 'acme', exact: true }).waitFor();
@@ -381,10 +382,12 @@ describe.each(STORES)('over $name', (store) => {
 
   it('keys are filtered by expiry and use, and sorted by last use; a rotated key leads to its successor', async () => {
     const { keys, gateway } = sample;
+    const soon = new Date(Date.now() + 86_400_000).toISOString();
+    await callAdmin(gateway, '/admin/v1/customers/globex/keys', { body: { name: 'Ends tomorrow', expires_at: soon } });
     await open('/console/keys', async (page) => {
       await page.getByLabel('Expiry').selectOption('7');
       await see(page, 'tollgate keys expiring --days 7');
-      await see(page, 'Expires soon');
+      await see(page, 'Ends tomorrow');
       await page.getByLabel('Use', { exact: true }).selectOption('90');
       await see(page, 'No key matches.');
       expect(page.url()).toContain('?expiring=7&unused=90');
@@ -411,9 +414,10 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('on a phone, the actions on a row are one menu, and lists can be sorted', async () => {
+    await callAdmin(sample.gateway, '/admin/v1/customers/stark/keys', { body: { name: 'Small' } });
     const use = async (page: Page) => {
-      await page.getByLabel('Actions on Expires soon').click();
-      await page.getByRole('button', { name: 'Change Expires soon' }).click();
+      await page.getByLabel('Actions on Small').click();
+      await page.getByRole('button', { name: 'Change Small' }).click();
       await page.getByRole('dialog').getByLabel('Name').waitFor();
       await click(page, 'Cancel');
       await page.getByLabel('Sort by').selectOption('Expires');
@@ -468,7 +472,7 @@ describe.each(STORES)('over $name', (store) => {
     );
   });
 
-  it('the configuration, its reload, the errors of a refused file, and the audit are shown', async () => {
+  it('the configuration, its reload, and the errors of a refused file are shown', async () => {
     const { file, sections } = sample.gateway;
     await open(
       '/console/configuration',
@@ -488,17 +492,54 @@ describe.each(STORES)('over $name', (store) => {
         await see(page, 'The configuration file was refused');
         await writeFile(file, stringify(sections));
         await callAdmin(sample.gateway, '/admin/v1/config/reload', { method: 'POST' });
-
-        await page.goto('/console/configuration');
-        await page.getByLabel('Action').selectOption('customer.update');
-        await page.getByLabel('Customer id').fill('umbrella');
-        await page.keyboard.press('Enter');
-        await see(page, 'tollgate audit --customer umbrella --action customer.update');
-        await see(page, '1 in all');
-        await see(page, 'suspended: true');
       },
       { expectedStatuses: [422] },
     );
+  });
+
+  it('the audit has who, old and new values, and the dates that are asked for; an import is one entry; a change is undone', async () => {
+    const create = { id: 'audited', plan: 'starter', requests_per_hour: 25 };
+    await callAdmin(sample.gateway, '/admin/v1/customers', { body: create });
+    for (let i = 0; i < 4; i++) {
+      await callAdmin(sample.gateway, '/admin/v1/customers/audited/keys', { body: { value: `imported-key-${i}` } });
+    }
+    const use = async (page: Page) => {
+      await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+      await page.getByLabel('Your name').fill('anna');
+      await click(page, 'Log in');
+      await see(page, 'token:anna');
+      await page.goto('/console/customers/audited', { waitUntil: 'networkidle' });
+      await click(page, 'Change');
+      await page.getByLabel('Requests per hour').fill('100');
+      await page.locator('dialog [name=plan]').selectOption('business');
+      await click(page, 'Save');
+      const panel = page.getByRole('region', { name: 'Changes' });
+      await panel.getByText('requests per hour: 25 → 100').waitFor();
+      await panel.getByText('token:anna').waitFor();
+      await panel.getByText('4 × Key imported').waitFor();
+
+      // Somebody changes the limit once more: the dialog says so.
+      await callAdmin(sample.gateway, '/admin/v1/customers/audited', {
+        method: 'PATCH',
+        body: { requests_per_hour: 300 },
+      });
+      await page.getByRole('link', { name: 'Audit' }).click();
+      await page.getByLabel('Customer id').pressSequentially('audited', { delay: 150 });
+      await expect.poll(() => page.url()).toContain('customer=audited');
+      await click(page, 'Today');
+      await see(page, /tollgate audit --customer audited --from \S+ --to \S+$/);
+      expect(await page.getByLabel('Customer id').inputValue()).toBe('audited');
+      const row = page.getByRole('row').filter({ hasText: 'plan: starter → business' });
+      await row.getByRole('button', { name: 'Undo' }).click();
+      await see(page, 'tollgate customers update audited --plan starter --requests-per-hour 25');
+      await page.getByRole('dialog').getByText('requests per hour: 300 → 25 changed again since').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+      await see(page, 'requests per hour: 300 → 25');
+      expect(await api('/admin/v1/customers/audited')).toMatchObject({ plan: 'starter', requests_per_hour: 25 });
+      await click(page, 'Yesterday');
+      await see(page, 'No entries.');
+    };
+    await open('/console', use, { token: false });
   });
 
   it('a session that may only read sees no control that writes', async () => {
@@ -509,7 +550,7 @@ describe.each(STORES)('over $name', (store) => {
       for (const path of Object.values(PAGES)) {
         await page.goto(path, { waitUntil: 'networkidle' });
         await see(page, 'read only');
-        const writes = /^(?:New|Change|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
+        const writes = /^(?:New|Change|Undo|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
         expect(await page.getByRole('button', { name: writes }).count(), path).toBe(0);
       }
     });
