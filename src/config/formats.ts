@@ -4,7 +4,7 @@
  */
 
 import { isIP } from 'node:net';
-import { isHostName } from '../base/host-name.ts';
+import { hostOf, isHostName } from '../base/host-name.ts';
 import { isSocketPath } from '../base/socket-path.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
@@ -86,11 +86,16 @@ export function parseUpstreamUrl(text: string): string | undefined {
   return canonical !== undefined && (path === '' || isPrefix(path)) ? canonical + path : undefined;
 }
 
-/** Accepts `https://…`, or `http://…` to a loopback host; without credentials and fragment. */
-export function isTrustworthyUrl(text: string): boolean {
+/** Accepts `https://…` and `http://…`, without credentials and fragment. */
+export function isCollectorUrl(text: string): boolean {
   const url = URL.parse(text);
   if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
+  return url.protocol === 'https:' || url.protocol === 'http:';
+}
+
+/** Like {@link isCollectorUrl}, but `http://…` only to a loopback host. */
+export function isTrustworthyUrl(text: string): boolean {
+  return isCollectorUrl(text) && (/^https:/i.test(text) || isLoopback(hostOf(new URL(text))));
 }
 
 /** Accepts an `http(s)://…` URL for people; `{code}` may occur anywhere after the host. */
@@ -98,4 +103,17 @@ export function isDocumentationUrl(text: string): boolean {
   if (text.length > 1024 || !/^https?:\/\/[^/{}]+(\/\S*)?$/.test(text)) return false;
   const url = URL.parse(text.replaceAll('{code}', 'code'));
   return url !== null && url.username === '' && url.password === '';
+}
+
+/** Parses `Name: value`, one header on each line, each name once. Returns undefined if a line is no header (RFC 9110 §5.1, §5.5). */
+export function parseHeaderLines(text: string): Map<string, string> | undefined {
+  const headers = new Map<string, string>();
+  for (const line of text.split(/\r?\n/)) {
+    if (line.trim() === '') continue;
+    const [, name = '', value = ''] =
+      /^([\w!#$%&'*+.^`|~-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*$/.exec(line) ?? [];
+    if (name === '' || headers.has(name.toLowerCase())) return undefined;
+    headers.set(name.toLowerCase(), value);
+  }
+  return headers;
 }

@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
+import type {
+  AdminConfig,
+  Config,
+  IdentityConfig,
+  NoticesConfig,
+  StoreConfig,
+  TracingConfig,
+  UpstreamConfig,
+} from './config.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
@@ -98,7 +106,19 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
-  const { admin, aliases: _, identity, listen, notices, store, upstream, usage, usagePath, ...unchanged } = values;
+  const {
+    admin,
+    aliases: _,
+    identity,
+    listen,
+    notices,
+    store,
+    tracing,
+    upstream,
+    usage,
+    usagePath,
+    ...unchanged
+  } = values;
   const effective: Omit<Config, UnhashedMembers | 'hash'> = {
     ...unchanged,
     listen: {
@@ -119,6 +139,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     ...(usagePath !== null && { usagePath }),
     ...(usage && { usage }),
     ...(notices && { notices: noticesConfig(notices, secrets) }),
+    ...(tracing && { tracing: tracingConfig(tracing, secrets) }),
     formerPlans: new Map(
       [...values.plans].flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name] as const)),
     ),
@@ -169,6 +190,12 @@ function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets
   };
 }
 
+function tracingConfig({ headersFile: _, ...tracing }: Section<'tracing'>, secrets: Secrets): TracingConfig {
+  const lines = parseHeaderLines(secretText(secrets['tracing.headers']) ?? '');
+  if (lines === undefined) throw new Error('the headers for the collector were not checked');
+  return { ...tracing, exportHeaders: Object.fromEntries(lines) };
+}
+
 function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): StoreConfig {
   const { url: _, urlFile: __, tls, sentinel, ...store } = section;
   const given = secretText(secrets['store.url']) ?? '';
@@ -207,6 +234,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'key',
   'signingKeys',
   'secrets',
+  'exportHeaders',
 ]);
 
 function withoutSecrets(key: string, value: unknown): unknown {

@@ -19,6 +19,7 @@ const RELOADABLE: readonly string[] = [
   'aliases',
   'usage_path',
   'notices',
+  'tracing',
   'documentation_url',
   'plans',
   'overrides',

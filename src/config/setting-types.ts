@@ -9,6 +9,7 @@ import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { camelCased } from './camel-case.ts';
 import {
+  isCollectorUrl,
   isDocumentationUrl,
   isListenHost,
   isPrefix,
@@ -108,6 +109,21 @@ export const webhookUrl = () =>
     'must be http(s)://host[:port]/path of at most 2048 characters, without @ or \\ before the path and without a fragment',
     (value) => isWebhookUrl(value, { allowPrivate: true }),
   );
+
+/** Shown to operators. */
+export const collectorUrl = () =>
+  text(
+    'URL',
+    'must be http(s)://host[:port]/path, without credentials and fragment; put credentials into headers_file',
+    isCollectorUrl,
+  );
+
+export const ratio = () =>
+  z
+    .number('must be a number from 0 to 1')
+    .min(0, 'must be a number from 0 to 1')
+    .max(1, 'must be a number from 0 to 1')
+    .meta({ typeInWords: 'ratio' });
 
 /** Shown to API users, who open it. */
 export const documentationUrl = () =>

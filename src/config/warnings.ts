@@ -7,7 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isWildcard } from './formats.ts';
+import { isLoopback, isTrustworthyUrl, isWildcard } from './formats.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
@@ -26,6 +26,9 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   warnOfProxies(values, warn);
   warnOfUpstreams(values, warn);
   warnOfNumbers(values, warn);
+  if (secrets['tracing.headers'].kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
+    warn(['tracing', 'endpoint'], 'is not https: the credentials in headers_file can be read on the network');
+  }
   if (values.plans.size === 0) {
     warn(['plans'], 'is empty: no customer can be created, and only customers with an override are served');
   }
