@@ -17,6 +17,7 @@ import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
 import { compareSizes, compareUploads } from './scenarios/sizes.ts';
 import { measureTail } from './scenarios/tail.ts';
+import { measureTracing } from './scenarios/tracing.ts';
 import { compareWorkers } from './scenarios/workers.ts';
 import { startSurroundings } from './surroundings.ts';
 import { exitOnSignals } from './workspace.ts';
@@ -34,6 +35,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   profile: profileRequests,
   garbage: measureGarbage,
   workers: compareWorkers,
+  tracing: measureTracing,
 };
 const DOCUMENT = new URL('../docs/benchmarks.md', import.meta.url);
 
