@@ -7,7 +7,8 @@ import { z } from 'zod';
 import * as queries from '../src/admin-api/queries.ts';
 import * as requests from '../src/admin-api/requests.ts';
 import * as responses from '../src/admin-api/responses.ts';
-import { ADMIN_ROUTES, adminRoute, type Endpoint } from '../src/admin-api/routes.ts';
+import { routeOf } from '../src/admin-api/route-table.ts';
+import { ADMIN_ROUTES, type Endpoint } from '../src/admin-api/routes.ts';
 import { PROBLEMS } from '../src/problems/table.ts';
 import { OPERATIONS } from './admin-operations.ts';
 import { REFUSALS, type Refusal, type RefusalName } from './admin-refusals.ts';
@@ -17,7 +18,7 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 const ENDPOINTS = Object.keys(ADMIN_ROUTES) as Endpoint[];
 const BODIES = new Map(
   ENDPOINTS.flatMap((endpoint) => {
-    const { body } = adminRoute(endpoint);
+    const { body } = routeOf(ADMIN_ROUTES, endpoint);
     return typeof body === 'function' ? [[endpoint, body({ plans: new Set(), nowMs: Date.now })]] : [];
   }),
 );
@@ -50,6 +51,9 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   LimitProblem: responses.LIMIT_PROBLEM,
   Customer: responses.CUSTOMER,
   NotifySecret: responses.NOTIFY_SECRET,
+  PortalSessionRequest: requests.PORTAL_SESSION_REQUEST,
+  PortalLink: responses.PORTAL_LINK,
+  PortalToken: responses.PORTAL_TOKEN,
   CustomerPage: responses.CUSTOMER_PAGE,
   Explanation: responses.EXPLANATION,
   Usage: responses.USAGE,
@@ -140,7 +144,7 @@ export function adminSections(): Readonly<Record<'paths' | 'parameters' | 'respo
       /:(\w+)/g,
       (_, name: string) => `{${name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)}}`,
     );
-    const query = Object.entries(adminRoute(endpoint).query?.shape ?? {});
+    const query = Object.entries(routeOf(ADMIN_ROUTES, endpoint).query?.shape ?? {});
     const given = query.map(([name, schema]) => parameterOf(name, schema as z.ZodType));
     paths[path] = {
       ...(template.includes(':') && { parameters: pathParametersOf(template) }),
@@ -160,7 +164,7 @@ export function adminSections(): Readonly<Record<'paths' | 'parameters' | 'respo
 
 function operationOf(endpoint: Endpoint, parameters: readonly object[]) {
   const { operationId, tag, summary, description, success, headers = [], mediaTypes = [] } = OPERATIONS[endpoint];
-  const { body, status = 200, reply } = adminRoute(endpoint);
+  const { body, status = 200, reply } = routeOf(ADMIN_ROUTES, endpoint);
   const schema = body === 'yaml' ? undefined : BODIES.get(endpoint);
   const content =
     reply instanceof z.ZodType
@@ -211,7 +215,7 @@ function headOf(endpoint: Endpoint, parameters: readonly object[]) {
 
 /** Of two refusals with the same status, the last one counts. */
 function refusalsOf(endpoint: Endpoint): RefusalName[] {
-  const { query, body } = adminRoute(endpoint);
+  const { query, body } = routeOf(ADMIN_ROUTES, endpoint);
   return [
     'Unauthorized',
     'Forbidden',
@@ -267,7 +271,7 @@ function idOf(name: string, schema: z.ZodType): string {
 function jsonSchemas(): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(SCHEMAS)) registry.add(schema, { id });
-  const queried = ENDPOINTS.flatMap((endpoint) => Object.entries(adminRoute(endpoint).query?.shape ?? {}));
+  const queried = ENDPOINTS.flatMap((endpoint) => Object.entries(routeOf(ADMIN_ROUTES, endpoint).query?.shape ?? {}));
   const parameters = queried.map(([name, schema]) => [idOf(name, schema as z.ZodType), schema]);
   registry.add(z.object(Object.fromEntries(parameters)), { id: EVERY_PARAMETER });
   const { schemas } = z.toJSONSchema(registry, {

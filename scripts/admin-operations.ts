@@ -98,6 +98,28 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
       "The customer's `notify_url` gets notices once it has a secret (docs/notices.md). A former secret stays valid for 24 hours, during which notices have both signatures; of two rotations in that time, the first secret is lost.",
     success: 'The new secret. Only this response has it.',
   },
+  'POST /admin/v1/customers/:id/portal-sessions': {
+    operationId: 'createPortalSession',
+    tag: 'customers',
+    summary: 'Create a link that opens the portal for the customer',
+    description:
+      'Send the signed-in user of the customer to the link (docs/portal.md). The code in its fragment is good once. A customer has at most 200 links, sessions and tokens: a further one ends the one that would end first. 422 if no portal is configured.',
+    success: 'The link. Only this response has it.',
+  },
+  'DELETE /admin/v1/customers/:id/portal-sessions': {
+    operationId: 'endPortalSessions',
+    tag: 'customers',
+    summary: 'End all links, sessions and tokens of the customer for the portal, in every instance',
+    success: 'Ended.',
+  },
+  'POST /admin/v1/customers/:id/portal-tokens': {
+    operationId: 'createPortalToken',
+    tag: 'customers',
+    summary: "Create a bearer token for the portal's API",
+    description:
+      'For a dashboard of your own, whose server calls the API that docs/openapi/portal.yaml describes. `return_url` has no effect. 422 if no portal is configured.',
+    success: 'The token. Only this response has it.',
+  },
   'GET /admin/v1/customers/:id/usage': {
     operationId: 'getUsage',
     tag: 'customers',

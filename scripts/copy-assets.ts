@@ -1,11 +1,11 @@
 /**
- * Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules, and the client of
- * the console, whose types the gateway strips.
+ * Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules, and the clients of
+ * the console and the portal, whose types the gateway strips.
  */
 import { cpSync } from 'node:fs';
 import { sep } from 'node:path';
 
-const CLIENT = ['', 'src', 'console', 'client', ''].join(sep);
+const CLIENT = ['', 'client', ''].join(sep);
 
 cpSync(new URL('../src', import.meta.url), new URL('../dist', import.meta.url), {
   recursive: true,

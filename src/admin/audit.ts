@@ -44,6 +44,10 @@ const MESSAGES: Readonly<Record<ChangeAction, string>> = {
   'config.reload': 'configuration reloaded by the admin API',
   'config.preview': 'configuration file previewed',
   'session.create': 'console session created',
+  'portal_session.create': 'link to the portal created',
+  'portal_session.open': 'portal session opened',
+  'portal_session.end': 'portal sessions ended',
+  'portal_token.create': 'token for the portal created',
   'notice.retry': 'notice sent again',
   'notice.test': 'test notice sent',
 };
@@ -54,8 +58,8 @@ export function createChangeRecorder({
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
   return async (res, { details = {}, ...change }) => {
-    const given = definedMembers(details);
     const { actor, peerAddress } = factsOf(res);
+    const given = definedMembers({ ...details, user: details.user ?? actor?.user });
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
       actor: actor?.name ?? 'unknown',

@@ -2,9 +2,11 @@
 import type { RequestHandler, Response } from 'express';
 import { peerAddress } from '../base/address-block.ts';
 
-/** The authenticated client: the holder of the admin token, or a JWT's subject. */
+/** The authenticated client: the holder of the admin token, a JWT's subject, or a customer in the portal. */
 export interface Actor {
-  readonly name: 'token' | `jwt:${string}`;
+  readonly name: 'token' | `jwt:${string}` | `portal:${string}`;
+  /** In the portal: who uses the session, as the operator named it. */
+  readonly user?: string | undefined;
   /** Whether the actor may make changes; reading is always allowed. */
   readonly mayWrite: boolean;
   /** When the JWT or session expires, as wall time; undefined for the admin token. */

@@ -18,10 +18,6 @@ export function isListenHost(text: string): boolean {
   return isIP(text) !== 0 || isHostName(text);
 }
 
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
 /** Returns whether a host means every address, and so conflicts with any other host on the same port. */
 export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
@@ -93,13 +89,6 @@ export function parseUpstreamUrl(text: string): string | undefined {
   const canonical = parseOrigin(origin);
   const path = base.replace(/\/$/, '');
   return canonical !== undefined && (path === '' || isPrefix(path)) ? canonical + path : undefined;
-}
-
-/** Accepts `https://…`, or `http://…` to a loopback host; without credentials and fragment. */
-export function isTrustworthyUrl(text: string): boolean {
-  const url = URL.parse(text);
-  if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
 }
 
 /** Accepts an `http(s)://…` URL for people; `{code}` may occur anywhere after the host. */

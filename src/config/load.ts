@@ -9,7 +9,7 @@ import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { isRoutePrefix, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, parseOrigin, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
@@ -98,7 +98,19 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
-  const { admin, aliases: _, identity, listen, notices, store, upstream, usage, usagePath, ...unchanged } = values;
+  const {
+    admin,
+    aliases: _,
+    identity,
+    listen,
+    notices,
+    portal,
+    store,
+    upstream,
+    usage,
+    usagePath,
+    ...unchanged
+  } = values;
   const effective: Omit<Config, UnhashedMembers | 'hash'> = {
     ...unchanged,
     listen: {
@@ -108,6 +120,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       }),
     },
     ...(admin && { admin: adminConfig(admin, secrets) }),
+    ...(portal && { portal: { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl } }),
     store: storeConfig(store, secrets, folder),
     upstream: upstreamConfig(upstream, secrets),
     routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes }) => ({
