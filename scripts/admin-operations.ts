@@ -1,25 +1,10 @@
 /** The texts of the operations in docs/openapi/admin.yaml, and what the table of routes does not say about their replies. */
 import type { Endpoint } from '../src/admin-api/routes.ts';
 import type { RefusalName } from './admin-refusals.ts';
+import type { Operation } from './openapi-sections.ts';
 
-export interface Operation {
-  readonly operationId: string;
-  readonly tag: 'customers' | 'keys' | 'operation';
-  readonly summary: string;
-  readonly description?: string;
-  /** Describes the reply that is not a refusal. */
-  readonly success: string;
-  /** Of a reply that is text. */
-  readonly mediaTypes?: readonly string[];
-  readonly headers?: readonly ('Location' | 'NextPage')[];
-  /**
-   * Names of refusals, in addition to those that follow from method, path, query and body. `IssuerUnavailable` instead of
-   * `Unavailable`: the operation does not need the store.
-   */
-  readonly refusals?: readonly RefusalName[];
-}
-
-export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
+/** `IssuerUnavailable` instead of `Unavailable`: the operation does not need the store. */
+export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
   'GET /status': {
     operationId: 'getStatus',
     tag: 'operation',

@@ -10,7 +10,7 @@ export const PUBLIC_URL = 'http://127.0.0.1';
 export const EVERY_SCOPE = ['usage:read', 'keys:read', 'keys:write'];
 const OWN_PAGE = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
 
-type Headers = Record<string, string>;
+export type Headers = Record<string, string>;
 
 export interface PortalGateway extends TestGateway {
   readonly portal: string;
