@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import { MAX_PORTAL_SESSION_MS } from '../store/portal-sessions.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
 import { CUSTOMER_ID } from './responses.ts';
@@ -130,7 +131,7 @@ export const ROTATION = z.strictObject({
     .default(24 * 3600),
 });
 
-const MAX_SESSION_SECONDS = 24 * 3600;
+const MAX_SESSION_SECONDS = MAX_PORTAL_SESSION_MS / 1000;
 const SESSION_SECONDS_RULE = `must be an integer from 1 to ${MAX_SESSION_SECONDS}`;
 
 /** Of a session or token for the portal. */

@@ -105,7 +105,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     records: store.records,
     keyUses: store.keyUses,
     notifySecrets: store.notifySecrets,
-    portal: undefined,
+    portal: { host: '127.0.0.1', port: 0, publicUrl: 'https://keys.example.com', title: 'API', maxKeys: 20 },
     portalSessions: store.portalSessions,
     history: store.usageHistory,
     audit: store.audit,
