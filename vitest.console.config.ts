@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['test/console/browser/**/*.test.ts'],
     globalSetup: ['test/support/find-redis.ts', 'test/console/browser/support/find-chromium.ts'],
     testTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     // Each file starts a browser of several processes.
     maxWorkers: 2,

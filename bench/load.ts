@@ -1,5 +1,5 @@
-/** Load by wrk: one thread, keep-alive, as many requests as get a response. */
-import { spawn } from 'node:child_process';
+/** Load by wrk: one thread, keep-alive, as many requests as get a response. Or by a sender with a clock of its own. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,14 @@ export interface Load {
   readonly timeEach?: boolean | undefined;
   /** Bytes of the body of each request, which is then a POST. Left out: a GET. */
   readonly bodyBytes?: number | undefined;
+  /** Requests by open-loop-sender.ts, with one key, instead of wrk. */
+  readonly openLoop?: OpenLoop | undefined;
+}
+
+export interface OpenLoop {
+  /** Program and arguments that the sender's own are appended to. */
+  readonly sender: readonly [string, ...string[]];
+  readonly requestsPerSecond: number;
 }
 
 const LOAD_RESULT = z.strictObject({
@@ -41,12 +49,23 @@ const LOAD_RESULT = z.strictObject({
   /** Latency in µs. */
   p50: z.number(),
   p99: z.number(),
+  p999: z.number(),
 });
 
 export type LoadResult = z.infer<typeof LOAD_RESULT>;
 
 /** @throws Error when wrk fails. */
 export async function runLoad(load: Load): Promise<LoadResult> {
+  return load.openLoop === undefined ? runWrk(load) : runSender(load, load.openLoop);
+}
+
+async function runSender({ url, key, connections, durationMs }: Load, openLoop: OpenLoop): Promise<LoadResult> {
+  const [program, ...args] = openLoop.sender;
+  const numbers = [connections, openLoop.requestsPerSecond, durationMs].map(String);
+  return parseLoadResult(await outputOf(spawn(program, [...args, url, String(key), ...numbers])));
+}
+
+async function runWrk(load: Load): Promise<LoadResult> {
   const { wrk, url, connections, durationMs, key, timeEach = false, bodyBytes } = load;
   const [program, ...args] = wrk;
   // wrk takes whole seconds only; at SIGINT it stops and reports as at its end.
@@ -61,19 +80,25 @@ export async function runLoad(load: Load): Promise<LoadResult> {
     ...(timeEach ? ['each'] : []),
     ...(bodyBytes === undefined ? [] : ['post', String(bodyBytes)]),
   ];
-  const child = spawn(program, [...args, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, [...args, ...options]);
   const interrupt = setTimeout(() => child.kill('SIGINT'), durationMs);
+  const output = await outputOf(child);
+  clearTimeout(interrupt);
+  return parseLoadResult(output);
+}
+
+/** Resolves at the end of the process, which does not outlive this one. */
+async function outputOf(child: ChildProcessWithoutNullStreams): Promise<string> {
   const killWithUs = () => child.kill('SIGKILL');
   process.once('exit', killWithUs);
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   process.off('exit', killWithUs);
-  clearTimeout(interrupt);
-  return parseLoadResult(`${stdout}${stderr}`);
+  return `${stdout}${stderr}`;
 }
 
-/** Reads the line that wrk.lua prints at the end of wrk's output. @throws Error with the output when it is not there. */
+/** Reads the line that wrk.lua or the sender prints at the end of the output. @throws Error with the output when it is not there. */
 export function parseLoadResult(output: string): LoadResult {
   const line = output.split('\n').find((each) => each.startsWith('{'));
-  if (line === undefined) throw new Error(`wrk gave no result:\n${output}`);
+  if (line === undefined) throw new Error(`the load gave no result:\n${output}`);
   return LOAD_RESULT.parse(JSON.parse(line));
 }

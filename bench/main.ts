@@ -16,6 +16,7 @@ import { comparePeers } from './scenarios/peers.ts';
 import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
 import { compareSizes, compareUploads } from './scenarios/sizes.ts';
+import { measureTail } from './scenarios/tail.ts';
 import { compareWorkers } from './scenarios/workers.ts';
 import { startSurroundings } from './surroundings.ts';
 import { exitOnSignals } from './workspace.ts';
@@ -27,6 +28,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   customers: spreadCustomers,
   refused: floodWithRefused,
   latency: measureLatency,
+  tail: measureTail,
   idle: holdIdleConnections,
   memory: watchMemory,
   profile: profileRequests,

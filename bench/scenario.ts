@@ -1,10 +1,13 @@
 /** What every scenario gets and gives. */
-import type { Load } from './load.ts';
+import { fileURLToPath } from 'node:url';
+import { createCustomer, writeCustomers } from './customers.ts';
+import type { Load, OpenLoop } from './load.ts';
 import type { Peer, PeerName } from './peers.ts';
+import { probe } from './probe.ts';
 import { type Findings, formatSpread } from './report.ts';
 import { medianOf, pairwise, type Rounds, type RoundsSettings, totalMicros } from './rounds.ts';
-import type { Job } from './slice.ts';
-import { command, type Surroundings } from './surroundings.ts';
+import { expectBody, type Job } from './slice.ts';
+import { command, LIST_PATH, type Surroundings } from './surroundings.ts';
 
 export interface Settings {
   readonly rounds: number;
@@ -24,6 +27,24 @@ export const BUSY_CONNECTIONS = 64;
 
 export function wrkCommand({ programs, pinning }: Surroundings): Load['wrk'] {
   return command(pinning.loading, programs.wrk, []);
+}
+
+export function senderCommand({ pinning }: Surroundings): OpenLoop['sender'] {
+  return command(pinning.loading, process.execPath, [fileURLToPath(new URL('open-loop-sender.ts', import.meta.url))]);
+}
+
+/** Creates a customer. Returns the load by which it keeps a gateway busy. */
+export async function busyLoad({ redis, upstream }: Surroundings) {
+  const customer = createCustomer('bench');
+  await writeCustomers(redis.client, [customer]);
+  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
+  return { path: LIST_PATH, connections: BUSY_CONNECTIONS, key: customer.key, expected: expectBody(body) };
+}
+
+/** The same for one gateway and wrk, without rounds. */
+export async function busyWrk(surroundings: Surroundings, { origin }: Peer) {
+  const { connections, key, path } = await busyLoad(surroundings);
+  return { wrk: wrkCommand(surroundings), url: new URL(path, origin).href, connections, key };
 }
 
 export function roundsSettings(surroundings: Surroundings, settings: Settings): RoundsSettings {

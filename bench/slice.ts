@@ -1,6 +1,6 @@
 /** One slice: a few seconds of load on one gateway, what it cost, and whether every response was correct. */
 import { treeCpuMicros } from './cpu.ts';
-import { type Load, type LoadResult, runLoad } from './load.ts';
+import { type Load, type LoadResult, type OpenLoop, runLoad } from './load.ts';
 import { type ProbeResponse, probe } from './probe.ts';
 
 /** One kind of load on one target, the same in every round. */
@@ -21,6 +21,8 @@ export interface Job {
   readonly timeEach?: boolean;
   /** See Load. */
   readonly bodyBytes?: number;
+  /** See Load. */
+  readonly openLoop?: OpenLoop;
   readonly expected: Expected;
 }
 
@@ -53,7 +55,7 @@ export interface SliceFault {
 const HEAD_VARIATION_BYTES = 32;
 
 export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
-  const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, bodyBytes, pid, expected } = job;
+  const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, bodyBytes, openLoop, pid, expected } = job;
   const url = `${origin}${path}`;
   const before = await probeRightly(url, key, expected);
   if ('fault' in before) return before;
@@ -67,6 +69,7 @@ export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice
     key: keyFile === undefined ? key : { file: keyFile, seed: settings.seed, delayMs },
     timeEach,
     bodyBytes,
+    openLoop,
   });
   const redisMicros = treeCpuMicros(settings.redisPid) - redisBefore;
   const gatewayMicros = pid === undefined ? 0 : treeCpuMicros(pid) - gatewayBefore;

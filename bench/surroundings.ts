@@ -12,8 +12,8 @@ import { type RunningProcess, Workspace } from './workspace.ts';
 export const LIST_PATH = '/api/v1/conversations';
 
 /** Files that the backend serves besides its list. */
-export const FILE_SIZES = ['64 KiB', '5 MB'] as const;
-export type FileSize = (typeof FILE_SIZES)[number];
+const FILE_SIZES = ['64 KiB', '5 MB'] as const;
+type FileSize = (typeof FILE_SIZES)[number];
 const FILE_BYTES: Readonly<Record<FileSize, number>> = { '64 KiB': 64 * 1024, '5 MB': 5_000_000 };
 
 export function filePath(size: FileSize): string {

@@ -81,8 +81,8 @@ function done(summary, latency)
   end
   local errors = summary.errors
   io.write(string.format(
-    '{"requests":%d,"bytes":%d,"micros":%d,"refused":%d,"connect":%d,"read":%d,"write":%d,"timeout":%d,"p50":%d,"p99":%d}\n',
+    '{"requests":%d,"bytes":%d,"micros":%d,"refused":%d,"connect":%d,"read":%d,"write":%d,"timeout":%d,"p50":%d,"p99":%d,"p999":%d}\n',
     summary.requests, summary.bytes, summary.duration,
     errors.status, errors.connect, errors.read, errors.write, errors.timeout,
-    percentile(50), percentile(99)))
+    percentile(50), percentile(99), percentile(99.9)))
 end

@@ -18,7 +18,10 @@ export function banner(addresses: Addresses, generatedToken: string | undefined)
   const token =
     generatedToken === undefined
       ? 'the admin token (TOLLGATE_ADMIN_TOKEN)'
-      : `this start's admin token: ${generatedToken}`;
+      : `this start's admin token: ${generatedToken}
+
+  Command line and admin API, in another terminal:
+    export TOLLGATE_ADMIN_TOKEN=${generatedToken}`;
   return `
   Tollgate is running, with a sample backend and one demo customer per plan:
 ${list.join('\n')}

@@ -55,7 +55,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     operationId: 'listUsage',
     tag: 'customers',
     summary: 'Usage of all customers in the last hour',
-    success: 'A page of the list, in the same order as the list of customers.',
+    success: 'A page of the list, in the same order as the list of customers unless `above` is given.',
   },
   'GET /admin/v1/customers/:id': {
     operationId: 'getCustomer',

@@ -38,13 +38,16 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'upstream/health': 'base upstream/http1',
   upstream: 'base type:problems upstream/health upstream/http1 npm:http-proxy-middleware',
   observability: 'base notices type:quota type:store type:upstream npm:pino npm:prom-client',
+  tracing:
+    'base type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
   listener: 'base type:observability problems npm:express',
-  edge: 'base type:identity keys listener type:observability problems quota store tls upstream type:usage type:npm:express',
+  edge: 'base type:identity keys listener type:observability problems quota store tls tracing upstream type:usage type:npm:express',
   reload: 'base config type:observability quota store',
   'admin-api': 'base keys store npm:zod',
   'portal-api': 'admin-api npm:zod',
+  'pages/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   'portal/client': 'type:portal-api',
-  'console/client': 'type:admin-api problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
+  'console/client': 'type:admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
   pages: 'problems npm:express',
   console: 'type:base pages npm:jose',
   admin:
@@ -52,7 +55,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   portal: 'admin admin-api base type:config keys listener pages portal-api store npm:express',
   ops: 'listener problems type:store type:npm:express',
   process:
-    'admin base config edge identity keys listener notices observability ops pages portal quota reload store store/open tls upstream usage',
+    'admin base config edge identity keys listener notices observability ops pages portal quota reload store store/open tls tracing upstream usage',
   'process/workers': 'base config observability process npm:prom-client',
   'admin-client': 'admin-api npm:zod',
   cli: 'admin-api admin-client base config keys process process/workers quota store npm:@commander-js/extra-typings npm:yaml npm:zod',

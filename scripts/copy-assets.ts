@@ -1,6 +1,6 @@
 /**
- * Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules, and the clients of
- * the console and the portal, whose types the gateway strips.
+ * Copies what the compiler leaves behind: the Lua scripts that the store reads beside its own modules, and the clients in
+ * the browser, whose types the gateway strips.
  */
 import { cpSync } from 'node:fs';
 import { sep } from 'node:path';

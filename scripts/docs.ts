@@ -11,8 +11,7 @@ import { loadConfig } from '../src/config/load.ts';
 import { ConfigError } from '../src/config/problems.ts';
 import { configReference } from '../src/config/reference.ts';
 import { METRICS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
-import { problemType } from '../src/problems/document.ts';
-import { PROBLEMS, type ProblemCode } from '../src/problems/table.ts';
+import { PROBLEMS } from '../src/problems/table.ts';
 import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
@@ -26,9 +25,9 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 function errorTable(): string {
   return table(
-    ['code', 'status', 'title', 'when', 'what to do', 'type'],
+    ['code', 'status', 'title', 'when', 'what the client does'],
     Object.entries(PROBLEMS).map(([code, { status, title, when, remedy }]) => {
-      return [`\`${code}\``, String(status), title, when, remedy, `\`${problemType(code as ProblemCode)}\``];
+      return [`[\`${code}\`](#${code})`, String(status), title, when, remedy];
     }),
   );
 }

@@ -1,11 +1,10 @@
 /** What a forwarded request leaves to the garbage collector, and which code allocates it. */
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { connectInspector, type Inspector } from '../inspector.ts';
 import { runLoad } from '../load.ts';
 import { startTollgate } from '../peers.ts';
 import { type AllocationProfile, allocationsByPart } from '../profile.ts';
-import { BUSY_CONNECTIONS, type Scenario, wrkCommand } from '../scenario.ts';
-import { freePort, LIST_PATH } from '../surroundings.ts';
+import { busyWrk, type Scenario } from '../scenario.ts';
+import { freePort } from '../surroundings.ts';
 
 /** Bytes between two samples, on average. */
 const SAMPLING_BYTES = 1024;
@@ -39,15 +38,7 @@ interface Counts {
 export const measureGarbage: Scenario = async (surroundings, settings) => {
   const port = await freePort();
   const tollgate = await startTollgate(surroundings, { nodeOptions: [`--inspect=127.0.0.1:${port}`] });
-  const customer = createCustomer('bench');
-  await writeCustomers(surroundings.redis.client, [customer]);
-  const load = {
-    wrk: wrkCommand(surroundings),
-    url: new URL(LIST_PATH, tollgate.origin).href,
-    connections: BUSY_CONNECTIONS,
-    key: customer.key,
-    durationMs: settings.rounds * settings.sliceMs,
-  };
+  const load = { ...(await busyWrk(surroundings, tollgate)), durationMs: settings.rounds * settings.sliceMs };
   using inspector = await connectInspector(port);
   settings.say('warming up');
   await runLoad(load);

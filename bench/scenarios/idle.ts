@@ -1,36 +1,25 @@
 /** The cost of an idle kept-alive connection. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { runLoad } from '../load.ts';
 import { formatMebibytes, readSettledMemory } from '../memory.ts';
 import { startTollgate } from '../peers.ts';
-import { BUSY_CONNECTIONS, type Scenario, wrkCommand } from '../scenario.ts';
-import { LIST_PATH } from '../surroundings.ts';
+import { busyWrk, type Scenario } from '../scenario.ts';
 
 const CONNECTIONS = 1_000;
 const ANSWER_DEADLINE_MS = 10_000;
 
 export const holdIdleConnections: Scenario = async (surroundings, settings) => {
   const tollgate = await startTollgate(surroundings);
-  const customer = createCustomer('bench');
-  await writeCustomers(surroundings.redis.client, [customer]);
-  const { key } = customer;
   const { pid } = tollgate.process;
-  const url = new URL(LIST_PATH, tollgate.origin);
+  const load = await busyWrk(surroundings, tollgate);
   // A process that has worked: what one connection costs must not be hidden by what starting costs.
-  await runLoad({
-    wrk: wrkCommand(surroundings),
-    url: url.href,
-    connections: BUSY_CONNECTIONS,
-    durationMs: settings.sliceMs,
-    key,
-  });
+  await runLoad({ ...load, durationMs: settings.sliceMs });
   settings.say('waiting until the memory stays as it is');
   const before = await readSettledMemory(pid);
   const sockets: Socket[] = [];
   try {
-    for (let i = 0; i < CONNECTIONS; i += 1) sockets.push(await openIdle(url, key));
+    for (let i = 0; i < CONNECTIONS; i += 1) sockets.push(await openIdle(new URL(load.url), load.key));
     settings.say(`${CONNECTIONS} connections are open; waiting again`);
     const after = await readSettledMemory(pid);
     const open = sockets.filter((socket) => socket.readyState === 'open').length;

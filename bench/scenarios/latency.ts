@@ -3,14 +3,12 @@
  * The backend that is called directly runs where the gateways run, or it would be spared the way to another CPU, which
  * a gateway is not.
  */
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { type PeerName, startPeers } from '../peers.ts';
-import { probe } from '../probe.ts';
 import { formatSpread } from '../report.ts';
 import { medianOf, pairwise, type Rounds, runRounds } from '../rounds.ts';
-import { BUSY_CONNECTIONS, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
-import { expectBody, type Job } from '../slice.ts';
-import { LIST_PATH, startBackend } from '../surroundings.ts';
+import { BUSY_CONNECTIONS, busyLoad, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import type { Job } from '../slice.ts';
+import { startBackend } from '../surroundings.ts';
 
 const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'nginx-lua', 'fastify'];
 const DIRECT = 'direct';
@@ -19,13 +17,10 @@ const TARGET_P99_MICROS = 1000;
 const HEAD = ['gateway', 'p50 µs', 'p99 µs', 'added to p50, µs', 'added to p99, µs'];
 
 export const measureLatency: Scenario = async (surroundings, settings) => {
-  const { upstream, redis, workspace, programs, pinning } = surroundings;
+  const { workspace, programs, pinning } = surroundings;
   const names = settings.peers.filter((name) => PARTICIPANTS.includes(name));
   const started = await startPeers(names, surroundings);
-  const customer = createCustomer('bench');
-  await writeCustomers(redis.client, [customer]);
-  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
-  const load = { path: LIST_PATH, connections: 1, timeEach: true, key: customer.key, expected: expectBody(body) };
+  const load = { ...(await busyLoad(surroundings)), connections: 1, timeEach: true };
   const near = await startBackend({ workspace, programs, cpus: pinning.measured, name: 'near-upstream' });
   const direct: Job = { ...load, name: DIRECT, origin: near.origin, pid: undefined };
   const jobs = [direct, ...started.peers.map((peer) => jobFor(peer, load))];

@@ -1,21 +1,21 @@
 /** The gateway against its peers: one customer, a list of 640 bytes. */
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { startPeers } from '../peers.ts';
-import { probe } from '../probe.ts';
 import { medianOf, type Rounds, runRounds } from '../rounds.ts';
-import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
-import { expectBody } from '../slice.ts';
-import { LIST_PATH } from '../surroundings.ts';
+import {
+  BUSY_CONNECTIONS,
+  busyLoad,
+  costCells,
+  describeRounds,
+  jobFor,
+  roundsSettings,
+  type Scenario,
+} from '../scenario.ts';
 
 const HEAD = ['gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'requests/s', 'p50 ms', 'p99 ms'];
 
 export const comparePeers: Scenario = async (surroundings, settings) => {
-  const { upstream, redis } = surroundings;
   const started = await startPeers(settings.peers, surroundings);
-  const customer = createCustomer('bench');
-  await writeCustomers(redis.client, [customer]);
-  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
-  const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS, key: customer.key, expected: expectBody(body) };
+  const load = await busyLoad(surroundings);
   const jobs = started.peers.map((peer) => jobFor(peer, load));
   const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
   return {

@@ -3,12 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { treeCpuMicros } from '../cpu.ts';
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { runLoad } from '../load.ts';
 import { startTollgate } from '../peers.ts';
 import { type CpuProfile, timeByPart } from '../profile.ts';
-import { BUSY_CONNECTIONS, type Scenario, wrkCommand } from '../scenario.ts';
-import { LIST_PATH } from '../surroundings.ts';
+import { busyWrk, type Scenario } from '../scenario.ts';
 
 const SAMPLING_MICROS = 250;
 /** For the gateway to drain, and to write its profile. */
@@ -22,14 +20,7 @@ export const profileRequests: Scenario = async (surroundings, settings) => {
       `--cpu-prof-interval=${SAMPLING_MICROS}`,
     ],
   });
-  const customer = createCustomer('bench');
-  await writeCustomers(surroundings.redis.client, [customer]);
-  const load = {
-    wrk: wrkCommand(surroundings),
-    url: new URL(LIST_PATH, tollgate.origin).href,
-    connections: BUSY_CONNECTIONS,
-    key: customer.key,
-  };
+  const load = await busyWrk(surroundings, tollgate);
   settings.say('warming up');
   await runLoad({ ...load, durationMs: settings.sliceMs });
 

@@ -1,77 +1,75 @@
 /** Large responses and large uploads: what a gateway pays for bytes rather than for requests. */
-import { createCustomer, writeCustomers } from '../customers.ts';
-import { type PeerName, startPeers } from '../peers.ts';
+import { type PeerName, startPeers, type TollgateOptions } from '../peers.ts';
 import { probe } from '../probe.ts';
 import { formatSpread } from '../report.ts';
 import { medianOf, pairwise, type Rounds, runRounds, totalMicros } from '../rounds.ts';
-import { describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
+import { busyLoad, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
 import { expectBody } from '../slice.ts';
-import { FILE_SIZES, type FileSize, filePath, LIST_PATH } from '../surroundings.ts';
+import { filePath, LIST_PATH } from '../surroundings.ts';
 
-const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'nginx-plain', 'fastify', 'express-hpm'];
-const CONNECTIONS: Readonly<Record<FileSize, number>> = { '64 KiB': 64, '5 MB': 16 };
-const HEAD = ['response, gateway', 'CPU µs/request', 'of Redis', 'ratio to tollgate', 'MB/s', 'p50 ms', 'p99 ms'];
+interface Transfer {
+  readonly size: string;
+  readonly connections: number;
+  readonly path: string;
+  /** Of each request; left out: the responses are what is transferred. */
+  readonly bodyBytes?: number;
+}
 
-export const compareSizes: Scenario = async (surroundings, settings) => {
-  const { upstream, redis } = surroundings;
-  const names = settings.peers.filter((name) => PARTICIPANTS.includes(name));
-  const started = await startPeers(names, surroundings);
-  const customer = createCustomer('bench');
-  await writeCustomers(redis.client, [customer]);
-  const rows: string[][] = [];
-  const problems = [...started.problems];
-  for (const size of FILE_SIZES) {
-    settings.say(size);
-    const path = filePath(size);
-    const { body } = await probe(`${upstream.origin}${path}`, undefined);
-    const load = { path, connections: CONNECTIONS[size], key: customer.key, expected: expectBody(body) };
-    const jobs = started.peers.map((peer) => jobFor(peer, load));
-    const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
-    rows.push(...jobs.map(({ name }) => row(rounds, name, size)));
-    problems.push(...rounds.problems.map((problem) => `${size}: ${problem}`));
-  }
-  const connections = FILE_SIZES.map((size) => `${CONNECTIONS[size]} for ${size}`).join(', ');
-  return {
-    table: { head: HEAD, rows },
-    remarks: [`${describeRounds(settings)} Connections: ${connections}.`, ...started.leftOut],
-    problems,
+interface Comparison {
+  /** What is transferred. */
+  readonly what: string;
+  readonly participants: readonly PeerName[];
+  readonly transfers: readonly Transfer[];
+  readonly tollgate?: TollgateOptions;
+}
+
+export const compareSizes: Scenario = compareTransfers({
+  what: 'response',
+  participants: ['tollgate', 'nginx-plain', 'fastify', 'express-hpm'],
+  transfers: [
+    { size: '64 KiB', connections: 64, path: filePath('64 KiB') },
+    { size: '5 MB', connections: 16, path: filePath('5 MB') },
+  ],
+});
+
+export const compareUploads: Scenario = compareTransfers({
+  what: 'body',
+  participants: ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'],
+  transfers: [
+    { size: '1 KiB', connections: 64, path: LIST_PATH, bodyBytes: 1024 },
+    { size: '64 KiB', connections: 64, path: LIST_PATH, bodyBytes: 64 * 1024 },
+    { size: '5 MB', connections: 16, path: LIST_PATH, bodyBytes: 5_000_000 },
+  ],
+  tollgate: { config: 'bench/peers/tollgate-uploads.yaml' },
+});
+
+function compareTransfers({ what, participants, transfers, tollgate }: Comparison): Scenario {
+  return async (surroundings, settings) => {
+    const names = settings.peers.filter((name) => participants.includes(name));
+    const started = await startPeers(names, surroundings, tollgate);
+    const busy = await busyLoad(surroundings);
+    const rows: string[][] = [];
+    const problems = [...started.problems];
+    for (const { size, ...transfer } of transfers) {
+      settings.say(size);
+      const { body } = await probe(`${surroundings.upstream.origin}${transfer.path}`, undefined);
+      const load = { ...busy, ...transfer, expected: expectBody(body) };
+      const jobs = started.peers.map((peer) => jobFor(peer, load));
+      const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
+      rows.push(...jobs.map(({ name }) => row(rounds, name, size, transfer.bodyBytes)));
+      problems.push(...rounds.problems.map((problem) => `${size}: ${problem}`));
+    }
+    const connections = transfers.map(({ size, connections }) => `${connections} for ${size}`).join(', ');
+    const head = ['CPU µs/request', 'of Redis', 'ratio to tollgate', 'MB/s', 'p50 ms', 'p99 ms'];
+    return {
+      table: { head: [`${what}, gateway`, ...head], rows },
+      remarks: [`${describeRounds(settings)} Connections: ${connections}.`, ...started.leftOut],
+      problems,
+    };
   };
-};
+}
 
-const UPLOADERS: readonly PeerName[] = ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'];
-const UPLOADS = [
-  { size: '1 KiB', bodyBytes: 1024, connections: 64 },
-  { size: '64 KiB', bodyBytes: 64 * 1024, connections: 64 },
-  { size: '5 MB', bodyBytes: 5_000_000, connections: 16 },
-];
-
-export const compareUploads: Scenario = async (surroundings, settings) => {
-  const { upstream, redis } = surroundings;
-  const names = settings.peers.filter((name) => UPLOADERS.includes(name));
-  const started = await startPeers(names, surroundings, { config: 'bench/peers/tollgate-uploads.yaml' });
-  const customer = createCustomer('bench');
-  await writeCustomers(redis.client, [customer]);
-  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
-  const rows: string[][] = [];
-  const problems = [...started.problems];
-  for (const { size, bodyBytes, connections } of UPLOADS) {
-    settings.say(size);
-    const load = { path: LIST_PATH, connections, bodyBytes, key: customer.key, expected: expectBody(body) };
-    const jobs = started.peers.map((peer) => jobFor(peer, load));
-    const rounds = await runRounds(jobs, roundsSettings(surroundings, settings));
-    rows.push(...jobs.map(({ name }) => row(rounds, name, size, bodyBytes)));
-    problems.push(...rounds.problems.map((problem) => `${size}: ${problem}`));
-  }
-  const connections = UPLOADS.map(({ size, connections }) => `${connections} for ${size}`).join(', ');
-  return {
-    table: { head: ['body, gateway', ...HEAD.slice(1)], rows },
-    remarks: [`${describeRounds(settings)} Connections: ${connections}.`, ...started.leftOut],
-    problems,
-  };
-};
-
-/** `sentBytes`: the body of each request; left out: the responses are what is transferred. */
-function row(rounds: Rounds, name: string, size: string, sentBytes?: number): string[] {
+function row(rounds: Rounds, name: string, size: string, sentBytes: number | undefined): string[] {
   const ratio = pairwise(rounds, [name, 'tollgate'], (slice, ours) => totalMicros(slice) / totalMicros(ours));
   return [
     `${size}, ${name}`,

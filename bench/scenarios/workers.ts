@@ -1,11 +1,15 @@
 /** What a request costs with several workers, against one process that does it all. */
-import { createCustomer, writeCustomers } from '../customers.ts';
 import { startTollgate } from '../peers.ts';
-import { probe } from '../probe.ts';
 import { medianOf, type Rounds, runRounds } from '../rounds.ts';
-import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
-import { expectBody } from '../slice.ts';
-import { LIST_PATH } from '../surroundings.ts';
+import {
+  BUSY_CONNECTIONS,
+  busyLoad,
+  costCells,
+  describeRounds,
+  jobFor,
+  roundsSettings,
+  type Scenario,
+} from '../scenario.ts';
 
 const TARGET_RATIO = 1.1;
 const ONE = 'one process';
@@ -13,15 +17,11 @@ const TWO = '2 workers';
 const HEAD = ['gateway', 'CPU µs/request', 'of Redis', 'ratio to one process', 'requests/s'];
 
 export const compareWorkers: Scenario = async (surroundings, settings) => {
-  const { upstream, redis, pinning } = surroundings;
   // On one CPU workers would only take turns.
-  const everywhere = { ...surroundings, pinning: { ...pinning, measured: [] } };
+  const everywhere = { ...surroundings, pinning: { ...surroundings.pinning, measured: [] } };
   const one = await startTollgate(everywhere);
   const two = await startTollgate(everywhere, { workers: 2 });
-  const customer = createCustomer('bench');
-  await writeCustomers(redis.client, [customer]);
-  const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
-  const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS, key: customer.key, expected: expectBody(body) };
+  const load = await busyLoad(surroundings);
   const jobs = [jobFor(one, { ...load, name: ONE }), jobFor(two, { ...load, name: TWO })];
   const options = roundsSettings(surroundings, settings);
   // Each of the workers has half of the requests to get warm by.

@@ -75,6 +75,10 @@ export const AUDIT_ACTION = z
   .describe('Only entries of this action.');
 
 export const STEP = z.enum(['hour', 'day'], 'must be hour or day').default('hour');
-export const ABOVE = integer(50, 999, 'a percentage').default(80).describe('The least percentage of the limit.');
+const PERCENTAGE = integer(50, 999, 'a percentage');
+export const ABOVE = PERCENTAGE.default(80).describe('The least percentage of the limit.');
+export const ONLY_ABOVE = PERCENTAGE.optional().describe(
+  'Only customers that have used at least this percentage of their limits, worst first, on one page.',
+);
 export const EXPORT_FORMAT = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`).default('jsonl');
 export const EXPORT_LIMIT = LIMIT.default(1000).describe('Customers in one response.');

@@ -107,6 +107,8 @@ const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
   customer_name: CUSTOMER_NAME,
   plan: RECORD_PLAN,
+  current_plan: CURRENT_PLAN,
+  suspended: z.boolean(),
   limit: EFFECTIVE_LIMIT,
   limit_source: LIMIT_SOURCE,
   used: USED,
@@ -300,23 +302,25 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
+const AUDIT_VALUES = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).nullable();
+
 export const AUDIT_ENTRY = z.object({
   id: z.string(),
   at: TIME,
   actor: z.string().meta({
-    pattern: '^(token$|unknown$|gateway$|jwt:|portal:)',
+    pattern: '^(token(:|$)|unknown$|gateway$|jwt:|portal:)',
     description:
-      '`token`, `jwt:` and the subject, or `portal:` and the customer; `unknown` for refused access, `gateway` for what a gateway did itself.',
+      '`token`, with the name that a person gave at the login of the console after a colon; `jwt:` and the subject; `portal:` and the customer; `unknown` for refused access, `gateway` for what a gateway did itself.',
   }),
   from: z.string().describe('The address of the client; `-` for the gateway itself.'),
   action: z.string().meta({ enum: AUDIT_ACTIONS }),
   customer: TEXT,
   customer_name: CUSTOMER_NAME,
   key_id: TEXT,
-  details: z
-    .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-    .nullable()
-    .describe('The changed members and their new values, named as in this API. Never a key.'),
+  details: AUDIT_VALUES.describe('The changed members and their new values, named as in this API. Never a key.'),
+  before: AUDIT_VALUES.describe(
+    'What they were before, without those that stayed. Null in entries of earlier versions.',
+  ),
 });
 export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
 export const AUDIT_PAGE = pageOf(AUDIT_ENTRY);
@@ -513,7 +517,7 @@ export type StatusDocument = z.output<typeof STATUS>;
 
 /** The session of the console. It is no part of the API for programs, so it has no schema. */
 export interface SessionDocument {
-  /** As in the audit: `token`, or `jwt:` and the subject. */
+  /** As in the audit. */
   readonly actor: string;
   readonly scope: 'read' | 'write';
   /** `authorization`: a single sign-on proxy sends credentials with each request, and a logout has no effect. */

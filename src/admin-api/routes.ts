@@ -10,6 +10,7 @@ import * as document from './responses.ts';
 import type { CheckedRequest, Reply, RouteTable, SentRequest } from './route-table.ts';
 
 const PAGE = { limit: query.LIMIT, cursor: query.CURSOR };
+const CUSTOMER_FILTER = { plan: query.PLAN, suspended: query.SUSPENDED, search: query.SEARCH };
 const RANGE = { from: query.FROM, to: query.TO };
 
 /** By method and path, which is as in Express. */
@@ -19,17 +20,14 @@ export const ADMIN_ROUTES = {
   'POST /admin/v1/config/reload': { reply: document.RELOAD },
   'POST /admin/v1/config/preview': { body: 'yaml', reply: document.PREVIEW },
   'GET /admin/v1/customers': {
-    query: z.strictObject({
-      ...PAGE,
-      plan: query.PLAN,
-      suspended: query.SUSPENDED,
-      id_prefix: query.ID_PREFIX,
-      search: query.SEARCH,
-    }),
+    query: z.strictObject({ ...PAGE, ...CUSTOMER_FILTER, id_prefix: query.ID_PREFIX }),
     reply: document.CUSTOMER_PAGE,
   },
   'POST /admin/v1/customers': { body: newCustomer, status: 201, reply: document.CUSTOMER },
-  'GET /admin/v1/usage': { query: z.strictObject(PAGE), reply: document.USAGE_PAGE },
+  'GET /admin/v1/usage': {
+    query: z.strictObject({ ...PAGE, ...CUSTOMER_FILTER, above: query.ONLY_ABOVE }),
+    reply: document.USAGE_PAGE,
+  },
   'GET /admin/v1/customers/:id': { reply: document.CUSTOMER },
   'PATCH /admin/v1/customers/:id': { body: customerChange, reply: document.CUSTOMER },
   'DELETE /admin/v1/customers/:id': {},

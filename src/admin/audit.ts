@@ -57,15 +57,20 @@ export function createChangeRecorder({
   logger,
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
-  return async (res, { details = {}, ...change }) => {
+  return async (res, { details = {}, before = {}, ...change }) => {
     const { actor, peerAddress } = factsOf(res);
     const given = definedMembers({ ...details, user: details.user ?? actor?.user });
+    const former = Object.entries(given).flatMap(([name, value]) => {
+      const was = before[name] ?? null;
+      return name in before && was !== value ? [[name, was] as const] : [];
+    });
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
       actor: actor?.name ?? 'unknown',
       from: peerAddress,
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
+      ...(former.length > 0 && { before: Object.fromEntries(former) }),
     };
     const document = entryDocument(entry);
     const { at: _inEachLogLine, ...facts } = document;

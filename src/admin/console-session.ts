@@ -12,7 +12,7 @@ import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { jsonBody, parseBody } from './parse-request.ts';
 import { Refusal } from './refusal.ts';
-import type { Actor } from './response-locals.ts';
+import { type Actor, factsOf } from './response-locals.ts';
 import type { PathHandlers } from './routes.ts';
 
 /** A login is parsed before it is authenticated. */
@@ -25,18 +25,26 @@ const MAX_LOGIN_BYTES = 16 * 1024;
 const AUDIT_INTERVAL_MS = 60_000;
 const AUDITED_ACTORS = 10_000;
 
-const LOGIN = z.strictObject({ token: z.string().min(1) });
+/** Of a person. It gets into log and audit. */
+const PERSON = z
+  .string()
+  .trim()
+  .regex(/^[\p{L}\p{N}][\p{L}\p{N} ._@'-]{0,63}$/u, "must be at most 64 letters, digits, spaces and . _ @ ' -");
+const LOGIN = z.strictObject({ token: z.string().min(1), name: PERSON.optional() });
 
 export function consoleSessionRoutes({ clock, randomBytes, recordChange }: AdminContext, gate: Gate): PathHandlers {
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
 
   const logIn: RequestHandler = async (req, res) => {
-    const { token } = parseBody(LOGIN, req.body);
-    const actor = await gate.admitReader(req, res, { kind: 'bearer', token });
-    if (actor === undefined) {
+    const { token, name } = parseBody(LOGIN, req.body);
+    const admitted = await gate.admitReader(req, res, { kind: 'bearer', token });
+    if (admitted === undefined) {
       if (res.statusCode === 401) gate.auditFailedLogin(res);
       return;
     }
+    // The token says nothing about who holds it; a JWT names its subject.
+    const actor: Actor = admitted.name === 'token' && name ? { ...admitted, name: `token:${name}` } : admitted;
+    factsOf(res).actor = actor;
     const nowMs = clock.nowMs();
     const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
     const binding = createBinding(randomBytes);

@@ -77,7 +77,7 @@ export function createCredentialChecker({
   async function checkCookies(cookies: readonly CookieValue[], binding: string, mustWrite: boolean): Promise<Access> {
     const session = await seal.openFirst(cookies, binding);
     if (session !== undefined && jwt && 'jwt' in session) return checkVerdict(await jwt.verify(session.jwt), mustWrite);
-    if (session === undefined || 'jwt' in session || (session.actor !== 'token' && jwt === undefined)) {
+    if (session === undefined || 'jwt' in session || (session.actor.startsWith('jwt:') && jwt === undefined)) {
       const problem = unauthorized('The session has ended. Log in again.');
       return { reason: 'session', isFailedAttempt: true, problem };
     }

@@ -1,28 +1,24 @@
-import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { newWebhookSecret } from '../notices/webhook-signature.ts';
-import type { CustomerSearch } from '../store/customer-search.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
+import { filteredCustomers } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { definedMembers, limitMembers, pageOf } from './documents.ts';
-import { type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
 /** Notices are signed with both secrets for so long, so that the receiver can change to the new one. */
 const FORMER_SECRET_MS = 24 * 3600 * 1000;
 
-type Filter = Omit<CheckedRequestOf<'GET /admin/v1/customers'>['query'], 'cursor' | 'limit'>;
-
 /** Lists, creates, reads, changes and deletes customers. */
 export function customerHandlers(context: AdminContext) {
-  const { records, notifySecrets, currentPlan, planNamesOf, effectiveLimit } = context;
+  const { records, notifySecrets, currentPlan, effectiveLimit } = context;
   const { recordChange, randomBytes, clock } = context;
 
   return {
     async 'GET /admin/v1/customers'({ query: { cursor, limit, ...filter } }) {
-      const page = await filteredBy(filter)(cursor, limit);
+      const page = await filteredCustomers(filter, context)(cursor, limit);
       return pageOf(page.items.map(describe), page);
     },
     async 'POST /admin/v1/customers'({ body: { id, ...details } }, res) {
@@ -48,12 +44,15 @@ export function customerHandlers(context: AdminContext) {
       const customer = await requireCustomer(records, id);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
       const changesLimit = 'plan' in change || 'requestsPerHour' in change;
-      const check = (current: EnforcedCustomer) =>
-        changesLimit ? limitProblem(withLimitOf(current, change)) : undefined;
+      let former: CustomerRecord = customer;
+      const check = (current: EnforcedCustomer) => {
+        former = { ...current, ...definedMembers({ name: customer.name, notifyUrl: customer.notifyUrl }) };
+        return changesLimit ? limitProblem(withLimitOf(current, change)) : undefined;
+      };
       if (changesNothing(customer, change) && !check(customer)) return describe(customer);
 
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
-      await recordChange(res, { action: 'customer.update', customer: customer.id, details });
+      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before: valuesOf(former) });
       return describe(result);
     },
     async 'DELETE /admin/v1/customers/:id'({ id }, res) {
@@ -71,21 +70,6 @@ export function customerHandlers(context: AdminContext) {
     },
   } satisfies Partial<Handlers>;
 
-  function filteredBy(filter: Filter): ReadPage<CustomerRecord> {
-    if (Object.values(filter).every((value) => value === undefined)) return records.listCustomers;
-    const { plan, suspended, id_prefix: idPrefix = '', search } = filter;
-    const beginning = search ?? filter.id_prefix;
-    const wanted: CustomerSearch = definedMembers({
-      beginning,
-      suspended,
-      plans: plan === undefined ? undefined : planNamesOf(plan),
-    });
-    return readOn(async (cursor, limit) => {
-      const { items, next } = await records.findCustomers(wanted, cursor, limit);
-      return { items: items.filter(({ id }) => id.startsWith(idPrefix)), next };
-    });
-  }
-
   function describe(customer: CustomerRecord) {
     const { requestsPerHour } = customer;
     return {
@@ -100,6 +84,12 @@ export function customerHandlers(context: AdminContext) {
     const limit = effectiveLimit(customer);
     return limit.found ? undefined : new Refusal('unprocessable', limit.reason);
   }
+}
+
+/** Returns the members that can be changed, as named in the admin API. */
+function valuesOf({ plan, name, requestsPerHour, suspended, notifyUrl }: CustomerRecord) {
+  const own = requestsPerHour === 'invalid' ? undefined : requestsPerHour;
+  return { plan, name, requests_per_hour: own, suspended, notify_url: notifyUrl };
 }
 
 /** Applies the part of a change that affects the limit. */

@@ -84,6 +84,8 @@ interface Change {
   readonly keyId?: string;
   /** As named in the admin API; undefined members are omitted. */
   readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  /** The values of the same members before the change. Those that stay are omitted. */
+  readonly before?: Readonly<Record<string, string | number | boolean | null | undefined>>;
 }
 
 /** Never rejects: the change is already made, and an error response would make the client repeat it. */

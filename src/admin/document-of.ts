@@ -26,8 +26,8 @@ type SourceMembers<Document> = {
 };
 
 /**
- * Returns the function that makes documents of a schema. Members are in the order of the schema. Those that are not set
- * become null if the schema allows it.
+ * Returns the function that makes documents of a schema. Members are in the order of the schema. Unset members become
+ * null if the schema allows it.
  */
 export function documentsOf<Schema extends z.ZodType>(schema: Schema) {
   return converter(schema) as (source: SourceOf<z.output<Schema>>) => z.output<Schema>;

@@ -3,6 +3,7 @@ import { keyState } from '../keys/key-state.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
 import type { Page, RecordStore } from '../store/store.ts';
+import type { AdminDependencies } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { unlessUnavailable } from './unless-unavailable.ts';
 
@@ -14,10 +15,25 @@ export function limitMembers(limit: EffectiveLimit) {
 }
 
 /** `percent` is rounded down, so 100 means that the limit is used up. */
-export function customerUsage({ id, name, plan }: CustomerRecord, effectiveLimit: EffectiveLimit, used: number) {
-  const { limit, limitSource } = limitMembers(effectiveLimit);
+export function customerUsage(
+  customer: CustomerRecord,
+  used: number,
+  { effectiveLimit, currentPlan }: Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan'>,
+) {
+  const { id, name, plan, suspended } = customer;
+  const { limit, limitSource } = limitMembers(effectiveLimit(customer));
   const percent = limit === null ? null : Math.floor((100 * used) / limit);
-  return { customer: id, customerName: name, plan, limit, limitSource, used, percent };
+  return {
+    customer: id,
+    customerName: name,
+    plan,
+    currentPlan: currentPlan(plan),
+    suspended,
+    limit,
+    limitSource,
+    used,
+    percent,
+  };
 }
 
 /** `lastUsedMs` and `nowMs`: wall times in ms. */

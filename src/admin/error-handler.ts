@@ -34,6 +34,12 @@ export function createErrorHandler(logger: Logger, recipients: Recipients): Erro
   };
 }
 
+const DOUBT_DETAILS: Readonly<Record<StoreDoubtError['doubt'], string>> = {
+  wiped: 'The store lost its data: restore it, or accept its content as complete with "tollgate store init".',
+  empty: 'The store has no customers yet: create the first customer and key, or restore the data if it was lost.',
+  evicted: 'The store evicted keys: restore them, or accept its content as complete with "tollgate store init".',
+};
+
 function problemOf(error: unknown, method: string, { isForOperators }: Recipients): Problem {
   if (error instanceof Refusal) return error.problem;
   if (error instanceof InvalidCursorError) {
@@ -43,11 +49,7 @@ function problemOf(error: unknown, method: string, { isForOperators }: Recipient
     return retrySoon('overloaded', 'Another preview is in progress. Retry after the seconds in Retry-After.');
   }
   if (isForOperators && error instanceof StoreDoubtError) {
-    const fault = error.doubt === 'evicted' ? 'has evicted keys' : 'has lost its data';
-    return retrySoon(
-      'store_unavailable',
-      `The store ${fault}: restore it, or accept its content as complete with "tollgate store init".`,
-    );
+    return retrySoon('store_unavailable', DOUBT_DETAILS[error.doubt]);
   }
   if (isForOperators && error instanceof DamagedRecordError) {
     return retrySoon(

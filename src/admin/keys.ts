@@ -66,7 +66,8 @@ export function keyHandlers(context: AdminContext) {
 
       const check = (current: EnforcedKey) => expiryProblem(current, expiresAt);
       const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
-      await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details });
+      const before = { name: key.name, expires_at: key.expiresAt };
+      await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details, before });
       return describe(result);
     },
     async 'DELETE /admin/v1/keys/:keyId'({ keyId }, res) {

@@ -23,8 +23,8 @@ export function statusProblems(status: Omit<StatusDocument, 'problems'>): Status
     ...(store.wiped ? problem('The store lost its data.', 'Restore it, or accept it with "tollgate store init".') : []),
     ...(store.empty
       ? problem(
-          'The store has no records.',
-          'If it is new, create the first customer and key; if it is not, restore its data. Until then unknown keys get 503.',
+          'The store has no customers yet.',
+          'New installation: create the first customer and key. Otherwise the data was lost: restore it. Until then, keys get 503.',
         )
       : []),
     ...(store.evicted

@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import type { CheckedRequestOf } from '../admin-api/routes.ts';
+import { type CustomerSearch, isFound } from '../store/customer-search.ts';
 import { InvalidCursorError } from '../store/store.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
+import { filteredCustomers, searchOf } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
-import { customerUsage, definedMembers } from './documents.ts';
+import { customerUsage, definedMembers, pageOf } from './documents.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
@@ -23,7 +25,7 @@ const USAGES_AT_ONCE = 32;
 const EXPORT_DAYS_AT_ONCE = 400;
 
 export function usageHistoryHandlers(context: AdminContext) {
-  const { records, history } = context;
+  const { records, history, usages } = context;
   const inTurn = createTurns();
   return {
     async 'GET /admin/v1/customers/:id/usage/history'({ id, query }) {
@@ -35,12 +37,33 @@ export function usageHistoryHandlers(context: AdminContext) {
       const { step, range, nowMs, stored } = await readRange(query, history);
       return { step, points: await totalsSeries(stored, step, range, nowMs) };
     },
-    async 'GET /admin/v1/usage/near'({ query: { above, limit } }, res) {
-      const stored = required(history);
-      return inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, above, limit)));
+    async 'GET /admin/v1/usage'({ query: { cursor, limit, above, ...filter } }, res) {
+      if (above !== undefined) {
+        return pageOf(await nearOf({ above, limit, wanted: searchOf(filter, context) }, res), { next: undefined });
+      }
+      const page = await filteredCustomers(filter, context)(cursor, limit);
+      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
+      return pageOf(
+        page.items.map((customer, at) => customerUsage(customer, used[at] ?? 0, context)),
+        page,
+      );
     },
+    'GET /admin/v1/usage/near': ({ query }, res) => nearOf({ ...query, wanted: undefined }, res),
     'GET /admin/v1/usage/export': ({ query }, res) => exportUsage(context, inTurn, query, res),
   } satisfies Partial<Handlers>;
+
+  async function nearOf(near: NearQuery, res: Response) {
+    const stored = required(history);
+    return inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, near)));
+  }
+}
+
+interface NearQuery {
+  /** Percent of the limit. */
+  readonly above: number;
+  readonly limit: number;
+  /** Undefined: all customers. */
+  readonly wanted: CustomerSearch | undefined;
 }
 
 type Turns = <T>(read: () => Promise<T>) => Promise<T>;
@@ -83,16 +106,16 @@ async function readRange(
  * Candidates come from the index that all instances maintain, highest last seen usage first; their usage is read from
  * the store. Reads no more of them than the list needs.
  */
-async function nearCustomers(context: AdminContext, history: UsageHistory, above: number, limit: number) {
+async function nearCustomers(context: AdminContext, history: UsageHistory, { above, limit, wanted }: NearQuery) {
   const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
   const near: ReturnType<typeof customerUsage>[] = [];
   const left: string[] = [];
   for (const piece of piecesOf(candidates, CANDIDATES_AT_ONCE)) {
     if (near.length >= limit) break;
-    const found = await usagesOf(context, piece);
+    const found = await usagesOf(context, piece, wanted);
     const percents = new Map(found.map(({ customer, percent }) => [customer, percent ?? 0]));
     left.push(...piece.filter((customer) => (percents.get(customer) ?? 0) < NEAR_PERCENT));
-    near.push(...found.filter(({ percent }) => percent !== null && percent >= above));
+    near.push(...found.filter(({ percent, isWanted }) => isWanted && percent !== null && percent >= above));
   }
   if (left.length > 0) await history.noLongerNear(left);
   const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
@@ -113,14 +136,18 @@ function* piecesOf<Item>(items: readonly Item[], size: number) {
 }
 
 /** Usages below {@link NEAR_PERCENT} may be inexact. */
-async function usagesOf({ records: stored, effectiveLimit, usages }: AdminContext, ids: readonly string[]) {
+async function usagesOf(context: AdminContext, ids: readonly string[], wanted: CustomerSearch | undefined) {
+  const { records: stored, effectiveLimit, usages } = context;
   const records = (await stored.readCustomers(ids)).filter((record) => record !== undefined);
   const customers = records.map((record) => ({ record, limit: effectiveLimit(record) }));
   const windows = customers.map(({ record: { id }, limit }) => {
     return { customer: id, from: limit.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
   });
   const used = await usages.usedOf(windows);
-  return customers.map(({ record, limit }, at) => customerUsage(record, limit, used[at] ?? 0));
+  return customers.map(({ record }, at) => ({
+    ...customerUsage(record, used[at] ?? 0, context),
+    isWanted: wanted === undefined || isFound(record, wanted),
+  }));
 }
 
 /**

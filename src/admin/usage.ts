@@ -5,7 +5,7 @@ import type { Usage } from '../quota/hourly-quota.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { customerUsage, limitMembers, pageOf, withCustomerNames } from './documents.ts';
+import { limitMembers, withCustomerNames } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -16,17 +16,9 @@ const KEYS_AT_ONCE = 1000;
 
 /** Shows and resets usage, and explains a customer's limit, or why there is none. */
 export function usageHandlers(context: AdminContext) {
-  const { records, currentPlan, effectiveLimit, limitOrigin, usage, usages, leaseState, refusals, clock } = context;
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals, clock } = context;
 
   return {
-    async 'GET /admin/v1/usage'({ query: { cursor, limit } }) {
-      const page = await records.listCustomers(cursor, limit);
-      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
-      const items = page.items.map((customer, index) =>
-        customerUsage(customer, effectiveLimit(customer), used[index] ?? 0),
-      );
-      return pageOf(items, page);
-    },
     async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
       const latest = await latestRefusals(context, limit);
       return withCustomerNames(records, latest.map(withIsoTimes));

@@ -1,92 +1,148 @@
-import { type Linked, LinkedList } from './linked-list.ts';
-
-interface Node<Key, Value> extends Linked<Node<Key, Value>> {
-  readonly key: Key;
-  readonly value: Value;
-  /** Number of appends to the order, up to the last one of this node. */
-  appends: number;
-}
+import { LinkedList } from './linked-list.ts';
 
 /** Maximum number of entries that an insertion into a full map examines for eviction. */
 const EVICTION_CANDIDATES = 8;
 /** A use does not move an entry that is among the last appended ones: this share of the capacity. */
 const UNMOVED_SHARE = 1 / 4;
 
+/** An entry of {@link LruEntries}. It contains its links: with many entries, each further object is a cache miss. */
+export abstract class LruEntry<Key> {
+  readonly key: Key;
+  previous: LruEntry<Key> | undefined;
+  next: LruEntry<Key> | undefined;
+  /** Number of appends to the order, up to the last one of this entry. */
+  appends = 0;
+
+  constructor(key: Key) {
+    this.key = key;
+    this.previous = undefined;
+    this.next = undefined;
+  }
+
+  get mayBeEvicted(): boolean {
+    return true;
+  }
+}
+
 /**
- * A map of at most `capacity` entries: inserting one more evicts one that was not used for long, never one of the last
- * used three quarters. An entry is kept if `mayEvict` returns false for it. If no other is found, the map exceeds its
- * capacity.
+ * At most `capacity` entries by key: inserting one more evicts one that was not used for long, never one of the last used
+ * three quarters. If none of the candidates may be evicted, there are more.
  *
  * Entries are linked in the order of use, except that a use does not move an entry near the end: to move it writes to
  * four others, and in a large map none of them is in a CPU cache. Not the insertion order of a Map: finding its first
  * key walks over deleted slots, which takes tens of microseconds per eviction at 100,000 entries.
  */
-export class LruMap<Key, Value> {
+export class LruEntries<Key, Entry extends LruEntry<Key>> {
   readonly #capacity: number;
-  readonly #mayEvict: (value: Value) => boolean;
-  readonly #nodes = new Map<Key, Node<Key, Value>>();
+  readonly #entries = new Map<Key, Entry>();
   /** Least recently used first. */
-  readonly #order = new LinkedList<Node<Key, Value>>();
+  readonly #order = new LinkedList<LruEntry<Key>>();
   #appends = 0;
 
-  constructor(capacity: number, mayEvict: (value: Value) => boolean = () => true) {
+  constructor(capacity: number) {
     this.#capacity = capacity;
-    this.#mayEvict = mayEvict;
   }
 
   get size(): number {
-    return this.#nodes.size;
+    return this.#entries.size;
   }
 
   /** Counts as a use. */
-  get(key: Key): Value | undefined {
-    const node = this.#nodes.get(key);
-    if (node === undefined) return undefined;
-    if (this.#appends - node.appends >= UNMOVED_SHARE * this.#capacity) this.#moveToEnd(node);
-    return node.value;
+  get(key: Key): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    if (this.#appends - entry.appends >= UNMOVED_SHARE * this.#capacity) {
+      this.#order.remove(entry);
+      this.#append(entry);
+    }
+    return entry;
   }
 
-  /** Counts as a use. */
-  set(key: Key, value: Value): void {
-    this.delete(key);
-    if (this.#nodes.size >= this.#capacity) this.#evict();
-    const node = { key, value, appends: ++this.#appends, previous: undefined, next: undefined };
-    this.#nodes.set(key, node);
-    this.#order.append(node);
+  /** Adds an entry, which replaces the one with the same key. Counts as a use. */
+  add(entry: Entry): void {
+    this.delete(entry.key);
+    if (this.#entries.size >= this.#capacity) this.#evict();
+    this.#entries.set(entry.key, entry);
+    this.#append(entry);
   }
 
   delete(key: Key): void {
-    const node = this.#nodes.get(key);
-    if (node === undefined) return;
-    this.#nodes.delete(key);
-    this.#order.remove(node);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#order.remove(entry);
   }
 
   clear(): void {
-    this.#nodes.clear();
+    this.#entries.clear();
     this.#order.clear();
   }
 
   /** In no particular order. */
-  *values(): Generator<Value, void> {
-    for (const { value } of this.#nodes.values()) yield value;
+  values(): MapIterator<Entry> {
+    return this.#entries.values();
   }
 
   #evict(): void {
     for (let examined = 0; examined < EVICTION_CANDIDATES; examined++) {
       const { first } = this.#order;
       if (first === undefined) return;
-      if (this.#mayEvict(first.value)) {
+      if (first.mayBeEvicted) {
         this.delete(first.key);
         return;
       }
-      this.#moveToEnd(first);
+      this.#order.remove(first);
+      this.#append(first);
     }
   }
 
-  #moveToEnd(node: Node<Key, Value>): void {
-    this.#order.remove(node);
-    this.#order.append(node);
-    node.appends = ++this.#appends;
+  #append(entry: LruEntry<Key>): void {
+    this.#order.append(entry);
+    entry.appends = ++this.#appends;
+  }
+}
+
+class ValueEntry<Key, Value> extends LruEntry<Key> {
+  readonly value: Value;
+
+  constructor(key: Key, value: Value) {
+    super(key);
+    this.value = value;
+  }
+}
+
+/** A map of at most `capacity` values: see {@link LruEntries}. */
+export class LruMap<Key, Value> {
+  readonly #entries: LruEntries<Key, ValueEntry<Key, Value>>;
+
+  constructor(capacity: number) {
+    this.#entries = new LruEntries(capacity);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Counts as a use. */
+  get(key: Key): Value | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  /** Counts as a use. */
+  set(key: Key, value: Value): void {
+    this.#entries.add(new ValueEntry(key, value));
+  }
+
+  delete(key: Key): void {
+    this.#entries.delete(key);
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  /** In no particular order. */
+  *values(): Generator<Value, void> {
+    for (const { value } of this.#entries.values()) yield value;
   }
 }

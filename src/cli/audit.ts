@@ -14,7 +14,7 @@ const COLUMNS: Columns<AuditDocument> = {
   ACTION: 'action',
   CUSTOMER: 'customer',
   KEY: 'key_id',
-  DETAILS: ({ details }) => describeDetails(details),
+  DETAILS: describeDetails,
 };
 
 export function addAuditCommand(program: Command): void {
@@ -48,8 +48,10 @@ function jsonLine(entry: AuditDocument): string {
   return `${printableJson(entry, 0)}\n`;
 }
 
-function describeDetails(details: AuditDocument['details']): string {
+/** Returns text such as `plan="starter" → "business"`; only the new values where the former ones are unknown. */
+function describeDetails({ details, before }: Pick<AuditDocument, 'details' | 'before'>): string {
+  const was = (name: string) => (before && name in before ? `${JSON.stringify(before[name])} → ` : '');
   return Object.entries(details ?? {})
-    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}=${was(name)}${JSON.stringify(value)}`)
     .join(' ');
 }

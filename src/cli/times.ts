@@ -37,7 +37,7 @@ export function timeParser(direction: 'future' | 'past'): (text: string) => stri
 /** Returns an option parser for durations up to `maxSeconds`, in seconds. The parser throws InvalidArgumentError. */
 export function durationParser(maxSeconds: number): (text: string) => number {
   return (text) => {
-    const seconds = readDurationSeconds(text);
+    const seconds = text === '0' ? 0 : readDurationSeconds(text);
     if (seconds !== undefined && seconds <= maxSeconds) return seconds;
     throw new InvalidArgumentError(
       `It must be a duration such as 7d, 12h, 30m or 45s, of at most ${maxSeconds / 86_400} days.`,

@@ -50,6 +50,8 @@ export interface Config
   readonly usage?: Section<'usage'>;
   /** Absent: no notices. */
   readonly notices?: NoticesConfig;
+  /** Absent: no traces. */
+  readonly tracing?: TracingConfig;
   readonly plans: Section<'plans'>;
   /** Former plan names, each with the current name of its plan. */
   readonly formerPlans: ReadonlyMap<string, string>;
@@ -94,6 +96,11 @@ export interface UpstreamConfig extends Omit<Section<'upstream'>, 'urls' | 'auth
   /** At most `maxConnections`. */
   readonly maxConnectionsPerCustomer: number;
   readonly tls?: ClientTls;
+}
+
+export interface TracingConfig extends Omit<Section<'tracing'>, 'headersFile'> {
+  /** Further headers for the collector, by name. Secret. */
+  readonly exportHeaders: Readonly<Record<string, string>>;
 }
 
 export interface IdentityConfig extends Omit<Section<'identity'>, 'assertion'> {

@@ -9,7 +9,7 @@ import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../notices/webhook-sign
 import { parseStoreUrl } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isRoutePrefix, isWildcard, isWithin, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
 import { settingAt } from './json-schema.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
@@ -54,6 +54,7 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   checkSigningKeys(context);
   checkListenTls(context);
   checkNotices(context);
+  checkTracingHeaders(context);
   return problems;
 }
 
@@ -261,6 +262,11 @@ function checkSigningKeys({ given, report, secrets }: CheckContext): void {
   if (keys.kind === 'unknown' || typeof given(path) !== 'string') return;
   const signing = readSigningKeyFile(secretText(keys) ?? '');
   if (signing.kind === 'invalid') report(path, signing.fault);
+}
+
+function checkTracingHeaders({ report, secrets: { 'tracing.headers': headers } }: CheckContext): void {
+  if (headers.kind !== 'value' || parseHeaderLines(headers.value) !== undefined) return;
+  report(headers.path, 'must name a file with lines such as "Authorization: Bearer …", each name once');
 }
 
 function checkListenTls({ given, report, secrets }: CheckContext): void {

@@ -9,7 +9,6 @@ import { isSocketPath } from '../base/socket-path.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 
-const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const LITERAL_SEGMENT = /^[A-Za-z0-9._~-]+$/;
 const PARAMETER_SEGMENT = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 
@@ -21,14 +20,6 @@ export function isListenHost(text: string): boolean {
 /** Returns whether a host means every address, and so conflicts with any other host on the same port. */
 export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
-}
-
-/** Accepts `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
-export function isAddressOrBlock(text: string): boolean {
-  const [address = '', prefix, ...rest] = text.split('/');
-  const family = address.includes('%') ? 0 : isIP(address);
-  if (family === 0 || rest.length > 0) return false;
-  return prefix === undefined || (PREFIX_LENGTH.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128));
 }
 
 function segmentsOf(path: string): string[] {
@@ -96,4 +87,17 @@ export function isDocumentationUrl(text: string): boolean {
   if (text.length > 1024 || !/^https?:\/\/[^/{}]+(\/\S*)?$/.test(text)) return false;
   const url = URL.parse(text.replaceAll('{code}', 'code'));
   return url !== null && url.username === '' && url.password === '';
+}
+
+/** Parses `Name: value`, one header on each line, each name once. Returns undefined if a line is no header (RFC 9110 §5.1, §5.5). */
+export function parseHeaderLines(text: string): Map<string, string> | undefined {
+  const headers = new Map<string, string>();
+  for (const line of text.split(/\r?\n/)) {
+    if (line.trim() === '') continue;
+    const [, name = '', value = ''] =
+      /^([\w!#$%&'*+.^`|~-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*$/.exec(line) ?? [];
+    if (name === '' || headers.has(name.toLowerCase())) return undefined;
+    headers.set(name.toLowerCase(), value);
+  }
+  return headers;
 }

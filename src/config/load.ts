@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
+import type {
+  AdminConfig,
+  Config,
+  IdentityConfig,
+  NoticesConfig,
+  StoreConfig,
+  TracingConfig,
+  UpstreamConfig,
+} from './config.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { isRoutePrefix, parseOrigin, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
@@ -106,6 +114,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     notices,
     portal,
     store,
+    tracing,
     upstream,
     usage,
     usagePath,
@@ -132,6 +141,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     ...(usagePath !== null && { usagePath }),
     ...(usage && { usage }),
     ...(notices && { notices: noticesConfig(notices, secrets) }),
+    ...(tracing && { tracing: tracingConfig(tracing, secrets) }),
     formerPlans: new Map(
       [...values.plans].flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name] as const)),
     ),
@@ -182,6 +192,12 @@ function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets
   };
 }
 
+function tracingConfig({ headersFile: _, ...tracing }: Section<'tracing'>, secrets: Secrets): TracingConfig {
+  const lines = parseHeaderLines(secretText(secrets['tracing.headers']) ?? '');
+  if (lines === undefined) throw new Error('the headers for the collector were not checked');
+  return { ...tracing, exportHeaders: Object.fromEntries(lines) };
+}
+
 function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): StoreConfig {
   const { url: _, urlFile: __, tls, sentinel, ...store } = section;
   const given = secretText(secrets['store.url']) ?? '';
@@ -220,6 +236,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'key',
   'signingKeys',
   'secrets',
+  'exportHeaders',
 ]);
 
 function withoutSecrets(key: string, value: unknown): unknown {

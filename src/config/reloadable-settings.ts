@@ -24,6 +24,7 @@ const RELOADABLE: readonly string[] = [
   'aliases',
   'usage_path',
   'notices',
+  'tracing',
   'documentation_url',
   'plans',
   'overrides',

@@ -347,6 +347,24 @@ export const configSchema = types.mapping({
     })
     .optional()
     .describe('Signed notices to webhooks, see notices.md; if omitted, there are none.'),
+  tracing: types
+    .mapping({
+      endpoint: types
+        .collectorUrl()
+        .describe('Where spans are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.'),
+      headers_file: types
+        .fileName()
+        .optional()
+        .describe('File with further headers for the collector, such as credentials: `Name: value`, one on each line.'),
+      sample_ratio: types.ratio().default(0.01).describe('Share of the requests that are traced, from 0 to 1.'),
+      trust_parent: types
+        .flag()
+        .default(false)
+        .describe('Whether the sampled flag in traceparent decides instead, if a proxy of trusted_proxies sends it.'),
+      customer: types.flag().default(false).describe('Whether spans name the customer.'),
+    })
+    .optional()
+    .describe('Traces for OpenTelemetry, see tracing.md; if omitted, there are none.'),
   documentation_url: types
     .documentationUrl()
     .optional()

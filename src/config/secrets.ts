@@ -30,6 +30,7 @@ export const SECRET_SETTINGS = [
   'upstream.tls.key',
   'upstream.authorization',
   'identity.assertion.signing_key',
+  'tracing.headers',
 ] as const;
 
 export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>> & {

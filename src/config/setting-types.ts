@@ -4,19 +4,12 @@
  */
 import { METHODS } from 'node:http';
 import { z } from 'zod';
-import { isTrustworthyUrl } from '../base/trustworthy-url.ts';
+import { isAddressOrBlock } from '../base/address-block.ts';
+import { isHttpUrl, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { camelCased } from './camel-case.ts';
-import {
-  isAddressOrBlock,
-  isDocumentationUrl,
-  isListenHost,
-  isPrefix,
-  isRoutePath,
-  parseOrigin,
-  parseUpstreamUrl,
-} from './formats.ts';
+import { isDocumentationUrl, isListenHost, isPrefix, isRoutePath, parseOrigin, parseUpstreamUrl } from './formats.ts';
 
 /** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;
@@ -109,6 +102,21 @@ export const webhookUrl = () =>
     'must be http(s)://host[:port]/path of at most 2048 characters, without @ or \\ before the path and without a fragment',
     (value) => isWebhookUrl(value, { allowPrivate: true }),
   );
+
+/** Shown to operators. */
+export const collectorUrl = () =>
+  text(
+    'URL',
+    'must be http(s)://host[:port]/path, without credentials and fragment; put credentials into headers_file',
+    (value) => isHttpUrl(value),
+  );
+
+export const ratio = () =>
+  z
+    .number('must be a number from 0 to 1')
+    .min(0, 'must be a number from 0 to 1')
+    .max(1, 'must be a number from 0 to 1')
+    .meta({ typeInWords: 'ratio' });
 
 /** Shown to API users, who open it. */
 export const documentationUrl = () =>

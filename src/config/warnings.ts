@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { hostOf } from '../base/host-name.ts';
-import { isLoopback } from '../base/trustworthy-url.ts';
+import { isLoopback, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
@@ -29,6 +29,9 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   warnOfPortal(values, warn);
   warnOfUpstreams(values, warn);
   warnOfNumbers(values, warn);
+  if (secrets['tracing.headers'].kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
+    warn(['tracing', 'endpoint'], 'is not https: the credentials in headers_file can be read on the network');
+  }
   if (values.plans.size === 0) {
     warn(['plans'], 'is empty: no customer can be created, and only customers with an override are served');
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP } from 'node:net';
-import { canonicalAddress, peerAddress } from '../base/address-block.ts';
+import { isIP } from 'node:net';
+import { type AddressBlocks, canonicalAddress, peerAddress } from '../base/address-block.ts';
 
 /** The client of a request, identified through the configured trusted proxies. */
 export interface Client {
@@ -15,7 +15,7 @@ export interface Client {
 
 /** Which X-Forwarded-* headers count. */
 export interface ProxyTrust {
-  readonly trustedProxies: TrustedProxies;
+  readonly trustedProxies: AddressBlocks;
   /** Whether X-Forwarded-Host from trusted proxies is used; otherwise the request's own Host is. */
   readonly trustForwardedHost: boolean;
 }
@@ -31,28 +31,6 @@ function addressOf(hop: string): string {
 /** Returns the last value: the trusted peer wrote or checked it. The client may have sent every value before it. */
 function nearestOf(list: string | undefined): string | undefined {
   return list?.slice(list.lastIndexOf(',') + 1).trim();
-}
-
-export class TrustedProxies {
-  readonly #blocks = new BlockList();
-  readonly #empty: boolean;
-
-  /** `entries`: IP addresses or CIDR blocks, already validated with the config. */
-  constructor(entries: readonly string[]) {
-    this.#empty = entries.length === 0;
-    for (const entry of entries) {
-      const [address = '', prefix] = entry.split('/');
-      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-      if (prefix === undefined) this.#blocks.addAddress(address, family);
-      else this.#blocks.addSubnet(address, Number(prefix), family);
-    }
-  }
-
-  has(address: string): boolean {
-    if (this.#empty) return false;
-    const family = isIP(address);
-    return family !== 0 && this.#blocks.check(address, family === 6 ? 'ipv6' : 'ipv4');
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The first check of a request, before routing and authentication: refuses everything but a well-formed request, and a
- * body of GET and HEAD. Node.js's strict parser has already checked the framing; the guard adds the checks that Node.js leaves out.
+ * body of GET and HEAD. Node.js's strict parser has already checked the framing; the guard adds what Node.js leaves out.
  */
 import { isIPv6 } from 'node:net';
 import type { Problem } from '../problems/document.ts';

@@ -138,7 +138,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.known = authentication;
     context.keyId = key.id;
     context.customer = key.customer;
-    parts.keyUses.note(authentication.use);
+    parts.keyUses.note(authentication);
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     context.plan = quota.planNameOf(customer) ?? 'unknown';
     if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
@@ -166,11 +166,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function forward(context: RequestContext): void {
-    const { req, settings, passed } = context;
+    const { req, settings, passed, trace } = context;
     const { preserveHost } = settings.upstreamHeaders;
     if (preserveHost && passed?.host !== '') context.host = passed?.host;
+    const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
     context.headers =
-      passedHeaders(req.rawHeaders, settings.upstreamHeaders, recorder.spoofed) + ownRequestHeaders(context);
+      passedHeaders(rawHeaders, settings.upstreamHeaders, recorder.spoofed) + ownRequestHeaders(context);
     forwarder.forward(context, handlers);
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
-import type { AccessLog } from '../observability/access-log.ts';
+import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
@@ -12,7 +12,6 @@ import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { HistoryCollector } from '../usage/history-collector.ts';
 import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
 import type { AdmittedDecision, RequestContext } from './request-context.ts';
-import { traceId } from './request-ids.ts';
 
 /** Status in metrics and logs if the client disconnects before there is one; nginx introduced the number. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -55,7 +54,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     if (context.isRecorded) return;
     context.isRecorded = true;
     context.admitted?.release?.();
-    const { req, requestId, route, plan } = context;
+    const { req, requestId, route, plan, traceId } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
     const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
@@ -74,7 +73,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bufferingSeconds: bufferingMs / 1000,
       bytesIn,
     });
-    accessLog.write({
+    const record: AccessRecord = {
       requestId,
       method: req.method,
       route,
@@ -85,7 +84,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       plan: plan === 'none' ? undefined : plan,
       keyId: context.keyId,
       clientAddress: context.client.address,
-      traceId: traceId(req.headers.traceparent),
+      traceId,
       durationMs,
       upstreamMs,
       bufferingMs,
@@ -95,7 +94,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bytes: outcome?.contentBytes,
       bytesIn,
       isAborted,
-    });
+    };
+    accessLog.write(record);
+    context.trace?.end(record, outcome);
   }
 
   function explainFailure(context: RequestContext, outcome: ForwardOutcome): void {
@@ -111,7 +112,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       return;
     }
     const { failure, headSent, cause } = outcome;
-    logger.warn({ request_id: context.requestId, failure, head_sent: headSent, err: cause }, 'upstream failed');
+    logger.warn({ ...idsOf(context), failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
   function noteUsedShare({ customer = '' }: RequestContext, { admission, limit }: AdmittedDecision): void {
@@ -189,14 +190,15 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     },
 
     /** Records that a request needed the store, and the store was unavailable or the record damaged. */
-    undecided({ requestId, customer, keyId, plan }: RequestContext, reason: StoreUnavailableError): void {
+    undecided(context: RequestContext, reason: StoreUnavailableError): void {
+      const { customer, keyId, plan } = context;
       // The store itself logs and counts damaged records.
       if (reason instanceof DamagedRecordError) {
         metrics.auth('unusable');
         return;
       }
       if (storeWarnings.isDue('')) {
-        logger.warn({ request_id: requestId, customer, key_id: keyId, err: reason }, 'the store did not respond');
+        logger.warn({ ...idsOf(context), customer, key_id: keyId, err: reason }, 'the store did not respond');
       }
       if (keyId === undefined) metrics.auth('store_error');
       else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');
@@ -245,14 +247,14 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Logs a customer without a usable limit: an operator must correct its record or the plans. */
     limitMissing(context: RequestContext, reason: string): void {
-      const { requestId, customer, keyId } = context;
+      const { customer, keyId } = context;
       if (!limitErrors.isDue(customer ?? '')) return;
-      logger.error({ request_id: requestId, customer, key_id: keyId, reason }, 'a customer has no quota');
+      logger.error({ ...idsOf(context), customer, key_id: keyId, reason }, 'a customer has no quota');
     },
 
     /** Logs an unexpected error, and records the end of its request. `context` is undefined if none was opened yet. */
     bug(error: unknown, context: RequestContext | undefined): void {
-      logger.error({ request_id: context?.requestId, err: error }, 'internal error');
+      logger.error({ ...(context && idsOf(context)), err: error }, 'internal error');
       if (context === undefined || context.isRecorded) return;
       const { customer, keyId, res } = context;
       const code = 'internal_error';
@@ -262,6 +264,11 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       finish(context, { status, source: 'gateway', problem: code, isAborted });
     },
   };
+}
+
+/** Returns what identifies a request in log lines about it. */
+function idsOf({ requestId, traceId }: RequestContext) {
+  return { request_id: requestId, trace_id: traceId };
 }
 
 /** Returns whether 80 % of the limit is used, this request included. False without the store: usage is unknown then. */

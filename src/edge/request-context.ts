@@ -4,6 +4,8 @@ import { announcesBody } from '../listener/connections.ts';
 import { type Problem, problemResponse } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
+import type { RequestTrace } from '../tracing/request-trace.ts';
+import { parseTraceparent } from '../tracing/trace-context.ts';
 import type { ForwardRequest } from '../upstream/forward-request.ts';
 import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
@@ -46,6 +48,8 @@ export class RequestContext implements ForwardRequest {
   passed: PassedRequest | undefined;
   purpose: RoutePurpose = 'forward';
   body: RequestBody | undefined;
+  /** Undefined: the request is not sampled. */
+  readonly trace: RequestTrace | undefined;
   /** The end of the request is recorded: it no longer counts as in flight. */
   isRecorded = false;
 
@@ -56,6 +60,12 @@ export class RequestContext implements ForwardRequest {
     this.requestId = chooseRequestId(req.headers['x-request-id'], req.headers.authorization);
     this.startedAtMs = startedAtMs;
     this.client = identifyClient(req, settings);
+    this.trace = settings.tracing?.sample(this, settings.trustedProxies);
+  }
+
+  /** The trace that the request belongs to, whether it is sampled or not. */
+  get traceId(): string | undefined {
+    return this.trace?.traceId ?? parseTraceparent(this.req.headers.traceparent)?.traceId;
   }
 
   /** A request that is not admitted is never sent. */
@@ -70,10 +80,10 @@ export class RequestContext implements ForwardRequest {
 
 /** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
 export function sendProblem(context: RequestContext, problem: Problem): void {
-  const { res, requestId, settings } = context;
+  const { req, res, requestId, settings } = context;
   const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
   // The rest of the body is not read: what follows it on the connection is never seen.
-  if (!context.req.complete && announcesBody(context.req)) res.shouldKeepAlive = false;
+  if (req.isPaused() || (!req.complete && announcesBody(req))) res.shouldKeepAlive = false;
   res.writeHead(status, headers);
   setImmediate(end, context, body);
 }

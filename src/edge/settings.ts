@@ -1,5 +1,6 @@
 import type { Assertions } from '../identity/assertions.ts';
 import type { FailedAttempts } from '../listener/failed-attempts.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { CredentialsPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
 import type { BrowserKeys, Challenges } from './credentials.ts';
@@ -29,4 +30,6 @@ export interface PublicSettings extends ProxyTrust {
   readonly documentationUrl?: string | undefined;
   /** Undefined: the backend gets no signed assertion of the customer's identity. */
   readonly assertions?: Pick<Assertions, 'of'> | undefined;
+  /** Undefined: no request is traced. */
+  readonly tracing?: Pick<Tracing, 'sample'> | undefined;
 }

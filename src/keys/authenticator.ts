@@ -10,19 +10,17 @@ import { type EnforcedCustomer, type EnforcedKey, isCustomerId, isKeyId } from '
 import type { RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
 import { expiryMsOf } from './key-state.ts';
-import { KeyUse } from './key-uses.ts';
+import { type KeyUse, NEVER_NOTED } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
 
 export type Authentication = KnownKey | InvalidKey;
 
-/** A valid key and its customer. Frozen, and the same object for as long as both records are unchanged. */
-export interface KnownKey {
+/** A valid key and its customer. The same object for as long as both records are unchanged. */
+export interface KnownKey extends KeyUse {
   readonly outcome: 'known';
   readonly key: EnforcedKey;
   /** Wall time in ms at which the key expires; undefined if it does not. */
   readonly expiresAtMs: number | undefined;
-  /** The same object for as long as the key's record is unchanged. */
-  readonly use: KeyUse;
   /** Undefined if the key names a customer that has no record. */
   readonly customer: EnforcedCustomer | undefined;
 }
@@ -45,13 +43,11 @@ interface AuthenticatorOptions extends CacheTimes {
   readonly entries: number;
 }
 
-/** A cached key record, and what is derived from it. */
-interface CachedKey {
-  readonly record: EnforcedKey;
-  readonly expiresAtMs: number | undefined;
+/** A cached key record, and what is derived from it. It is also the first result for its key: see {@link knownKeyOf}. */
+interface CachedKey extends KnownKey {
   readonly refusal: InvalidKey | undefined;
-  readonly use: KeyUse;
-  /** The last result for this key, reused while the customer's record is unchanged. */
+  customer: EnforcedCustomer | undefined;
+  /** The last result for this key. */
   known: KnownKey | undefined;
 }
 
@@ -73,7 +69,7 @@ export class Authenticator {
       ...options,
       provenAtMs,
       read: async (sha256) => cachedKeyOf(sha256, await records.findKey(sha256)),
-      unchanged: (cached, read) => isDeepStrictEqual(cached.record, read.record),
+      unchanged: (cached, read) => isDeepStrictEqual(cached.key, read.key),
     });
     this.#customers = new RecordCache({
       ...options,
@@ -100,14 +96,15 @@ export class Authenticator {
     this.#customers.applyCacheTimes(times);
   }
 
-  #decide(key: CachedKey | undefined): Authentication | Promise<Authentication> {
-    if (key === undefined) return UNKNOWN;
-    if (key.refusal !== undefined) return key.refusal;
-    if (key.expiresAtMs !== undefined && key.expiresAtMs <= this.#clock.nowMs()) {
-      return refusalOf(key.record, 'expired');
-    }
-    const customer = this.#customers.get(key.record.customer);
-    return customer instanceof Promise ? customer.then((record) => knownKeyOf(key, record)) : knownKeyOf(key, customer);
+  #decide(cached: CachedKey | undefined): Authentication | Promise<Authentication> {
+    if (cached === undefined) return UNKNOWN;
+    const { expiresAtMs, key, refusal } = cached;
+    if (refusal !== undefined) return refusal;
+    if (expiresAtMs !== undefined && expiresAtMs <= this.#clock.nowMs()) return refusalOf(key, 'expired');
+    const customer = this.#customers.get(key.customer);
+    return customer instanceof Promise
+      ? customer.then(knownKeyOf.bind(undefined, cached))
+      : knownKeyOf(cached, customer);
   }
 
   #invalidate(invalidation: Invalidation): void {
@@ -122,13 +119,16 @@ export class Authenticator {
   }
 }
 
-function cachedKeyOf(sha256: string, record: EnforcedKey | undefined): CachedKey | undefined {
-  if (record === undefined) return undefined;
+function cachedKeyOf(sha256: string, key: EnforcedKey | undefined): CachedKey | undefined {
+  if (key === undefined) return undefined;
   return {
-    record,
-    expiresAtMs: expiryMsOf(record),
-    refusal: lastingRefusalOf(record),
-    use: new KeyUse(record.id, sha256),
+    outcome: 'known',
+    key,
+    expiresAtMs: expiryMsOf(key),
+    customer: undefined,
+    sha256,
+    flushesWhenNoted: NEVER_NOTED,
+    refusal: lastingRefusalOf(key),
     known: undefined,
   };
 }
@@ -143,10 +143,16 @@ function refusalOf({ id, customer }: EnforcedKey, reason: InvalidKey['reason']):
   return invalid(reason, { ...(isKeyId(id) && { keyId: id }), ...(isCustomerId(customer) && { customer }) });
 }
 
+/**
+ * Returns the result, which is never changed afterwards. As long as the customer's record is unchanged, it is the cached
+ * key itself: with many keys, each further object is a cache miss.
+ */
 function knownKeyOf(cached: CachedKey, customer: EnforcedCustomer | undefined): KnownKey {
-  if (cached.known === undefined || cached.known.customer !== customer) {
-    const { record: key, expiresAtMs, use } = cached;
-    cached.known = Object.freeze({ outcome: 'known', key, expiresAtMs, use, customer });
+  if (cached.known === undefined) {
+    cached.customer = customer;
+    cached.known = cached;
+  } else if (cached.known.customer !== customer) {
+    cached.known = { ...cached.known, customer };
   }
   return cached.known;
 }

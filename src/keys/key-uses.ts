@@ -6,6 +6,7 @@
  */
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { Periodic } from '../base/periodic.ts';
+import type { EnforcedKey } from '../store/record-fields.ts';
 import type { KeyUseStore, NotedUse } from '../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
@@ -14,17 +15,15 @@ const FLUSHES_UNTIL_NOTED_AGAIN = 6;
 /** Uses per store call, limited so that a call does not delay others for long. */
 const MAX_USES_PER_CALL = 1000;
 
-/** What is remembered of a key, together with its record: a lookup per request would cost more than all else here. */
-export class KeyUse {
-  readonly keyId: string;
+/** For keys that were not used since their record was read. */
+export const NEVER_NOTED = -1 - FLUSHES_UNTIL_NOTED_AGAIN;
+
+/** Part of what is remembered of a key with its record: a lookup per request would cost more than all else here. */
+export interface KeyUse {
+  readonly key: Pick<EnforcedKey, 'id'>;
   readonly sha256: string;
   /** The number of flushes before the last use that was noted. */
-  flushesWhenNoted = -1 - FLUSHES_UNTIL_NOTED_AGAIN;
-
-  constructor(keyId: string, sha256: string) {
-    this.keyId = keyId;
-    this.sha256 = sha256;
-  }
+  flushesWhenNoted: number;
 }
 
 interface KeyUsesOptions {
@@ -57,8 +56,8 @@ export class KeyUses {
     // The store is slow, and the batch is full. The use is not remembered, so the key's next one is noted.
     if (this.#unwritten.size >= MAX_USES_PER_CALL) return;
     use.flushesWhenNoted = this.#flushes;
-    const { keyId, sha256 } = use;
-    this.#unwritten.set(keyId, { keyId, sha256, usedAtMs: this.#options.clock.nowMs() });
+    const { id: keyId } = use.key;
+    this.#unwritten.set(keyId, { keyId, sha256: use.sha256, usedAtMs: this.#options.clock.nowMs() });
     if (this.#unwritten.size === MAX_USES_PER_CALL) this.#write();
   }
 

@@ -16,7 +16,7 @@
  *   for a read.
  */
 import type { Clock } from '../base/clock.ts';
-import { LruMap } from '../base/lru-map.ts';
+import { LruEntries, LruEntry, LruMap } from '../base/lru-map.ts';
 import { DamagedRecordError, StoreUnavailableError } from '../store/store.ts';
 
 const MISSING_ENTRIES = 10_000;
@@ -47,18 +47,26 @@ export interface RecordCacheOptions<Value extends object> extends CacheTimes {
   readonly entries: number;
 }
 
-interface Entry<Value> {
+class Entry<Value> extends LruEntry<string> {
   value: Value;
   /** Monotonic time just before the read was sent: the record is at least as recent as this. */
   readAtMs: number;
   /** The cache's generation at that read. If the cache has another one now, the record may have changed since. */
   generation: number;
   failure: { readonly atMs: number; readonly generation: number } | undefined;
+
+  constructor(id: string, value: Value, readAtMs: number, generation: number) {
+    super(id);
+    this.value = value;
+    this.readAtMs = readAtMs;
+    this.generation = generation;
+    this.failure = undefined;
+  }
 }
 
 export class RecordCache<Value extends object> {
   readonly #options: RecordCacheOptions<Value>;
-  readonly #entries: LruMap<string, Entry<Value>>;
+  readonly #entries: LruEntries<string, Entry<Value>>;
   /** Missing records: monotonic ms at which the store was read, by id. */
   readonly #missing = new LruMap<string, number>(MISSING_ENTRIES);
   /** Reads whose results may be cached. Invalidation removes a read from this map, so that its result is not cached. */
@@ -68,7 +76,7 @@ export class RecordCache<Value extends object> {
 
   constructor(options: RecordCacheOptions<Value>) {
     this.#options = options;
-    this.#entries = new LruMap(options.entries);
+    this.#entries = new LruEntries(options.entries);
     this.#times = options;
   }
 
@@ -155,7 +163,7 @@ export class RecordCache<Value extends object> {
     const entry = this.#entries.get(id);
     const generation = this.#generation;
     if (entry === undefined) {
-      this.#entries.set(id, { value, readAtMs, generation, failure: undefined });
+      this.#entries.add(new Entry(id, value, readAtMs, generation));
       return value;
     }
     if (!this.#options.unchanged(entry.value, value)) entry.value = value;

@@ -173,6 +173,9 @@ export const METRICS = {
   tollgate_log_lines_dropped_total: counter(
     'Log lines that were lost because the reader of standard output was too slow, or gone.',
   ),
+  tollgate_trace_spans_dropped_total: counter(
+    'Trace spans that were not exported because the collector was unavailable, too slow, or refused them.',
+  ),
   tollgate_connections: gauge('sum', 'Open client connections on the public listener.'),
   tollgate_connections_cut_total: counter(
     'Client connections that the gateway closed without an error response, to protect other clients.',

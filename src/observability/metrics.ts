@@ -105,6 +105,7 @@ export function createMetrics(options: MetricsOptions) {
   );
 
   let requestBodyBytes = 0;
+  let droppedSpans = 0;
   let inflight = 0;
   let connections = 0;
   let certificateExpirySeconds: number | undefined;
@@ -113,6 +114,7 @@ export function createMetrics(options: MetricsOptions) {
   let { running } = options;
   let reloadFailing = false;
   addMeasured('tollgate_request_body_bytes_total', registry, () => requestBodyBytes);
+  addMeasured('tollgate_trace_spans_dropped_total', registry, () => droppedSpans);
   addMeasured('tollgate_inflight_requests', registry, () => inflight);
   addMeasured('tollgate_connections', registry, () => connections);
   addMeasured('tollgate_certificate_expiry_timestamp_seconds', registry, () => certificateExpirySeconds);
@@ -157,7 +159,7 @@ export function createMetrics(options: MetricsOptions) {
       bufferingSeconds = 0,
       bytesIn,
     }: RequestSample): void {
-      // A client can send any method: only those that the route has get a label.
+      // Clients can send any method. Only the route's methods get labels of their own: that bounds the number of series.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);
@@ -178,6 +180,10 @@ export function createMetrics(options: MetricsOptions) {
     upstreamRetry: addCounter<[result: RetryResult]>('tollgate_upstream_retries_total', registry),
     inflight(change: 1 | -1): void {
       inflight += change;
+    },
+
+    traceSpansDropped(spans: number): void {
+      droppedSpans += spans;
     },
 
     connection(change: 1 | -1): void {

@@ -16,8 +16,8 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /** The path of each site, and the folders below src/ with its files, whose names must be distinct within a site. */
 export const SITES = {
-  console: { path: '/console', folders: ['console/client'] },
-  portal: { path: '/portal', folders: ['portal/client'] },
+  console: { path: '/console', folders: ['pages/client', 'console/client'] },
+  portal: { path: '/portal', folders: ['pages/client', 'portal/client'] },
 } as const satisfies Readonly<Record<string, { readonly path: string; readonly folders: readonly string[] }>>;
 
 export type Site = keyof typeof SITES;

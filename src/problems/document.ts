@@ -53,7 +53,7 @@ export function problemResponse(
 }
 
 /** Returns the `type` member: the registered type if there is one, else a URN built from the code. */
-export function problemType(code: ProblemCode): string {
+function problemType(code: ProblemCode): string {
   const { registeredType }: ProblemEntry = PROBLEMS[code];
   if (registeredType !== undefined) return `https://iana.org/assignments/http-problem-types#${registeredType}`;
   return `urn:tollgate:problem:${code.replaceAll('_', '-')}`;

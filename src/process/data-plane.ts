@@ -8,10 +8,10 @@ import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
+import { AddressBlocks } from '../base/address-block.ts';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import { portVariable } from '../config/environment.ts';
-import { TrustedProxies } from '../edge/client-address.ts';
 import { createChallenges } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
@@ -41,10 +41,15 @@ import { createQuotaWithoutStore } from '../quota/without-store.ts';
 import type { Store } from '../store/store.ts';
 import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
 import { type CertificateFiles, type UsableCertificate, watchCertificate } from '../tls/watch-certificate.ts';
+import { Tracing } from '../tracing/tracing.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import { HistoryCollector } from '../usage/history-collector.ts';
 import { RecentHistory } from '../usage/recent-history.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
+
+/** Time at a shutdown to export the last spans: what is left of the drain, within these bounds. */
+const MIN_FLUSH_MS = 1000;
+const MAX_FLUSH_MS = 5000;
 
 export type DataPlane = Awaited<ReturnType<typeof openDataPlane>>;
 export type DataPlaneStatus = ReturnType<DataPlane['status']>;
@@ -81,6 +86,17 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       scheduler: systemScheduler,
     });
   opened.defer(() => history?.close());
+  const instance = randomUUID();
+  const tracing = new Tracing({
+    version,
+    instanceId: instance,
+    spansDropped: metrics.traceSpansDropped,
+    logger,
+    clock,
+    random: Math.random,
+  });
+  opened.defer(() => tracing.close(0));
+  await tracing.apply(config.tracing);
   const recorder = createRecorder({ metrics, accessLog, refusals, history, logger, clock });
 
   const [firstUrl, ...otherUrls] = config.upstream.urls;
@@ -103,7 +119,6 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   });
   opened.defer(() => forwarder.close());
 
-  const instance = randomUUID();
   const told = { host: hostname(), pid: process.pid, version, startedAtMs };
   const instances = new Instances({
     announce: () => store.announce(instance, { ...told, configHash: current.hash }),
@@ -138,7 +153,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   let identity = await openIdentity(config, clock);
 
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
-  const settings = { current: publicSettings(config, { failedKeys, assertions: identity.assertions }) };
+  const settings = { current: publicSettings(config, { failedKeys, assertions: identity.assertions, tracing }) };
   const connections = createConnections({ limits: config.limits, clock, observer: metrics });
   opened.defer(() => connections.close());
   const publicApp = createPublicApp({
@@ -203,7 +218,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
         current.auth.failuresPerMinute === next.auth.failuresPerMinute
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
-      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity.assertions });
+      await tracing.apply(next.tracing);
+      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity.assertions, tracing });
 
       current = next;
       identity = nextIdentity;
@@ -228,7 +244,12 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     },
     /** `beginDrain` and `drain` are the two steps of a shutdown. */
     beginDrain: () => connections.beginDrain(),
-    drain: (deadlineMs: number) => connections.finishDrain(deadlineMs),
+    async drain(deadlineMs: number): Promise<void> {
+      const startedAtMs = clock.monotonicMs();
+      await connections.finishDrain(deadlineMs);
+      const leftMs = deadlineMs - (clock.monotonicMs() - startedAtMs);
+      await tracing.close(Math.min(MAX_FLUSH_MS, Math.max(MIN_FLUSH_MS, leftMs)));
+    },
     /** Refunds unused quota units, and writes the recorded uses of keys. Then closes the store. */
     close: () => running.disposeAsync(),
   };
@@ -304,18 +325,22 @@ function cacheTimes({ auth }: Config) {
   return { cacheMs: 1000 * auth.cacheSeconds, staleIfErrorMs: 1000 * auth.staleIfErrorSeconds };
 }
 
-function publicSettings(config: Config, parts: Pick<PublicSettings, 'failedKeys' | 'assertions'>): PublicSettings {
+function publicSettings(
+  config: Config,
+  { tracing, ...parts }: Pick<PublicSettings, 'failedKeys' | 'assertions' | 'tracing'>,
+): PublicSettings {
   const { auth, documentationUrl, identity, limits, listen, upstream } = config;
   const { credentials, authorization, preserveHost } = upstream;
   return Object.freeze({
     ...parts,
+    tracing: config.tracing && tracing,
     routes: createRouteTable(servedRoutes(config), config.aliases),
     guardLimits: limits,
     requestTimeoutMs: limits.requestTimeoutMs,
     bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
     maxInFlight: limits.inFlight,
     challenges: createChallenges(auth.realm),
-    trustedProxies: new TrustedProxies(listen.trustedProxies),
+    trustedProxies: new AddressBlocks(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
     upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },

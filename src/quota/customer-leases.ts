@@ -1,10 +1,14 @@
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { DueQueue } from '../base/due-queue.ts';
-import type { Grant, Refund } from '../store/store.ts';
+import type { Grant, Refund, WindowStore } from '../store/store.ts';
 import { type Instant, type Lease, LONG_LEASE, REFUND_DELAY_MS } from './lease.ts';
 
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
+
+/** Shared by customers that have none: with many customers, each object is a cache miss. */
+const NO_LEASES: readonly Lease[] = [];
+const NO_REFUNDS: readonly Refund[] = [];
 
 interface OpenLease {
   readonly leases: CustomerLeases;
@@ -14,13 +18,19 @@ interface OpenLease {
 /** Ends the leases of all customers in time, and sends their refunds. */
 export class LeaseTimers {
   readonly clock: Clock;
+  readonly windows: Pick<WindowStore, 'refund'>;
   readonly #short: DueQueue<OpenLease>;
   readonly #long: DueQueue<OpenLease>;
   readonly #refunds: DueQueue<CustomerLeases>;
   readonly #lateRefunds: DueQueue<CustomerLeases>;
 
-  constructor(parts: { readonly clock: Clock; readonly scheduler: Scheduler }) {
+  constructor(parts: {
+    readonly clock: Clock;
+    readonly scheduler: Scheduler;
+    readonly windows: Pick<WindowStore, 'refund'>;
+  }) {
     this.clock = parts.clock;
+    this.windows = parts.windows;
     const end = ({ leases, lease }: OpenLease) => leases.leaseIsOver(lease);
     const refund = (leases: CustomerLeases) => leases.refundsAreDue();
     this.#short = new DueQueue(parts, end);
@@ -45,21 +55,20 @@ export class LeaseTimers {
  * if a request returns its unit later.
  */
 export class CustomerLeases {
+  readonly #customer: string;
   readonly #timers: LeaseTimers;
-  readonly #send: () => void;
   /** Those with units left, in the order in which they got their first unit. */
-  readonly #open: Lease[] = [];
+  #open = NO_LEASES;
   /** Merged by session, epoch and bucket. */
-  #refunds: Refund[] = [];
+  #refunds = NO_REFUNDS;
   /** Monotonic ms; undefined while no refund waits. */
   #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
   #endedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `send`: called when refunds are due, to take and send them. */
-  constructor(timers: LeaseTimers, send: () => void) {
+  constructor(customer: string, timers: LeaseTimers) {
+    this.#customer = customer;
     this.#timers = timers;
-    this.#send = send;
   }
 
   /** Open leases with units left, in the order in which {@link take} uses them. */
@@ -81,7 +90,7 @@ export class CustomerLeases {
 
   add(lease: Lease): void {
     if (lease.units === 0) return;
-    this.#open.push(lease);
+    this.#open = [...this.#open, lease];
     this.#timers.endLater(this, lease);
   }
 
@@ -91,7 +100,9 @@ export class CustomerLeases {
 
   /** Sends the refunds, unless they were sent meanwhile and others wait. */
   refundsAreDue(): void {
-    if (this.#refundsDueMs !== undefined && this.#refundsDueMs <= this.#timers.clock.monotonicMs()) this.#send();
+    if (this.#refundsDueMs !== undefined && this.#refundsDueMs <= this.#timers.clock.monotonicMs()) {
+      void this.sendRefunds();
+    }
   }
 
   /** Takes a unit. Returns its lease; undefined when no lease admits requests now. */
@@ -114,13 +125,13 @@ export class CustomerLeases {
       return;
     }
     lease.units++;
-    if (lease.units === 1) this.#open.push(lease);
+    if (lease.units === 1) this.#open = [...this.#open, lease];
   }
 
   /** Ends all leases, those included that have no units left now and may get some back. */
   end(now: Instant): void {
     this.#endedAtMs = now.monotonicMs;
-    for (const lease of [...this.#open]) this.#end(lease);
+    for (const lease of this.#open) this.#end(lease);
   }
 
   /** Refunds units soon, together with others. */
@@ -128,11 +139,11 @@ export class CustomerLeases {
     if (units === 0) return;
     const { epoch, bucket, session } = grant;
     const hour = Math.floor(grant.storeTimeMs / 3_600_000);
-    const at = this.#refunds.findIndex(
+    const merged = this.#refunds.find(
       (r) => r.bucket === bucket && r.epoch === epoch && r.session === session && r.hour === hour,
     );
-    const [merged] = at < 0 ? [] : this.#refunds.splice(at, 1);
-    this.#refunds.push({ epoch, bucket, session, hour, units: units + (merged?.units ?? 0) });
+    const others = this.#refunds.filter((each) => each !== merged);
+    this.#refunds = [...others, { epoch, bucket, session, hour, units: units + (merged?.units ?? 0) }];
     if (this.#refundsDueMs !== undefined) return;
     this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
     this.#timers.refundLater(this, delayMs, this.#refundsDueMs);
@@ -141,13 +152,20 @@ export class CustomerLeases {
   /** Removes and returns the refunds that wait. They are sent once, even if sending fails. */
   takeRefunds(): readonly Refund[] {
     const taken = this.#refunds;
-    if (taken.length > 0) this.#refunds = [];
+    this.#refunds = NO_REFUNDS;
     this.#refundsDueMs = undefined;
     return taken;
   }
 
+  /** Sends the refunds that wait, once. Not repeated if the outcome is unknown: running twice, one would admit too many. */
+  async sendRefunds(): Promise<void> {
+    const refunds = this.takeRefunds();
+    if (refunds.length > 0) await this.#timers.windows.refund(this.#customer, refunds).catch(() => undefined);
+  }
+
   #remove(lease: Lease): void {
-    this.#open.splice(this.#open.indexOf(lease), 1);
+    const open = this.#open.filter((each) => each !== lease);
+    this.#open = open.length > 0 ? open : NO_LEASES;
   }
 
   #end(lease: Lease): void {

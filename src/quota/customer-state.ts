@@ -1,4 +1,5 @@
 import type { Scheduled } from '../base/clock.ts';
+import { LruEntry } from '../base/lru-map.ts';
 import type { CustomerLeases } from './customer-leases.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import type { Instant, LeaseLength } from './lease.ts';
@@ -47,8 +48,7 @@ export interface RememberedRefusal {
 }
 
 /** All quota state that one instance keeps in memory for a customer. */
-export class CustomerState {
-  readonly customer: string;
+export class CustomerState extends LruEntry<string> {
   /** Follows bursts; see `meanRate` for customers with few requests. */
   readonly rate = new RateMeter(2000);
   /** Sees rates well below one request a second. */
@@ -66,13 +66,17 @@ export class CustomerState {
   admitted = 0;
 
   constructor(customer: string, settings: QuotaSettings, leases: CustomerLeases) {
-    this.customer = customer;
+    super(customer);
     this.settings = settings;
     this.leases = leases;
   }
 
-  /** True if no waiting request, call or unused unit is left: evicting the state then loses no unit. */
-  get isIdle(): boolean {
+  get customer(): string {
+    return this.key;
+  }
+
+  /** Evicting the state loses no unit if no waiting request, call or unused unit is left. */
+  override get mayBeEvicted(): boolean {
     return this.waiters.length === 0 && this.call === undefined && this.leases.unusedUnits === 0;
   }
 }

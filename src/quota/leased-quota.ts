@@ -12,7 +12,7 @@
  * `timeoutMs`. Then no request waits for it, and `withoutStore` decides. A late grant is refunded whole.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
-import { LruMap } from '../base/lru-map.ts';
+import { LruEntries } from '../base/lru-map.ts';
 import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
 import { CustomerLeases, LeaseTimers, REFUND_GRACE_MS } from './customer-leases.ts';
@@ -67,14 +67,14 @@ interface LeasedQuotaOptions {
 
 export class LeasedQuota implements HourlyQuota {
   readonly #options: LeasedQuotaOptions;
-  readonly #customers: LruMap<string, CustomerState>;
+  readonly #customers: LruEntries<string, CustomerState>;
   readonly #timers: LeaseTimers;
   #overdueCalls = 0;
 
   constructor(options: LeasedQuotaOptions) {
     this.#options = options;
     this.#timers = new LeaseTimers(options);
-    this.#customers = new LruMap(options.customers, (state) => state.isIdle);
+    this.#customers = new LruEntries(options.customers);
   }
 
   admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
@@ -145,7 +145,7 @@ export class LeasedQuota implements HourlyQuota {
     const now = this.#now();
     const sent = [...this.#customers.values()].map((state) => {
       state.leases.end(now);
-      return this.#sendRefunds(state);
+      return state.leases.sendRefunds();
     });
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
   }
@@ -159,9 +159,8 @@ export class LeasedQuota implements HourlyQuota {
   #stateOf(customer: string, settings: QuotaSettings, now: Instant): CustomerState {
     const state = this.#customers.get(customer);
     if (state === undefined) {
-      const leases = new CustomerLeases(this.#timers, () => void this.#sendRefunds(added));
-      const added = new CustomerState(customer, settings, leases);
-      this.#customers.set(customer, added);
+      const added = new CustomerState(customer, settings, new CustomerLeases(customer, this.#timers));
+      this.#customers.add(added);
       return added;
     }
     const before = state.settings;
@@ -362,12 +361,6 @@ export class LeasedQuota implements HourlyQuota {
     call.timer?.cancel();
     if (call.overdue) this.#overdueCalls--;
     state.call = undefined;
-  }
-
-  /** Sends each refund once. It is not repeated if its outcome is unknown: running twice, it would admit too many. */
-  async #sendRefunds({ customer, leases }: CustomerState): Promise<void> {
-    const refunds = leases.takeRefunds();
-    if (refunds.length > 0) await this.#options.windows.refund(customer, refunds).catch(() => undefined);
   }
 
   #withinTimeout<T>(call: Promise<T>, onOverdue = () => {}): Promise<T> {

@@ -1,6 +1,6 @@
 /** Audit entries as named text fields, the form in which both stores keep them. Only the gateway writes them. */
 import { type Fields, fieldsOf, textsFrom } from './record-fields.ts';
-import type { AuditEntry } from './store.ts';
+import type { AuditEntry, AuditValues } from './store.ts';
 
 /**
  * Entries are kept this long, unless there are more than {@link AUDIT_ENTRIES}. Both limits far exceed what
@@ -10,7 +10,7 @@ export const AUDIT_RETENTION_MS = 400 * 24 * 3600 * 1000;
 /** About 75 MB in Redis. */
 export const AUDIT_ENTRIES = 500_000;
 
-/** Without the details, which are not a text. */
+/** Without the values, which are not texts. */
 const TEXTS = {
   at: 'at',
   actor: 'actor',
@@ -20,24 +20,29 @@ const TEXTS = {
   keyId: 'key_id',
 } as const;
 
-export type AuditFields = Fields<(typeof TEXTS)[keyof typeof TEXTS] | 'details'>;
+/** Objects, stored as JSON. */
+const VALUES = ['details', 'before'] as const;
+
+export type AuditFields = Fields<(typeof TEXTS)[keyof typeof TEXTS] | (typeof VALUES)[number]>;
 
 export function auditFields(entry: AuditEntry): AuditFields {
-  return { ...fieldsOf(TEXTS, entry), ...(entry.details && { details: JSON.stringify(entry.details) }) };
+  const values = VALUES.flatMap((name) => (entry[name] ? [[name, JSON.stringify(entry[name])]] : []));
+  return { ...fieldsOf(TEXTS, entry), ...Object.fromEntries(values) };
 }
 
 /** Returns the entry, or undefined when a required field is unset. */
 export function auditEntryFrom(fields: AuditFields): AuditEntry | undefined {
   const { at, actor, from, action, ...rest } = textsFrom(TEXTS, fields);
   if (!at || !actor || !from || !action) return undefined;
-  return { at, actor, from, action, ...rest, ...(fields.details && { details: parseDetails(fields.details) }) };
+  const values = VALUES.flatMap((name) => (fields[name] ? [[name, parseValues(fields[name])]] : []));
+  return { at, actor, from, action, ...rest, ...Object.fromEntries(values) };
 }
 
 /** Returns text that is not a JSON object under `unreadable`, so that operators still see a damaged entry. */
-function parseDetails(text: string): NonNullable<AuditEntry['details']> {
+function parseValues(text: string): AuditValues {
   try {
-    const details: unknown = JSON.parse(text);
-    if (typeof details === 'object' && details !== null && !Array.isArray(details)) return { ...details };
+    const values: unknown = JSON.parse(text);
+    if (typeof values === 'object' && values !== null && !Array.isArray(values)) return { ...values };
   } catch {}
   return { unreadable: text };
 }

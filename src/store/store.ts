@@ -151,7 +151,10 @@ export interface KeyUseStore {
 export interface AuditEntry {
   /** ISO 8601 UTC. */
   readonly at: string;
-  /** `token`, `jwt:` followed by the subject, `portal:` followed by the customer, or `unknown`. */
+  /**
+   * `token`, with the name that a person gave after a colon; `jwt:` followed by the subject; `portal:` followed by the
+   * customer; or `unknown`.
+   */
   readonly actor: string;
   /** The client's address. */
   readonly from: string;
@@ -161,8 +164,13 @@ export interface AuditEntry {
   readonly customer?: string;
   readonly keyId?: string;
   /** Parameters and results of the action, by the field names of the admin API. */
-  readonly details?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly details?: AuditValues;
+  /** What the members of `details` were before, where they changed. */
+  readonly before?: AuditValues;
 }
+
+/** By the field names of the admin API. */
+export type AuditValues = Readonly<Record<string, string | number | boolean | null>>;
 
 /** A range of wall times in ms. Without a bound, that side is open. */
 interface TimeRange {
@@ -401,7 +409,7 @@ type StoreDoubt = 'wiped' | 'empty' | 'evicted';
 
 const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
   wiped: 'the store has lost its data',
-  empty: 'the store has no record at all',
+  empty: 'the store has no customers and keys',
   evicted: 'the store has evicted keys',
 };
 

@@ -1,6 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { UpstreamFailure } from './failures.ts';
 import type { RequestBody } from './request-body.ts';
+import type { Upstream } from './upstream.ts';
+
+export type UpstreamName = Pick<Upstream, 'url' | 'authority'>;
+
+/** Observes the attempts to send one request. */
+export interface AttemptTrace {
+  /** Value of the header that names the current attempt to the upstream. */
+  readonly traceparent: string;
+  /** A connection to `upstream` is requested; again, if the request was not written to the first one. */
+  attemptStarted(upstream: UpstreamName): void;
+  /** The response is complete, or the attempt has failed. `status`: undefined without a head of a response. */
+  attemptEnded(status: number | undefined, error: UpstreamFailure | undefined): void;
+}
 
 /** A request to send upstream, whose response is streamed into `res`. */
 export interface ForwardRequest {
@@ -16,6 +29,8 @@ export interface ForwardRequest {
   readonly headers: string;
   /** Its framing is announced in `headers`. Undefined: the request has none. */
   readonly body: RequestBody | undefined;
+  /** Undefined: the request is not sampled. */
+  readonly trace?: AttemptTrace | undefined;
   /** Monotonic ms from which on the request must not be sent upstream. */
   readonly beginDeadlineMs: number;
   /** The same deadline as wall time: the monotonic clock may stop while the machine is suspended. */

@@ -6,7 +6,12 @@ import { classifyError, type UpstreamFailure } from './failures.ts';
 import type { ForwardFacts, ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
-import { type ResponseHandler, requestHead, type UpstreamConnection } from './http1/upstream-connection.ts';
+import {
+  headerLineOf,
+  type ResponseHandler,
+  requestHead,
+  type UpstreamConnection,
+} from './http1/upstream-connection.ts';
 import type { BodyConsumer, BodyFault } from './request-body.ts';
 import { CLEAN_REASON, removeHopHeaders } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
@@ -46,6 +51,8 @@ const MAX_TEXT_BYTES = 16 * 1024;
 
 /** Interval of the check whether the upstream takes the body: the resolution of the timeout for that. */
 const CONGESTION_CHECK_MS = 1_000;
+
+const traceparentLine = headerLineOf('traceparent');
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -134,11 +141,12 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       return false;
     }
     const { method = 'GET' } = this.#request.req;
-    const { path, host, headers, body } = this.#request;
+    const { path, host, headers, body, trace } = this.#request;
     const { basePath = '', authority = '' } = this.#upstream ?? {};
     let head: string;
     try {
-      head = requestHead(method, basePath + path, host ?? authority, headers);
+      const lines = trace === undefined ? headers : headers + traceparentLine(trace.traceparent);
+      head = requestHead(method, basePath + path, host ?? authority, lines);
     } catch (error) {
       this.abort(error);
       return false;
@@ -282,6 +290,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #received(rest: string | undefined): void {
     this.#connection = undefined;
     this.#phase = 'received';
+    this.#request.trace?.attemptEnded(this.#status, undefined);
     if (this.#isUploading) {
       this.#request.body?.detach();
       this.deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.totalTimeoutMs;
@@ -309,6 +318,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   #fail(failure: UpstreamFailure, cause: Error): void {
     const headSent = this.#res.headersSent;
+    this.#request.trace?.attemptEnded(this.#status, failure);
     this.#dropConnection();
     // If the retry never started, report the first attempt's failure: that one was sent and counted.
     const reported = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
@@ -318,6 +328,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
   #requestConnection(upstream: Upstream, mustBeNew: boolean): void {
     this.#upstream = upstream;
+    this.#request.trace?.attemptStarted(upstream);
     upstream.pool.take(this, mustBeNew);
   }
 
@@ -329,10 +340,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   /**
    * Sends the request once more if no byte of a response has arrived, and if it may be repeated or was not written. The
-   * retry goes to another upstream if one is in service, and to the same one only if that closed or reset
-   * a connection, even one that was still being made. It uses a new connection, because an upstream that closes one kept connection may be closing the others
-   * as well. If the kept connection closed before the request was written, sending it is not counted as a retry.
-   * Returns false if the request is not sent again.
+   * retry goes to another upstream if one is in service, and to the same one only if that closed or reset a connection,
+   * even one that was still being made. It uses a new connection: an upstream that closes one kept connection may be
+   * closing the others as well. If the kept connection closed before the request was written, sending it is not counted
+   * as a retry. Returns false if the request is not sent again.
    */
   #retry(
     failure: UpstreamFailure,
@@ -349,6 +360,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
     if (this.#wasWritten || !wasStale) {
       if (!upstreams.mayRetry(wasStale)) return false;
+      this.#request.trace?.attemptEnded(undefined, failure);
       this.#isRetry = true;
       if (connection !== undefined) this.#firstFailure = { failure, cause };
     }

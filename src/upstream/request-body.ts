@@ -90,8 +90,10 @@ export class RequestBody implements Timed {
    * arrived; with a fault if neither happens by `deadlineMs` (monotonic).
    */
   buffer(deadlineMs: number): Promise<BodyFault | undefined> {
-    const { promise, resolve } = Promise.withResolvers<BodyFault | undefined>();
+    // A destroyed request emits nothing any more.
+    if (this.#req.destroyed) this.fault ??= 'aborted';
     if (this.fault !== undefined) return Promise.resolve(this.fault);
+    const { promise, resolve } = Promise.withResolvers<BodyFault | undefined>();
     this.#onBuffered = resolve;
     this.#bufferedByMs = deadlineMs;
     const nowMs = this.#clock.monotonicMs();

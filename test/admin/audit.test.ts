@@ -17,15 +17,23 @@ overBothStores((start) => {
     (await admin.call('POST', '/admin/v1/customers/acme/keys', body)).body.id;
 
   describe('the audit', () => {
-    it('has an entry for every change, newest first, with actor, action, time and address', async () => {
+    it('has an entry for every change, newest first, with actor, action, time, address, and old and new values', async () => {
       const whose = { customer: 'acme', customer_name: null };
-      const common = { at: NOW, actor: 'token', from: '127.0.0.1', ...whose, key_id: null, details: null };
+      const common = {
+        at: NOW,
+        actor: 'token',
+        from: '127.0.0.1',
+        ...whose,
+        key_id: null,
+        details: null,
+        before: null,
+      };
       const key = await createKey({ name: 'ci', expires_at: '2027-01-01T00:00:00Z' });
       const imported = await createKey({ value: 'key-of-acme' });
       await admin.call('PATCH', `/admin/v1/keys/${key}`, { name: null });
       const { body: rotated } = await admin.call('POST', `/admin/v1/keys/${key}/rotate`, { grace_seconds: 60 });
       await admin.call('DELETE', `/admin/v1/keys/${imported}`);
-      await admin.call('PATCH', '/admin/v1/customers/acme', { suspended: true, requests_per_hour: 7 });
+      await admin.call('PATCH', '/admin/v1/customers/acme', { plan: 'starter', suspended: true, requests_per_hour: 7 });
       await admin.call('DELETE', '/admin/v1/customers/acme/usage');
       await admin.call('DELETE', '/admin/v1/customers/acme');
 
@@ -41,7 +49,7 @@ overBothStores((start) => {
             details: { name: 'ci', expires_at: '2027-01-01T00:00:00.000Z' },
           },
           { ...common, action: 'key.import', key_id: imported },
-          { ...common, action: 'key.update', key_id: key, details: { name: null } },
+          { ...common, action: 'key.update', key_id: key, details: { name: null }, before: { name: 'ci' } },
           {
             ...common,
             action: 'key.rotate',
@@ -49,7 +57,12 @@ overBothStores((start) => {
             details: { replaced_by: rotated.id, expires_at: '2026-03-01T12:01:00.000Z' },
           },
           { ...common, action: 'key.revoke', key_id: imported },
-          { ...common, action: 'customer.update', details: { suspended: true, requests_per_hour: 7 } },
+          {
+            ...common,
+            action: 'customer.update',
+            details: { plan: 'starter', suspended: true, requests_per_hour: 7 },
+            before: { suspended: false, requests_per_hour: null },
+          },
           { ...common, action: 'usage.reset' },
           { ...common, action: 'customer.delete', details: { keys: 3 } },
         ].toReversed(),
@@ -147,6 +160,7 @@ describe('a change that cannot be written to the audit', () => {
         customer: 'acme',
         key_id: null,
         details: { plan: 'starter' },
+        before: null,
       });
       expect(line.err.message).toBe('no answer');
     } finally {

@@ -88,7 +88,7 @@ overBothStores((start) => {
     await admin.close();
   });
 
-  it('lists customers near their limits by their present usage, not by what was seen last', async () => {
+  it('lists customers near their limits by their present usage, not by what was seen last, and those that filters want', async () => {
     const admin = await start();
     const { history } = await withHistory(admin);
     const reservation = { ahead: 0, limit: 1000, holdMs: 1000, refunds: [] };
@@ -119,6 +119,15 @@ overBothStores((start) => {
     ]);
     expect((await history.near(10)).map(({ customer }) => customer).sort()).toEqual(['acme', 'globex']);
     expect((await admin.call('GET', '/admin/v1/usage/near?above=90&limit=1')).body).toHaveLength(1);
+    for (const [filter, found] of [
+      ['above=80', ['globex', 'acme']],
+      ['above=80&search=acm&plan=starter&suspended=false', ['acme']],
+      ['above=80&suspended=true', []],
+      ['search=glo', ['globex']],
+    ] as const) {
+      const { body } = await admin.call('GET', `/admin/v1/usage?${filter}`);
+      expect(body.items.map(({ customer }: { customer: string }) => customer)).toEqual(found);
+    }
     await admin.close();
   });
 

@@ -1,6 +1,7 @@
+import { BlockList, isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressBlock } from '../../src/base/address-block.ts';
+import { AddressBlocks, addressBlock, canonicalAddress, isAddressOrBlock } from '../../src/base/address-block.ts';
 
 describe('an address is counted', () => {
   it.each([
@@ -49,4 +50,68 @@ it('every spelling of an IPv6 address is in the same block, and no other block i
       expect(addressBlock(spell(one, a))).not.toBe(addressBlock(spell(otherBlock, b)));
     }),
   );
+});
+
+const prefixed = (addresses: fc.Arbitrary<string>, bits: number) =>
+  fc
+    .tuple(addresses, fc.option(fc.nat(bits)))
+    .map(([address, prefix]) => address + (prefix === null ? '' : `/${prefix}`));
+/** Few different bytes, so that many addresses share their beginning. */
+const ipv4 = fc.array(fc.constantFrom(0, 10, 127, 255), { minLength: 4, maxLength: 4 }).map((bytes) => bytes.join('.'));
+const ipv6 = fc
+  .array(fc.constantFrom('0', 'ffff', 'fe80', '8000'), { minLength: 8, maxLength: 8 })
+  .map((groups) => groups.join(':'));
+const anyAddress = fc.oneof(
+  ipv4,
+  ipv6,
+  ipv4.map((address) => `::ffff:${address}`),
+);
+const anyEntry = fc.oneof(
+  prefixed(ipv4, 32),
+  prefixed(ipv6, 128),
+  prefixed(
+    ipv4.map((end) => `::ffff:${end}`),
+    128,
+  ),
+);
+
+describe('a list of addresses and blocks', () => {
+  it('has exactly the addresses that the BlockList of Node.js has', () => {
+    const property = fc.property(fc.array(anyEntry, { maxLength: 4 }), anyAddress, (entries, address) => {
+      const known = new BlockList();
+      for (const entry of entries) {
+        const [base = '', prefix] = entry.split('/');
+        const family = isIP(base) === 6 ? 'ipv6' : 'ipv4';
+        if (prefix === undefined) known.addAddress(base, family);
+        else known.addSubnet(base, Number(prefix), family);
+      }
+      const canonical = canonicalAddress(address);
+      const expected = known.check(canonical, isIP(canonical) === 6 ? 'ipv6' : 'ipv4');
+      expect(entries.every(isAddressOrBlock)).toBe(true);
+      expect(new AddressBlocks(entries).has(canonical)).toBe(expected);
+    });
+    fc.assert(property, { numRuns: 2000 });
+  });
+
+  it('includes another list only if it has every address of it', () => {
+    const property = fc.property(
+      fc.array(anyEntry, { maxLength: 3 }),
+      anyEntry,
+      anyAddress,
+      (wide, narrow, address) => {
+        const [outer, inner] = [new AddressBlocks(wide), new AddressBlocks([narrow])];
+        const canonical = canonicalAddress(address);
+        if (outer.includes(inner) && inner.has(canonical)) expect(outer.has(canonical)).toBe(true);
+      },
+    );
+    fc.assert(property, { numRuns: 2000 });
+    expect(new AddressBlocks(['10.0.0.0/8']).includes(new AddressBlocks(['::ffff:10.1.0.0/112', '10.9.9.9']))).toBe(
+      true,
+    );
+    expect(new AddressBlocks(['10.0.0.0/8']).includes(new AddressBlocks(['10.0.0.0/7']))).toBe(false);
+  });
+
+  it.each(['', 'unknown', '10.0.0', '10.0.0.1.5'])('has no text that is not an address: %j', (text) => {
+    expect(new AddressBlocks(['0.0.0.0/0', '::/0']).has(text)).toBe(false);
+  });
 });

@@ -12,6 +12,7 @@ const RESULT = {
   timeout: 2,
   p50: 36,
   p99: 162,
+  p999: 301,
 };
 
 const OUTPUT = `Running 10s test @ http://127.0.0.1:9555/

@@ -13,6 +13,7 @@ const SLICE: Slice = {
   timeout: 0,
   p50: 1,
   p99: 1,
+  p999: 1,
   gatewayMicros: 0,
   redisMicros: 0,
   requestsPerSecond: 1,

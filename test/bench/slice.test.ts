@@ -15,6 +15,7 @@ const RIGHT: LoadResult = {
   timeout: 0,
   p50: 1,
   p99: 1,
+  p999: 1,
 };
 
 function faultOf(load: Partial<LoadResult>, refused = false): string | undefined {

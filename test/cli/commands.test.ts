@@ -143,6 +143,10 @@ describe.each(STORES)('over $name', (kind) => {
 
     const unused = await succeedAsJson('keys', 'unused', '--days', '1');
     expect(unused).toEqual({ items: [], next_cursor: null });
+
+    const leaked = await tollgate('keys', 'rotate', successor.id, '--grace', '0');
+    await expect.poll(() => answerTo(successor.key)).toBe(401);
+    expect(await answerTo(leaked.stdout.trim())).toBe(200);
   });
 
   it('lists actors and changes, newest first', async () => {

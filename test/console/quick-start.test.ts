@@ -14,6 +14,7 @@ it('npm start shows the address of the console on loopback, and a token of its o
     expect(banner).toContain(`Console: ${gateway.admin}/console\n`);
     const [, token = ''] = GENERATED.exec(banner) ?? [];
     expect((await postLogin(gateway.admin ?? '', token)).body).toMatchObject({ scope: 'write' });
+    expect(banner).toContain(`    export TOLLGATE_ADMIN_TOKEN=${token}\n`);
     expect((await fetch(`${gateway.admin}/status`, { headers: bearer(token) })).status).toBe(200);
     tokens.push(token);
   }

@@ -65,6 +65,21 @@ describe('a login with the admin token', () => {
     for (const part of Object.values(session)) expect(written).not.toContain(part.split('=').at(-1));
   });
 
+  it('has the name that a person gave in the session, the log and the audit, and refuses other texts', async () => {
+    const { origin, logs, list } = await start();
+    const response = await postLogin(origin, TOKEN, {}, ' Anna K. ');
+    expect(response.body.actor).toBe('token:Anna K.');
+    expect((await createAs(origin, sessionOf(response), 'new')).status).toBe(201);
+    expect(await list('/admin/v1/audit')).toMatchObject([
+      { action: 'customer.create', actor: 'token:Anna K.' },
+      { action: 'session.create', actor: 'token:Anna K.' },
+    ]);
+    expect(logs.join('')).toContain('"actor":"token:Anna K."');
+    for (const name of ['', 'a\nb', 'jwt:anna', 'x'.repeat(65)]) {
+      expect((await postLogin(origin, TOKEN, {}, name)).status, name).toBe(422);
+    }
+  });
+
   it('makes the cookie a JWE, dir and A256GCM', async () => {
     const { origin } = await start();
     const [, value = ''] = (await logIn(origin)).cookie.split('=');

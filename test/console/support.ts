@@ -33,8 +33,8 @@ export async function send(
 /** What a browser adds to a change that a page of the console makes. */
 export const OWN_PAGE = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
 
-export function postLogin(origin: string, token: string = TOKEN, headers: Record<string, string> = {}) {
-  return send(origin, 'POST', '/console/session', { ...OWN_PAGE, ...headers }, JSON.stringify({ token }));
+export function postLogin(origin: string, token: string = TOKEN, headers: Record<string, string> = {}, name?: string) {
+  return send(origin, 'POST', '/console/session', { ...OWN_PAGE, ...headers }, JSON.stringify({ token, name }));
 }
 
 /** The headers of a request in a session. */

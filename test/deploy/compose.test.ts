@@ -116,7 +116,7 @@ describe('HAProxy', () => {
   });
 });
 
-test('Redis is set up so that the gateway warns of nothing but that it has no records yet', async () => {
+test('Redis is set up so that the gateway warns of nothing but that it has no customers yet', async () => {
   const [program, ...args] = service('redis').command ?? [];
   expect(program).toBe('redis-server');
   const redis = await startRedis({ args: args.map((arg) => arg.replace(/^\$\{REDIS_PASSWORD.*/, 'secret')) });
@@ -126,7 +126,7 @@ test('Redis is set up so that the gateway warns of nothing but that it has no re
   onTestFinished(() => gateway.close());
   expect((await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
   const warnings = gateway.logs.filter(({ level }) => level !== 'info').map(({ msg }) => msg);
-  expect(warnings).toEqual([expect.stringContaining('the store has no records under tollgate')]);
+  expect(warnings).toEqual([expect.stringContaining('the store has no customers yet under tollgate')]);
 });
 
 test('the sample backend starts, and its health check notices', async () => {

@@ -19,7 +19,7 @@ it.each([
   ['is unknown', 'unknown-key', {}, 401, []],
 ])('a key that %s is noted as used if it is good', async (_, key, headers, status, used) => {
   const noted: string[] = [];
-  const parts = { keyUses: { note: ({ keyId }: KeyUse) => void noted.push(keyId) } };
+  const parts = { keyUses: { note: ({ key }: KeyUse) => void noted.push(key.id) } };
   const edge = await startEdge({ known, parts, settings: { browserKeys: 'reject' } });
   const answer = await edge.send(key, headers);
   expect(answer.status).toBe(status);

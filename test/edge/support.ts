@@ -1,15 +1,15 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { AddressBlocks } from '../../src/base/address-block.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { TrustedProxies } from '../../src/edge/client-address.ts';
 import { createChallenges } from '../../src/edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
 import type { PublicSettings } from '../../src/edge/settings.ts';
 import type { Authentication } from '../../src/keys/authenticator.ts';
-import { KeyUse } from '../../src/keys/key-uses.ts';
+import { NEVER_NOTED } from '../../src/keys/key-uses.ts';
 import { FailedAttempts } from '../../src/listener/failed-attempts.ts';
 import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -44,7 +44,8 @@ export interface EdgeSettings {
 export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): Authentication {
   const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
   const key = { id: keyId, customer: record.id };
-  return { outcome: 'known', key, expiresAtMs: undefined, use: new KeyUse(keyId, 'a'.repeat(64)), customer: record };
+  const use = { sha256: 'a'.repeat(64), flushesWhenNoted: NEVER_NOTED };
+  return { outcome: 'known', key, expiresAtMs: undefined, customer: record, ...use };
 }
 
 /**
@@ -117,7 +118,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
         bodyStallTimeoutMs: 30_000,
         maxInFlight: 100,
         challenges: createChallenges('conversations'),
-        trustedProxies: new TrustedProxies([]),
+        trustedProxies: new AddressBlocks([]),
         trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',

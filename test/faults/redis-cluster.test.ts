@@ -25,7 +25,7 @@ async function open(timeoutMs = 2000, keyPrefix = `test-${++prefixes}`) {
   const observer = new RecordingObserver();
   const warnings: string[] = [];
   // Each test begins without records, which is warned of.
-  const warn = (message: string) => void (message.includes('has no records') || warnings.push(message));
+  const warn = (message: string) => void (message.includes('has no customers yet') || warnings.push(message));
   const store = await openRedisStore({ url: cluster.url, keyPrefix, timeoutMs, clock: systemClock, observer, warn });
   onTestFinished(() => store.close());
   return { store, keyPrefix, observer, warnings, pushed: new RecordedInvalidations(store.invalidations) };

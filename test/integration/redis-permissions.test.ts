@@ -112,7 +112,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   await store.records.reindex();
   await store.initialise();
   expect(store.status()).toMatchObject({ up: true, invalidation: 'connected', wiped: false });
-  expect(warnings).toEqual([expect.stringContaining('has no records')]);
+  expect(warnings).toEqual([expect.stringContaining('has no customers yet')]);
   for (const node of cluster.nodes) expect(await node.command('ACL', 'LOG')).toEqual([]);
 
   // The check without a gateway asks each master itself.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KeyUse, KeyUses } from '../../src/keys/key-uses.ts';
+import { type KeyUse, KeyUses, NEVER_NOTED } from '../../src/keys/key-uses.ts';
 
 const FLUSH_MS = 10_000;
 const START_MS = Date.parse('2026-03-01T12:00:00Z');
@@ -37,7 +37,8 @@ function setUp() {
   const uses = new Map<string, KeyUse>();
   return {
     note(keyId: string) {
-      const use = uses.get(keyId) ?? new KeyUse(keyId, `sha256 of ${keyId}`);
+      const key = { id: keyId };
+      const use = uses.get(keyId) ?? { key, sha256: `sha256 of ${keyId}`, flushesWhenNoted: NEVER_NOTED };
       uses.set(keyId, use);
       keyUses.note(use);
     },

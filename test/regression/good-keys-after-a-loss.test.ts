@@ -106,7 +106,7 @@ test('a single gateway that restarts after a loss does not trust the empty store
   expect(await readiness(gateway)).toBe('200 ready');
 });
 
-test('a new installation can create its first customer, and trusts its store from then on', async () => {
+test('a new installation is called new, can create its first customer, and trusts its store from then on', async () => {
   const { startGateway } = await start();
   const gateways = [await startGateway(), await startGateway()];
   const [gateway] = gateways;
@@ -114,6 +114,11 @@ test('a new installation can create its first customer, and trusts its store fro
   expect(await ask(gateway, UNKNOWN)).toBe(DOUBTED);
   expect((await callAdmin(gateway, '/admin/v1/customers')).body).toMatchObject({ items: [] });
   expect((await callAdmin(gateway, '/admin/v1/customers/nobody')).status).toBe(404);
+  // An operator who tries the first commands is told that the store is new, not that it lost data.
+  const problems = (await callAdmin(gateway, '/status')).body.problems;
+  expect(problems).toMatchObject([{ what: 'The store has no customers yet.' }]);
+  const found = await callAdmin(gateway, `/admin/v1/keys?sha256=${'a'.repeat(64)}`);
+  expect(found.body.detail).toContain('has no customers yet: create the first customer and key');
   const created = await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter' } });
   expect(created.status).toBe(201);
   expect(await ask(gateway, UNKNOWN)).toBe(INVALID);

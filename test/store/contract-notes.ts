@@ -92,6 +92,7 @@ export function notesContract(name: string, open: () => Promise<OpenedStore>): v
         customer: 'acme',
         keyId: 'k1',
         details: { name: 'production', requests_per_hour: 5, suspended: false, expires_at: null },
+        before: { name: null, requests_per_hour: 4 },
       };
       await audit.append(ENTRY);
       await audit.append(full);

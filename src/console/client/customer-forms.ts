@@ -1,14 +1,15 @@
 /** Actions on customers. */
 import { html } from 'htm/preact';
 import type { CustomerDocument } from '../../admin-api/responses.ts';
-import { call, customerPath } from './api.ts';
-import { badge } from './components.ts';
-import { entryOf } from './entry-of.ts';
-import type { FormDescription, FormInput } from './form-dialog.ts';
-import { count, limitText } from './format.ts';
-import { at, navigate } from './router.ts';
+import { call } from '../../pages/client/api.ts';
+import { badge } from '../../pages/client/components.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import type { FormDescription, FormInput } from '../../pages/client/form-dialog.ts';
+import { count, limitText } from '../../pages/client/format.ts';
+import { NAME } from '../../pages/client/key-fields.ts';
+import { at, navigate } from '../../pages/client/router.ts';
+import { customerPath } from './customer-link.ts';
 
-export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };
 const LIMIT = {
   name: 'requests_per_hour',
   label: 'Requests per hour',

@@ -1,42 +1,37 @@
 /** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
-import type {
-  ConfigDocument,
-  CustomerDocument,
-  ExplanationDocument,
-  KeyDocument,
-  UsageHistoryDocument,
-} from '../../admin-api/responses.ts';
-import { customerPath, pathWith } from './api.ts';
-import { Chart } from './chart.ts';
-import { Choices, customerState, Empty, facts, loaded, Panel, timeAgo, usageBar } from './components.ts';
+import type { ConfigDocument, CustomerDocument, ExplanationDocument, KeyDocument } from '../../admin-api/responses.ts';
+import { Empty, facts, loaded, Panel, timeAgo, usageBar } from '../../pages/client/components.ts';
+import { FormButton } from '../../pages/client/form-dialog.ts';
+import { count, duration, tollgate } from '../../pages/client/format.ts';
+import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
+import { at, type Place } from '../../pages/client/router.ts';
+import { table } from '../../pages/client/table.ts';
+import { UsageHistory } from '../../pages/client/usage-history.ts';
+import { CustomerAudit } from './audit-page.ts';
 import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
-import { FormButton } from './form-dialog.ts';
-import { count, duration, HOUR_MS, tollgate } from './format.ts';
+import { customerPath, customerState } from './customer-link.ts';
 import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
 import { refusalReason } from './refusal-reasons.ts';
-import { HISTORY_POLL_MS, POLL_MS, useList, useResource } from './resources.ts';
-import { at } from './router.ts';
 import { useMayWrite } from './session.ts';
-import { table } from './table.ts';
 
-export function CustomerPage({ id }: { id: string }) {
+export function CustomerPage({ id, query }: { id: string; query: Place['query'] }) {
   const path = customerPath(id);
   const customer = useResource<CustomerDocument>(path);
   const heading = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p><h1 tabindex="-1">${id}</h1>`;
   if (customer.failure?.code === 'not_found') {
     return html`${heading}<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
   }
-  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} />`)}`;
+  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} query=${query} />`)}`;
 }
 
-function Details({ path, record }: { path: string; record: CustomerDocument }) {
+function Details(props: { path: string; record: CustomerDocument; query: Place['query'] }) {
+  const { path, record, query } = props;
   const { id } = record;
   const explanation = useResource<ExplanationDocument>(`${path}/explain`, POLL_MS);
   const config = useResource<ConfigDocument>('/admin/v1/config');
-  const keys = useList<KeyDocument>(`${path}/keys`);
+  const keys = useList<KeyDocument>(`${path}/keys`, { isWhole: true });
   const mayWrite = useMayWrite();
   const used = explanation.data?.usage?.used;
   return html`
@@ -56,11 +51,12 @@ function Details({ path, record }: { path: string; record: CustomerDocument }) {
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
       <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
-      <${History} path=${path} id=${id} />
+      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} limit=${record.limit ?? undefined} refusalReason=${refusalReason} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
         actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
-        <${KeyTable} list=${keys} empty="No keys. Without one, the customer cannot send requests." />
+        <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
       <//>
+      <${Panel} title="Changes" wide command=${tollgate('audit', { customer: id })}><${CustomerAudit} id=${id} /><//>
     </div>`;
 }
 
@@ -104,42 +100,4 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
     ],
   });
   return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>${refused}`;
-}
-
-/** Without a number of days, the gateway's default for the step. */
-const RANGES = [
-  ['24h', '24 hours', 'hour', undefined],
-  ['7d', '7 days', 'hour', 7],
-  ['35d', '35 days', 'day', undefined],
-] as const;
-
-function History({ path, id }: { path: string; id: string }) {
-  const [range, setRange] = useState<string>('24h');
-  const [, label, step, days] = RANGES.find(([name]) => name === range) ?? RANGES[0];
-  // Of whole hours, so that the address changes once an hour.
-  const from = days && new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (days * 24 - 1) * HOUR_MS).toISOString();
-  const address = pathWith(`${path}/usage/history`, { step, from });
-  const history = useResource<UsageHistoryDocument>(address, HISTORY_POLL_MS);
-  const choices = html`<${Choices} label="Time range" options=${RANGES} value=${range} onChange=${setRange} />`;
-  const command = tollgate('usage', 'history', id, { step, from: days && `${days}d` });
-  return html`<${Panel} title="History" wide actions=${choices} command=${command}>
-    ${loaded(history, ({ points }) => {
-      const bars = points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }));
-      return html`<${Chart} label=${`Requests of the last ${label}`} points=${bars} />${refusedByCode(points)}`;
-    })}
-  <//>`;
-}
-
-/** Refusals of all gateways in the range, most frequent first. */
-function refusedByCode(points: UsageHistoryDocument['points']) {
-  const counts = new Map<string, number>();
-  for (const { refused_by_code = {} } of points) {
-    for (const [code, number] of Object.entries(refused_by_code)) counts.set(code, (counts.get(code) ?? 0) + number);
-  }
-  if (counts.size === 0) return null;
-  const sorted = [...counts].toSorted(([, a], [, b]) => b - a);
-  return html`<p class="reasons">Refused: ${sorted.map(
-    ([code, number]) =>
-      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).title} <code>${code}</code></span>`,
-  )}</p>`;
 }

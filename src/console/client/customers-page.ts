@@ -1,102 +1,85 @@
-/** Finds customers: by id or name, by plan, near their limits, suspended, or with keys that expire soon. */
+/** Finds customers by id or name, plan, state and usage. */
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
-import type { ConfigDocument, CustomerDocument, KeyDocument, NearCustomerDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
-import {
-  badge,
-  Choices,
-  Command,
-  customerLink,
-  customerState,
-  inputValue,
-  loaded,
-  SearchForm,
-  Select,
-} from './components.ts';
+import type { ConfigDocument, CustomerDocument, CustomerUsageDocument } from '../../admin-api/responses.ts';
+import { pathWith } from '../../pages/client/api.ts';
+import { badge, Command, FilterField, queryFilter, usageBar } from '../../pages/client/components.ts';
+import { FormButton } from '../../pages/client/form-dialog.ts';
+import { count, tollgate } from '../../pages/client/format.ts';
+import { useList, useResource } from '../../pages/client/resources.ts';
+import { type Place, setQuery } from '../../pages/client/router.ts';
+import { type Column, listTable } from '../../pages/client/table.ts';
 import { newCustomer } from './customer-forms.ts';
-import { FormButton } from './form-dialog.ts';
-import { count, tollgate } from './format.ts';
-import { KeyTable } from './key-table.ts';
-import { nearTable } from './overview-page.ts';
-import { POLL_MS, useList, useResource } from './resources.ts';
-import { type Place, setQuery } from './router.ts';
+import { customerLink, customerState, limitSource, planText } from './customer-link.ts';
 import { useMayWrite } from './session.ts';
-import { listTable } from './table.ts';
 
-type View = 'near' | 'suspended' | 'expiring' | undefined;
-
-const VIEWS = [
-  [undefined, 'All'],
-  ['near', 'Near the limit'],
-  ['suspended', 'Suspended'],
-  ['expiring', 'With expiring keys'],
+const STATES = [
+  ['', 'Any state'],
+  ['false', 'Active'],
+  ['true', 'Suspended'],
 ] as const;
-
-const EXPIRING_DAYS = 30;
-const TYPING_PAUSE_MS = 300;
+const USAGES = [
+  ['', 'Any usage'],
+  ['80', 'From 80 %'],
+  ['95', 'From 95 %'],
+  ['100', 'Used up'],
+] as const;
 
 export function CustomersPage({ query }: Place) {
   const mayWrite = useMayWrite();
   const config = useResource<ConfigDocument>('/admin/v1/config');
-  const view = VIEWS.map(([name]) => name).find((name) => name === query.view);
   const plans = Object.keys(config.data?.plans ?? {});
   return html`
     <div class="toolbar">
-      <${SearchField} value=${query.search ?? ''} />
-      <${Select} aria-label="Plan" options=${[['', 'All plans'], ...plans.map((plan) => [plan])]} value=${query.plan}
-        onChange=${(event: Event) => setQuery({ plan: inputValue(event), view: undefined })} />
-      <${Choices} label="Show" options=${VIEWS} value=${view}
-        onChange=${(name: View) => setQuery({ view: name, search: undefined, plan: undefined })} />
-      ${mayWrite && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary disabled=${config.data === undefined} />`}
+      <${FilterField} name="search" value=${query.search} aria-label="Search by the beginning of id or name" placeholder="Beginning of id or name" />
+      ${queryFilter('plan', 'Plan', [['', 'All plans'], ...plans.map((plan) => [plan] as const)], query)}
+      ${queryFilter('suspended', 'State', STATES, query)}
+      ${queryFilter('above', 'Usage', USAGES, query)}
+      ${mayWrite && plans.length > 0 && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary />`}
     </div>
-    ${view === 'near' && html`<${Near} />`}
-    ${view === 'expiring' && html`<${Expiring} />`}
-    ${view !== 'near' && view !== 'expiring' && html`<${Customers} search=${query.search} plan=${query.plan} suspended=${view === 'suspended'} />`}`;
+    <${Customers} ...${query} />`;
 }
 
-/** Searches when typing pauses, and at once with Enter. */
-function SearchField({ value }: { value: string }) {
-  const [text, setText] = useState(value);
-  const search = (to: string) => setQuery({ search: to || undefined, view: undefined });
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text.trim() === value) return;
-    const timer = setTimeout(() => search(text.trim()), TYPING_PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search}
-    aria-label="Search by the beginning of id or name" placeholder="Beginning of id or name" />`;
-}
+const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
+  [
+    'Customer',
+    ({ customer, customer_name: name }) => customerLink(customer, name),
+    undefined,
+    ({ customer, customer_name: name }) => name ?? customer,
+  ],
+  ['Plan', planText, undefined, ({ plan }) => plan],
+  [
+    'Used',
+    ({ used, limit }) => (limit === null ? badge('bad', 'no limit') : usageBar({ used, limit })),
+    'number',
+    ({ percent }) => percent,
+  ],
+  ['Limit set by', limitSource],
+  ['State', customerState],
+];
 
-interface Filters {
-  readonly search?: string | undefined;
-  readonly plan?: string | undefined;
-  readonly suspended: boolean;
-}
-
-export function Customers({ search, plan, suspended }: Filters) {
-  const isFiltered = Boolean(search || plan || suspended);
-  const path = pathWith('/admin/v1/customers', { search, plan, suspended: suspended ? 'true' : undefined });
-  const list = useList<CustomerDocument>(path, { isFiltered });
-  const command = tollgate('customers', 'list', { search, plan, suspended });
+export function Customers({ search, plan, suspended, above, sort }: Place['query']) {
+  const isFiltered = Boolean(search || plan || suspended || above);
+  const path = pathWith('/admin/v1/usage', { search, plan, suspended, above });
+  const list = useList<CustomerUsageDocument>(path, { isFiltered, isWhole: Boolean(sort) });
+  const command = above
+    ? tollgate('usage', 'near', { above })
+    : tollgate('customers', 'list', { search, plan, suspended: suspended && (suspended === 'true' || null) });
   return html`
     ${search && CUSTOMER_ID.test(search) && html`<${ExactMatch} id=${search} />`}
     ${listTable({
       label: 'Customers',
       list,
-      empty: search
-        ? `No customer matches: of none does the id, or a word of the name, begin with ${search}.`
-        : isFiltered
-          ? 'No customer matches.'
-          : 'There are no customers yet.',
-      columns: [
-        ['Customer', ({ id, name }) => customerLink(id, name)],
-        ['Plan', ({ plan, current_plan: current }) => current ?? html`${plan} ${badge('bad', 'not configured')}`],
-        ['Requests per hour', ({ limit }) => (limit === null ? badge('bad', 'no limit') : count(limit)), 'number'],
-        ['Set by', ({ limit_source }) => limit_source ?? '–'],
-        ['State', customerState],
-      ],
+      keyOf: ({ customer }) => customer,
+      sort: sort ?? '',
+      onSort: (column) => setQuery({ sort: column }),
+      total: (rows) => `, ${count(rows.reduce((sum, { used }) => sum + used, 0))} requests in the last hour`,
+      empty:
+        search && !plan && !suspended && !above
+          ? `No customer matches: of none does the id, or a word of the name, begin with ${search}.`
+          : isFiltered
+            ? 'No customer matches.'
+            : 'There are no customers yet.',
+      columns: COLUMNS,
     })}
     <${Command} line=${command} />`;
 }
@@ -109,17 +92,4 @@ function ExactMatch({ id }: { id: string }) {
   const { data } = useResource<CustomerDocument>(`/admin/v1/customers/${id}`);
   if (data === undefined) return null;
   return html`<p class="exact">Exact match: ${customerLink(data.id, data.name)}</p>`;
-}
-
-function Near() {
-  const near = useResource<NearCustomerDocument[]>('/admin/v1/usage/near?limit=100', POLL_MS);
-  return html`<div>${loaded(near, nearTable)}</div>
-    <${Command} line=${tollgate('usage', 'near')} />`;
-}
-
-function Expiring() {
-  const path = `/admin/v1/keys?expiring_days=${EXPIRING_DAYS}`;
-  const list = useList<KeyDocument>(path, { isFiltered: true });
-  return html`<${KeyTable} list=${list} withCustomer empty=${`No key expires within ${EXPIRING_DAYS} days.`} />
-    <${Command} line=${tollgate('keys', 'expiring', { days: EXPIRING_DAYS })} />`;
 }

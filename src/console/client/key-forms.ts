@@ -1,20 +1,12 @@
 /** Actions on API keys. */
 import { html } from 'htm/preact';
 import type { GeneratedKeyDocument, KeyDocument } from '../../admin-api/responses.ts';
-import { call, customerPath } from './api.ts';
-import { NAME } from './customer-forms.ts';
-import type { FormDescription } from './form-dialog.ts';
-import { KeyValueDialog } from './key-value-dialog.ts';
+import { call } from '../../pages/client/api.ts';
+import type { FormDescription } from '../../pages/client/form-dialog.ts';
+import { EXPIRES, GRACE, NAME, showKey, titleOf } from '../../pages/client/key-fields.ts';
+import { customerPath } from './customer-link.ts';
 
 const pathOf = (key: KeyDocument) => `/admin/v1/keys/${encodeURIComponent(key.id)}`;
-const titleOf = (key: KeyDocument) => key.name ?? key.prefix ?? key.id;
-
-const EXPIRES = {
-  name: 'expires_at',
-  label: 'Expires',
-  hint: 'In your time zone. Empty: never.',
-  kind: 'time',
-} as const;
 
 /** Without a customer, the form asks for its id. */
 export function newKey(customer?: string): FormDescription<GeneratedKeyDocument> {
@@ -27,28 +19,19 @@ export function newKey(customer?: string): FormDescription<GeneratedKeyDocument>
     command: (texts) => ['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
     submit: ({ texts, change }) =>
       call('POST', `${customerPath(customer ?? texts.customer ?? '')}/keys`, { json: change }),
-    show: showKey,
+    show: showNewKey,
   };
 }
 
-const GRACES = [
-  ['0', 'none: the old key stops working now'],
-  ['3600', '1 hour'],
-  ['86400', '1 day'],
-  ['604800', '7 days'],
-  ['2592000', '30 days'],
-] as const;
-
 export function rotateKey(key: KeyDocument): FormDescription<GeneratedKeyDocument> {
-  const grace = { name: 'grace_seconds', label: 'The old key works for', hint: 'Has it leaked? Choose none.' } as const;
   return {
     title: `Rotate ${titleOf(key)}`,
     label: 'Rotate and copy',
     text: `A new key replaces this one. Both count against the one quota of ${key.customer}.`,
-    fields: [{ ...grace, kind: 'number', options: GRACES, preset: '86400' }],
+    fields: [GRACE],
     command: () => ['keys', 'rotate', key.id],
     submit: ({ change }) => call('POST', `${pathOf(key)}/rotate`, { json: change }),
-    show: showKey,
+    show: showNewKey,
   };
 }
 
@@ -78,6 +61,5 @@ export function revokeKey(key: KeyDocument): FormDescription {
   };
 }
 
-/** Shows the value of a new key. */
-const showKey = ({ key, customer }: GeneratedKeyDocument, onClose: () => void) =>
-  html`<${KeyValueDialog} title=${`New key of ${customer}`} value=${key} onClose=${onClose} />`;
+const showNewKey = ({ key, customer }: GeneratedKeyDocument, onClose: () => void) =>
+  showKey(`New key of ${customer}`, key, onClose);

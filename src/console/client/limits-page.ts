@@ -2,12 +2,13 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerUsageDocument, PreviewDocument } from '../../admin-api/responses.ts';
-import { call } from './api.ts';
-import { badge, customerLink, Empty, facts, inputValue, Loading, loaded, Panel, Problem } from './components.ts';
-import { count, counted, limitText, tollgate } from './format.ts';
-import { useList, useResource } from './resources.ts';
-import { Progress, table } from './table.ts';
-import { useSubmit } from './use-submit.ts';
+import { call } from '../../pages/client/api.ts';
+import { badge, Empty, facts, inputValue, Loading, loaded, Panel, Problem } from '../../pages/client/components.ts';
+import { count, counted, limitText, tollgate } from '../../pages/client/format.ts';
+import { useList, useResource } from '../../pages/client/resources.ts';
+import { Progress, table } from '../../pages/client/table.ts';
+import { useSubmit } from '../../pages/client/use-submit.ts';
+import { customerLink } from './customer-link.ts';
 
 export function LimitsPage() {
   const config = useResource<ConfigDocument>('/admin/v1/config');
@@ -20,7 +21,7 @@ export function LimitsPage() {
 }
 
 function PlanTrials({ config }: { config: ConfigDocument }) {
-  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { rowsAtOnce: Number.POSITIVE_INFINITY });
+  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { isWhole: true });
   return html`
     <p>How many customers would be refused now, by what they used in the last hour. Customers with a limit of their own are left out.</p>
     ${

@@ -1,22 +1,39 @@
 /** Entry of the console: session, navigation, and the page of the current address. */
 import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { SessionDocument } from '../../admin-api/responses.ts';
-import { CallError, call, type Failure, failureFrom, logOut, SESSION_ENDED, SESSION_PATH } from './api.ts';
-import { badge, Empty, Loading, Problem, SearchForm } from './components.ts';
+import {
+  CallError,
+  call,
+  endSession,
+  type Failure,
+  failureFrom,
+  SESSION_ENDED,
+  SESSION_PATH,
+} from '../../pages/client/api.ts';
+import { Advice, badge, Empty, Loading, Problem, SearchForm } from '../../pages/client/components.ts';
+import { Announcements } from '../../pages/client/dialog.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import { clockTime } from '../../pages/client/format.ts';
+import { useOutage } from '../../pages/client/resources.ts';
+import {
+  at,
+  followLinks,
+  keepScroll,
+  navigate,
+  type Place,
+  searchAddress,
+  usePlace,
+} from '../../pages/client/router.ts';
+import { AuditPage } from './audit-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
-import { Announcements } from './dialog.ts';
-import { entryOf } from './entry-of.ts';
-import { clockTime } from './format.ts';
 import { KeysPage } from './keys-page.ts';
 import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
 import { OverviewPage } from './overview-page.ts';
-import { useOutage } from './resources.ts';
-import { at, followLinks, navigate, type Place, searchAddress, usePlace } from './router.ts';
 import { mayBeSecret, SearchPage } from './search-page.ts';
 import { SessionContext } from './session.ts';
 
@@ -25,6 +42,7 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentTyp
   customers: ['Customers', CustomersPage],
   keys: ['Keys', KeysPage],
   limits: ['Limits', LimitsPage],
+  audit: ['Audit', AuditPage],
   configuration: ['Configuration', ConfigurationPage],
 };
 
@@ -56,12 +74,12 @@ function App() {
     return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${retry} /></main>`;
   if (session === undefined) return html`<main class="login"><${Loading} /></main>`;
   if (session === null) return html`<${LoginPage} hasEnded=${hasEnded} onLogin=${setSession} />`;
-  const endSession = async () => {
-    await logOut();
+  const logOut = async () => {
+    await endSession();
     setHasEnded(false);
     setSession(null);
   };
-  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${endSession} /><//>`;
+  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${logOut} /><//>`;
 }
 
 function Shell({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
@@ -80,9 +98,17 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
     // Screen readers read the new page's heading.
     document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
   }, [heading]);
+  const bar = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // The headers of tables stay below the bar, which has one or more lines.
+    const setHeight = () => document.documentElement.style.setProperty('--bar', `${bar.current?.offsetHeight ?? 0}px`);
+    const sized = new ResizeObserver(setHeight);
+    if (bar.current) sized.observe(bar.current);
+    return () => sized.disconnect();
+  }, []);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <div class="top">
+    <div class="bar" ref=${bar}><div class="top">
       <a class="brand" href=${at()}>Tollgate</a>
       <nav aria-label="Pages">
         ${Object.entries(PAGES).map(
@@ -101,8 +127,9 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
       outageSinceMs !== undefined &&
       html`<p class="outage" role="alert">The gateway cannot be reached. Everything here is as of ${clockTime(outageSinceMs)}; trying again.</p>`
     }
+    </div>
     <main id="main" tabindex="-1" class=${outageSinceMs === undefined ? '' : 'stale'} key=${isCustomer ? customer : section}>
-      ${isCustomer ? html`<${CustomerPage} id=${customer} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
+      ${isCustomer ? html`<${CustomerPage} id=${customer} query=${place.query} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
     </main>
     <${Announcements} />`;
 }
@@ -125,6 +152,12 @@ function Search({ searched = '', onSecret }: { searched?: string; onSecret: (tex
     aria-label="Find a customer, key, notice or request" placeholder="Customer, key or any id" /></div>`;
 }
 
+const ADVICE = {
+  store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
+  forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
+};
+
 followLinks();
+keepScroll();
 const root = document.getElementById('app');
-if (root) render(html`<${App} />`, root);
+if (root) render(html`<${Advice.Provider} value=${ADVICE}><${App} /><//>`, root);

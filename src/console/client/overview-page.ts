@@ -6,14 +6,15 @@ import type {
   StatusDocument,
   UsageTotalsDocument,
 } from '../../admin-api/responses.ts';
-import { Chart } from './chart.ts';
-import { badge, Command, customerLink, Empty, facts, loaded, Panel, timeAgo, usageBar } from './components.ts';
-import { entryOf } from './entry-of.ts';
-import { compact, count, counted, duration, tollgate } from './format.ts';
+import { Chart } from '../../pages/client/chart.ts';
+import { badge, Command, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../../pages/client/components.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import { compact, count, counted, duration, tollgate } from '../../pages/client/format.ts';
+import { HISTORY_POLL_MS, POLL_MS, useResource } from '../../pages/client/resources.ts';
+import { at } from '../../pages/client/router.ts';
+import { FirstRows, table } from '../../pages/client/table.ts';
+import { customerLink } from './customer-link.ts';
 import { refusalReason } from './refusal-reasons.ts';
-import { HISTORY_POLL_MS, POLL_MS, useResource } from './resources.ts';
-import { at } from './router.ts';
-import { FirstRows, table } from './table.ts';
 
 export function OverviewPage() {
   const status = useResource<StatusDocument>('/status', POLL_MS);
@@ -73,7 +74,7 @@ function health(status: StatusDocument) {
   </section>`;
 }
 
-export function nearTable(rows: readonly NearCustomerDocument[]) {
+function nearTable(rows: readonly NearCustomerDocument[]) {
   return table({
     label: 'Customers near their limits',
     rows,

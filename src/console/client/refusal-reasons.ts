@@ -1,5 +1,5 @@
+import { entryOf } from '../../pages/client/entry-of.ts';
 import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
-import { entryOf } from './entry-of.ts';
 
 /** Returns what a refusal of a customer's request is called, and what an operator can do. */
 export function refusalReason(code: string): Required<Pick<ProblemEntry, 'title' | 'advice'>> {

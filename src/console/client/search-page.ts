@@ -2,13 +2,14 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyDocument, NoticeDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
-import { badge, Command, customerLink, Empty, Panel, time } from './components.ts';
+import { pathWith } from '../../pages/client/api.ts';
+import { badge, Command, Empty, Panel, time } from '../../pages/client/components.ts';
+import { shortened, tollgate } from '../../pages/client/format.ts';
+import { useList } from '../../pages/client/resources.ts';
+import { listTable } from '../../pages/client/table.ts';
+import { customerLink } from './customer-link.ts';
 import { Customers } from './customers-page.ts';
-import { shortened, tollgate } from './format.ts';
 import { KeyTable } from './key-table.ts';
-import { useList } from './resources.ts';
-import { listTable } from './table.ts';
 
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
 const MAX_BEGINNING_LENGTH = 12;
@@ -46,7 +47,7 @@ export function SearchPage({ text }: { text: string }) {
     ${
       isSecret
         ? html`<p class="wide">Customers were not searched: the text may be a whole key, which must not get into logs. ${asId}</p>`
-        : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} suspended=${false} /><//>`
+        : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} /><//>`
     }
     ${!isSecret && !isOtherId && keys}
   </div>`;
@@ -80,6 +81,7 @@ function Notices({ id }: { id: string }) {
   const notices = listTable({
     label: 'Notices',
     list,
+    keyOf: ({ id }) => id,
     empty: `No undelivered notice has the id ${id}. Delivered notices are not kept.`,
     columns: [
       ['Notice', (notice) => html`<code title=${notice.id}>${shortened(notice.id)}</code>`],

@@ -8,8 +8,8 @@ type AuditRow = AuditFields & { readonly id: number };
 
 export function embeddedAudit({ database, run, transact }: EmbeddedContext): AuditStore {
   const insert = database.prepare(
-    `INSERT INTO audit (at, actor, "from", action, customer, key_id, details)
-     VALUES (:at, :actor, :from, :action, :customer, :key_id, :details)`,
+    `INSERT INTO audit (at, actor, "from", action, customer, key_id, details, before)
+     VALUES (:at, :actor, :from, :action, :customer, :key_id, :details, :before)`,
   );
   const deleteUpTo = database.prepare('DELETE FROM audit WHERE id <= ?');
   // Deletes at most 100 at a time: each append deletes more old entries than it adds.
@@ -22,7 +22,7 @@ export function embeddedAudit({ database, run, transact }: EmbeddedContext): Aud
   return {
     append: (entry) =>
       transact('append_audit', () => {
-        const { lastInsertRowid } = insert.run({ ...auditFields(entry) });
+        const { lastInsertRowid } = insert.run({ before: null, ...auditFields(entry) });
         deleteUpTo.run(Number(lastInsertRowid) - AUDIT_ENTRIES);
         deleteOld.run(new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString());
       }),

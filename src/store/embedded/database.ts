@@ -127,6 +127,7 @@ const MIGRATIONS = [
 `,
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
   'DROP TABLE IF EXISTS level_claim',
+  'ALTER TABLE audit ADD COLUMN before TEXT',
   `
   CREATE TABLE portal_session (
     sha256 TEXT PRIMARY KEY,

@@ -188,7 +188,7 @@ export class ConnectionPool {
     return this.#connecting < this.#waitingForNew.length;
   }
 
-  /** Returns the connection used last that `request` may use. Leaves those that other requests may still use. */
+  /** Removes and returns the connection used last that `request` may use. Connections too old for it stay free for others. */
   #takeFree({ isRepeatable }: ConnectionRequest): PooledConnection | undefined {
     const nowMs = this.#options.clock.monotonicMs();
     for (let at = this.#free.length - 1; at >= 0; at--) {

@@ -25,6 +25,7 @@ const PAGES = {
   keys: '/console/keys',
   search: '/console/search?text=acme',
   limits: '/console/limits',
+  audit: '/console/audit',
   configuration: '/console/configuration',
 };
 
@@ -153,7 +154,7 @@ describe.each(STORES)('over $name', (store) => {
       // The text is in the history, and a key in the audit leads to its owner.
       await page.goBack();
       await see(page, 'begin with nobody has this long name.');
-      await page.goto('/console/configuration');
+      await page.goto('/console/audit?customer=acme');
       await page.getByLabel('Action').selectOption('key.create');
       await page.getByTitle(id, { exact: true }).click();
       await page.getByRole('link', { name: 'acme', exact: true }).waitFor();
@@ -307,54 +308,141 @@ describe.each(STORES)('over $name', (store) => {
     });
   });
 
-  it('customers are listed page by page, searched and filtered', async () => {
-    const rows = (page: Page) => page.getByRole('table').getByRole('link');
+  it('customers are listed page by page, searched, counted, and sorted by name and usage; filters combine and are in the history', async () => {
+    const names = (page: Page) => page.getByRole('table').locator('a.name').allTextContents();
     await open(
       '/console/customers',
       async (page) => {
-        expect(await rows(page).count()).toBeLessThan(100);
+        expect((await names(page)).length).toBeLessThan(100);
+        const first = (await names(page)).length;
+        await click(page, 'Count all');
+        await see(page, /^\d+ of 126 shown, [\d,]+ requests in the last hour/);
         await click(page, 'Show more');
-        await see(page, /^\d+ (?:shown|in all)$/);
-        await page.getByLabel(/^Search/).fill('logis');
-        await expect.poll(() => rows(page).allTextContents()).toEqual(['acme']);
-        await see(page, '1 in all');
-        await page.getByLabel(/^Search/).fill('');
-        await page.getByLabel('Plan').selectOption('enterprise');
-        await expect.poll(() => rows(page).allTextContents()).toEqual(['hooli']);
-        await click(page, 'Suspended');
-        await page.getByRole('link', { name: 'umbrella' }).waitFor();
-        await click(page, 'Near the limit');
-        await page.getByRole('link', { name: 'globex' }).waitFor();
-        await click(page, 'With expiring keys');
-        await see(page, 'tollgate keys expiring --days 30');
-        await page.getByRole('link', { name: 'stark' }).first().waitFor();
-        // The address has the filter, and the history works.
+        expect((await names(page)).length).toBeGreaterThan(first);
+        const search = page.getByLabel(/^Search/);
+        await search.pressSequentially('logis', { delay: 100 });
+        await expect.poll(() => names(page)).toEqual(['acme']);
+        await see(page, /^1 in all, 12 requests in the last hour, as of \d\d:\d\d:\d\d Refresh$/);
+        await search.fill('');
+        await expect.poll(() => new URL(page.url()).searchParams.has('search')).toBe(false);
+        await page.getByLabel('Plan').selectOption('professional');
+        await page.getByLabel('Usage').selectOption('80');
+        await expect.poll(() => names(page)).toEqual(['globex']);
+        expect(page.url()).toContain('?plan=professional&above=80');
         await page.reload();
-        expect(await page.getByRole('button', { name: 'With expiring keys' }).getAttribute('aria-pressed')).toBe(
-          'true',
-        );
-        await page.getByRole('link', { name: 'stark' }).first().click();
-        await page.getByRole('heading', { level: 1, name: 'stark' }).waitFor();
+        await expect.poll(() => names(page)).toEqual(['globex']);
+        // One step for the typed text, however many letters it has.
         await page.goBack();
-        await page.getByRole('heading', { level: 1, name: 'Customers' }).waitFor();
+        await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
+        expect(await page.getByLabel('Usage').inputValue()).toBe('');
+        expect(await page.getByLabel('Plan').inputValue()).toBe('professional');
+        await page.goBack();
+        await page.goBack();
+        await expect.poll(() => names(page)).toEqual(['acme']);
+        expect(await search.inputValue()).toBe('logis');
+        await page.goBack();
+        await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
+        expect(await search.inputValue()).toBe('');
+
+        await page.getByLabel('State').selectOption('true');
+        await expect.poll(() => names(page)).toEqual(['umbrella']);
+        await page.getByLabel('State').selectOption('');
+        await click(page, 'Customer');
+        await expect
+          .poll(async () => (await names(page)).slice(0, 3))
+          .toEqual(['acme', 'customer-000', 'customer-001']);
+        await click(page, 'Used');
+        await expect.poll(async () => (await names(page)).slice(0, 3)).toEqual(['initech', 'globex', 'hooli']);
+        expect(await page.getByRole('columnheader', { name: 'Used' }).getAttribute('aria-sort')).toBe('descending');
       },
       { expectedStatuses: [404] },
     );
   });
 
-  it('the history shows 24 hours, 7 days and 35 days, also as a table', async () => {
+  it('back from a customer, the rows that were read and the scroll position are as before, and the menu and headers stay', async () => {
+    await open('/console/customers', async (page) => {
+      const rows = page.getByRole('table').locator('tbody tr');
+      await click(page, 'Show more');
+      await expect.poll(() => rows.count()).toBeGreaterThan(70);
+      const link = page.getByRole('link').nth(75);
+      await link.scrollIntoViewIfNeeded();
+      const scrolled = await page.evaluate<number>('scrollY');
+      expect(scrolled).toBeGreaterThan(500);
+      for (const sticky of [page.getByRole('navigation'), page.getByRole('columnheader').first()]) {
+        expect((await sticky.boundingBox())?.y).toBeLessThan(100);
+      }
+      const count = await rows.count();
+      await link.click();
+      await see(page, 'Limit and usage');
+      await page.goBack();
+      await expect.poll(() => page.evaluate('scrollY')).toBe(scrolled);
+      expect(await rows.count()).toBe(count);
+    });
+  });
+
+  it('keys are filtered by expiry and use, and sorted by last use; a rotated key leads to its successor', async () => {
+    const { keys, gateway } = sample;
+    const soon = new Date(Date.now() + 86_400_000).toISOString();
+    await callAdmin(gateway, '/admin/v1/customers/globex/keys', { body: { name: 'Ends tomorrow', expires_at: soon } });
+    await open('/console/keys', async (page) => {
+      await page.getByLabel('Expiry').selectOption('7');
+      await see(page, 'tollgate keys expiring --days 7');
+      await see(page, 'Ends tomorrow');
+      await page.getByLabel('Use', { exact: true }).selectOption('90');
+      await see(page, 'No key matches.');
+      expect(page.url()).toContain('?expiring=7&unused=90');
+      await page.goto('/console/keys', { waitUntil: 'networkidle' });
+      await click(page, 'Last used');
+      await click(page, 'Last used');
+      await expect.poll(() => page.url()).toContain('sort=-Last+used');
+      const last = page.getByRole('table').locator('tbody tr').first();
+      await expect.poll(() => last.innerText()).toContain('ago');
+    });
+    const [{ id, prefix }] = (await api('/admin/v1/customers/hooli/keys')).items;
+    const rotated = await callAdmin(gateway, `/admin/v1/keys/${id}/rotate`, { body: { grace_seconds: 0 } });
+    expect(keys.get('hooli')?.startsWith(prefix)).toBe(true);
+    const use = async (page: Page) => {
+      const rows = page.getByRole('table', { name: 'Keys' }).locator('tbody tr');
+      // The oldest is first.
+      await see(page, `rotated → ${rotated.body.prefix}…`);
+      expect(await rows.first().innerText()).toContain('rotated');
+      await rows.first().getByRole('link').click();
+      await see(page, '1 in all');
+      expect(new URL(page.url()).searchParams.get('text')).toBe(rotated.body.id);
+    };
+    await open('/console/customers/hooli', use, { expectedStatuses: [404] });
+  });
+
+  it('on a phone, the actions on a row are one menu, and lists can be sorted', async () => {
+    await callAdmin(sample.gateway, '/admin/v1/customers/stark/keys', { body: { name: 'Small' } });
+    const use = async (page: Page) => {
+      await page.getByLabel('Actions on Small').click();
+      await page.getByRole('button', { name: 'Change Small' }).click();
+      await page.getByRole('dialog').getByLabel('Name').waitFor();
+      await click(page, 'Cancel');
+      await page.getByLabel('Sort by').selectOption('Expires');
+      await expect.poll(() => page.url()).toContain('sort=Expires');
+    };
+    await open('/console/customers/stark', use, { look: 'narrow' });
+  });
+
+  it('the history shows 24 hours, 7 days and 35 days by its address, with the limit as a line, also as a table', async () => {
     await open('/console/customers/initech', async (page) => {
-      for (const [range, points] of [
-        ['24 hours', 24],
-        ['7 days', 168],
-        ['35 days', 35],
+      for (const [range, points, limit] of [
+        ['24 hours', 24, 'Limit per hour'],
+        ['7 days', 168, 'Limit per hour'],
+        ['35 days', 35, ''],
       ] as const) {
         await click(page, range);
+        await expect.poll(() => page.locator('.u-legend').innerText()).toContain(limit);
         const table = page.getByRole('table', { name: `Requests of the last ${range}` });
         if (!(await table.isVisible())) await page.getByText('As a table').click();
         await table.waitFor();
         expect(await table.getByRole('row').count()).toBe(points + 1);
       }
+      await page.goBack();
+      await page.getByRole('img', { name: 'Requests of the last 7 days' }).waitFor();
+      expect(page.url()).toContain('?range=7d');
     });
   });
 
@@ -384,7 +472,7 @@ describe.each(STORES)('over $name', (store) => {
     );
   });
 
-  it('the configuration, its reload, the errors of a refused file, and the audit are shown', async () => {
+  it('the configuration, its reload, and the errors of a refused file are shown', async () => {
     const { file, sections } = sample.gateway;
     await open(
       '/console/configuration',
@@ -404,17 +492,54 @@ describe.each(STORES)('over $name', (store) => {
         await see(page, 'The configuration file was refused');
         await writeFile(file, stringify(sections));
         await callAdmin(sample.gateway, '/admin/v1/config/reload', { method: 'POST' });
-
-        await page.goto('/console/configuration');
-        await page.getByLabel('Action').selectOption('customer.update');
-        await page.getByLabel('Customer id').fill('umbrella');
-        await page.keyboard.press('Enter');
-        await see(page, 'tollgate audit --customer umbrella --action customer.update');
-        await see(page, '1 in all');
-        await see(page, 'suspended: true');
       },
       { expectedStatuses: [422] },
     );
+  });
+
+  it('the audit has who, old and new values, and the dates that are asked for; an import is one entry; a change is undone', async () => {
+    const create = { id: 'audited', plan: 'starter', requests_per_hour: 25 };
+    await callAdmin(sample.gateway, '/admin/v1/customers', { body: create });
+    for (let i = 0; i < 4; i++) {
+      await callAdmin(sample.gateway, '/admin/v1/customers/audited/keys', { body: { value: `imported-key-${i}` } });
+    }
+    const use = async (page: Page) => {
+      await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+      await page.getByLabel('Your name').fill('anna');
+      await click(page, 'Log in');
+      await see(page, 'token:anna');
+      await page.goto('/console/customers/audited', { waitUntil: 'networkidle' });
+      await click(page, 'Change');
+      await page.getByLabel('Requests per hour').fill('100');
+      await page.locator('dialog [name=plan]').selectOption('business');
+      await click(page, 'Save');
+      const panel = page.getByRole('region', { name: 'Changes' });
+      await panel.getByText('requests per hour: 25 → 100').waitFor();
+      await panel.getByText('token:anna').waitFor();
+      await panel.getByText('4 × Key imported').waitFor();
+
+      // Somebody changes the limit once more: the dialog says so.
+      await callAdmin(sample.gateway, '/admin/v1/customers/audited', {
+        method: 'PATCH',
+        body: { requests_per_hour: 300 },
+      });
+      await page.getByRole('link', { name: 'Audit' }).click();
+      await page.getByLabel('Customer id').pressSequentially('audited', { delay: 150 });
+      await expect.poll(() => page.url()).toContain('customer=audited');
+      await click(page, 'Today');
+      await see(page, /tollgate audit --customer audited --from \S+ --to \S+$/);
+      expect(await page.getByLabel('Customer id').inputValue()).toBe('audited');
+      const row = page.getByRole('row').filter({ hasText: 'plan: starter → business' });
+      await row.getByRole('button', { name: 'Undo' }).click();
+      await see(page, 'tollgate customers update audited --plan starter --requests-per-hour 25');
+      await page.getByRole('dialog').getByText('requests per hour: 300 → 25 changed again since').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+      await see(page, 'requests per hour: 300 → 25');
+      expect(await api('/admin/v1/customers/audited')).toMatchObject({ plan: 'starter', requests_per_hour: 25 });
+      await click(page, 'Yesterday');
+      await see(page, 'No entries.');
+    };
+    await open('/console', use, { token: false });
   });
 
   it('a session that may only read sees no control that writes', async () => {
@@ -425,7 +550,7 @@ describe.each(STORES)('over $name', (store) => {
       for (const path of Object.values(PAGES)) {
         await page.goto(path, { waitUntil: 'networkidle' });
         await see(page, 'read only');
-        const writes = /^(?:New|Change|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
+        const writes = /^(?:New|Change|Undo|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
         expect(await page.getByRole('button', { name: writes }).count(), path).toBe(0);
       }
     });

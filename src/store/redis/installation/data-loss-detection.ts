@@ -271,7 +271,7 @@ export class DataLossDetection {
       );
     } else if (state === 'empty') {
       warn(
-        `the store has no records under ${names.prefix}. If it is new, create the first customer and key; if it is not, restore its data. Until then unknown keys get 503, unless "tollgate store init" accepts the empty store`,
+        `the store has no customers yet under ${names.prefix}. New installation: create the first customer and key ("tollgate customers create", "tollgate keys create"). Otherwise the data was lost: restore it, or accept the empty store with "tollgate store init". Until then, keys get 503`,
       );
     } else if (state === 'whole' && before === 'wiped') {
       warn(`the data of the store counts as complete again: ${name} is back`);

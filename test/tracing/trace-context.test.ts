@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { traceId } from '../../src/edge/request-ids.ts';
+import { parseTraceparent } from '../../src/tracing/trace-context.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
@@ -9,7 +9,9 @@ it.each([
   ['that is not sampled', `00-${TRACE}-${PARENT}-00`],
   ['of a later version', `01-${TRACE}-${PARENT}-01`],
   ['of a later version that has more to say', `cc-${TRACE}-${PARENT}-01-what-comes`],
-])('a context %s names its trace', (_case, traceparent) => expect(traceId(traceparent)).toBe(TRACE));
+])('a context %s names its trace', (_case, traceparent) =>
+  expect(parseTraceparent(traceparent)).toMatchObject({ traceId: TRACE, parentId: PARENT }),
+);
 
 it.each([
   ['that is missing', undefined],
@@ -25,4 +27,4 @@ it.each([
   ['with a line break', `00-${TRACE}-${PARENT}-01\n`],
   ['that was sent twice', `00-${TRACE}-${PARENT}-01, 00-${TRACE}-${PARENT}-01`],
   ['that was sent twice, in a list', [`00-${TRACE}-${PARENT}-01`, `00-${TRACE}-${PARENT}-01`]],
-])('a context %s names none', (_case, traceparent) => expect(traceId(traceparent)).toBeUndefined());
+])('a context %s names none', (_case, traceparent) => expect(parseTraceparent(traceparent)).toBeUndefined());

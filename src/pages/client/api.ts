@@ -1,8 +1,8 @@
 /**
- * Calls the admin API of the same origin. The session cookie authenticates, together with a binding in the storage of this
+ * Calls the JSON API of the same origin. The session cookie authenticates, together with a binding in the storage of this
  * origin: the cookie alone, which browsers send to every port of the host, is worth nothing.
  */
-import type { ProblemDocument, SessionDocument } from '../../admin-api/responses.ts';
+import type { ProblemDocument } from '../../admin-api/responses.ts';
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
@@ -75,21 +75,21 @@ export async function call<T>(method: string, path: string, options: CallOptions
   throw new CallError(failure);
 }
 
-export const SESSION_PATH = '/console/session';
+/** The pages of a site are below one path, such as /console. */
+export const [ROOT = ''] = /^\/[^/]*/.exec(location.pathname) ?? [];
+export const SESSION_PATH = `${ROOT}/session`;
 /** All tabs of the origin share the cookie, so they share the binding too. */
 const BINDING = 'tollgate-session-binding';
 
-/** @throws CallError */
-export async function logIn(token: string): Promise<SessionDocument> {
-  const { binding, ...session } = await call<SessionDocument & { binding: string }>('POST', SESSION_PATH, {
-    json: { token },
-  });
+/** Exchanges a secret for a session. @throws CallError */
+export async function startSession<Session>(secret: object): Promise<Session> {
+  const { binding, ...session } = await call<Session & { binding: string }>('POST', SESSION_PATH, { json: secret });
   localStorage.setItem(BINDING, binding);
-  return session;
+  return session as Session;
 }
 
 /** @throws CallError */
-export async function logOut(): Promise<void> {
+export async function endSession(): Promise<void> {
   await call('DELETE', SESSION_PATH);
   localStorage.removeItem(BINDING);
 }
@@ -109,7 +109,7 @@ async function failureOf(response: Response): Promise<Failure> {
 
 export function failureFrom(error: unknown): Failure {
   if (error instanceof CallError) return error.failure;
-  return { title: 'The console failed', detail: error instanceof Error ? error.message : String(error) };
+  return { title: 'The page failed', detail: error instanceof Error ? error.message : String(error) };
 }
 
 /** Returns a path with its query. Undefined and empty parameters are left out. */
@@ -118,8 +118,6 @@ export function pathWith(path: string, query: Readonly<Record<string, string | n
   const parameters = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }
-
-export const customerPath = (id: string) => `/admin/v1/customers/${encodeURIComponent(id)}`;
 
 export interface Page<T> {
   readonly items: readonly T[];

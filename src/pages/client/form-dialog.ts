@@ -1,10 +1,10 @@
-/** Dialogs for actions, from descriptions. Each shows the command line that does the same, and what went wrong if it fails. */
+/** Dialogs for actions, from descriptions. Each shows what went wrong if it fails. */
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
-import { localInputTime, tollgate } from './format.ts';
+import { type CommandOptions, localInputTime, tollgate } from './format.ts';
 import { refreshAll } from './resources.ts';
 import { useSubmit } from './use-submit.ts';
 
@@ -44,8 +44,8 @@ export interface FormDescription<Result = unknown> {
   readonly fields?: readonly FieldDescription[];
   /** Below the fields. */
   readonly note?: (input: FormInput) => ComponentChildren;
-  /** The words of the command line, without the options of the fields. */
-  readonly command: (texts: FormInput['texts']) => readonly string[];
+  /** The words of the command line that does the same, without the options of the fields. */
+  readonly command?: (texts: FormInput['texts']) => readonly (string | CommandOptions)[];
   readonly submit: (input: FormInput) => Promise<Result>;
   /** Announced after success. */
   readonly said?: string;
@@ -82,7 +82,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       })}
       ${note?.({ texts, change })}
       ${failure && html`<${Problem} failure=${failure} />`}
-      <${Command} line=${tollgate(...command(texts), change)} />
+      ${command && html`<${Command} line=${tollgate(...command(texts), change)} />`}
       <div class="buttons">
         <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
         <button type="submit" class=${isDangerous ? 'primary danger' : 'primary'} disabled=${isBusy}>

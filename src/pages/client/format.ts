@@ -74,7 +74,7 @@ export function duration(seconds: number): string {
 }
 
 /** By name, with underscores; true: without a value; null: `--no-…`. The others are left out if they are empty. */
-type CommandOptions = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type CommandOptions = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 /** Returns the command line that does the same as a part of the console. Objects are options. */
 export function tollgate(...words: readonly (string | number | CommandOptions)[]): string {

@@ -16,17 +16,20 @@ export interface ChartPoint {
 const HEIGHT_PX = 180;
 const BAR_SHARE = 0.8;
 const MAX_BAR_PX = 40;
+const MAX_LIMIT_RATIO = 4;
 
-export function Chart({ label, points }: { label: string; points: readonly ChartPoint[] }) {
+/** `limit`: of each point, drawn as a line. */
+export function Chart(props: { label: string; points: readonly ChartPoint[]; limit?: number | undefined }) {
+  const { label, points, limit } = props;
   const place = useRef<HTMLDivElement>(null);
-  const content = JSON.stringify(points);
+  const content = JSON.stringify([points, limit]);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     let plot: uPlot | undefined;
     const draw = () => {
       plot?.destroy();
-      plot = new uPlot(optionsFor(element, points), dataOf(points), element);
+      plot = new uPlot(optionsFor(element, points, limit), dataOf(points, limit), element);
     };
     draw();
     const resized = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
@@ -61,15 +64,16 @@ export function Chart({ label, points }: { label: string; points: readonly Chart
 }
 
 /** Refused requests are stacked on the admitted ones: the bars behind are as high as both together. */
-function dataOf(points: readonly ChartPoint[]): uPlot.AlignedData {
+function dataOf(points: readonly ChartPoint[], limit: number | undefined): uPlot.AlignedData {
   return [
     points.map(({ start }) => Date.parse(start) / 1000),
     points.map(({ admitted, refused }) => admitted + refused),
     points.map(({ admitted }) => admitted),
+    points.map(() => limit ?? null),
   ];
 }
 
-function optionsFor(element: HTMLElement, points: readonly ChartPoint[]): uPlot.Options {
+function optionsFor(element: HTMLElement, points: readonly ChartPoint[], limit: number | undefined): uPlot.Options {
   const style = getComputedStyle(element);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const font = `12px ${style.fontFamily}`;
@@ -93,13 +97,24 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[]): uPlot.
     grid: { stroke: color('--chart-line'), width: 1 },
   };
   const step = stepOf(points);
+  const highest = Math.max(...points.map(({ admitted, refused }) => admitted + refused));
+  // A limit far above would leave the bars no height.
+  const isLimitShown = limit !== undefined && limit <= MAX_LIMIT_RATIO * highest;
+  const limitLine: uPlot.Series = {
+    label: 'Limit per hour',
+    stroke: color('--chart-limit'),
+    width: 1.5,
+    dash: [6, 4],
+    points: { show: false },
+    value: () => `${count(limit ?? 0)}${isLimitShown ? '' : ', far above'}`,
+  };
   return {
     width: element.clientWidth,
     height: HEIGHT_PX,
     // The bar of the newest hour begins at its start, so the scale goes on to its end.
     scales: {
       x: { range: (_plot, min, max) => [min, max + step] },
-      y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] },
+      y: { range: [0, 1.1 * Math.max(4, highest, isLimitShown ? limit : 0)] },
     },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     axes: [
@@ -114,6 +129,7 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[]): uPlot.
       },
       bars('Refused', color('--chart-refused'), ({ refused }) => refused),
       bars('Admitted', color('--chart-admitted'), ({ admitted }) => admitted),
+      ...(limit === undefined ? [] : [limitLine]),
     ],
   };
 }

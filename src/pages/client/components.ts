@@ -4,14 +4,14 @@
  */
 
 import { html } from 'htm/preact';
-import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
-import { count, localTime, relativeTime, shortened, utcTime } from './format.ts';
+import { count, localTime, relativeTime, utcTime } from './format.ts';
 import type { Resource } from './resources.ts';
-import { at } from './router.ts';
+import { type Place, setQuery } from './router.ts';
 
 /** `command`: the command line that shows the same. */
 export function Panel(props: {
@@ -49,16 +49,6 @@ export function timeAgo(at: string) {
   return time(at, { isRelative: true });
 }
 
-/** The id with the name beside it, on one line. */
-export function customerLink(id: string, name?: string | null) {
-  return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
-    <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
-}
-
-export function customerState({ suspended }: { suspended: boolean }) {
-  return suspended ? badge('bad', 'suspended') : badge('good', 'active');
-}
-
 /** Used share of a limit, as a bar with its number. */
 export function usageBar({ used, limit }: { used: number; limit: number }) {
   const percent = Math.floor((100 * used) / limit);
@@ -79,14 +69,12 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return html`<p class="empty">${children}</p>`;
 }
 
-const ADVICE: Readonly<Record<string, string>> = {
-  store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
-  forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
-};
+/** What the readers of a site can do about a failed call, by the code of the problem. */
+export const Advice = createContext<Readonly<Record<string, string>>>({});
 
 /** A failed call: what happened, and what to do. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: (() => void) | undefined }) {
-  const advice = failure.code === undefined ? undefined : entryOf(ADVICE, failure.code);
+  const advice = entryOf(useContext(Advice), failure.code ?? '');
   return html`<div class="problem" role="alert">
     <strong>${failure.title}</strong>
     <p class="detail">${failure.detail}</p>
@@ -149,6 +137,68 @@ export function SearchForm(props: { text: string; onText: (text: string) => void
   return html`<form role="search" onSubmit=${onSubmit}>
     <input type="search" value=${text} onInput=${(event: Event) => onText(inputValue(event))} ...${attributes} />
   </form>`;
+}
+
+const TYPING_PAUSE_MS = 300;
+
+/** A filter in the address, changed when the user pauses. All other properties are attributes of the input. */
+export function FilterField(props: { name: string; value: string | undefined }) {
+  const { name, value = '', ...attributes } = props;
+  const [text, setText] = useState(value);
+  // Of this field. Another value comes from the history or a link, and replaces what was typed.
+  const searched = useRef(value);
+  const search = (wanted: string) => {
+    if (wanted === searched.current) return;
+    const isSameStep = wanted !== '' && searched.current !== '';
+    searched.current = wanted;
+    setQuery({ [name]: wanted }, { isSameStep });
+  };
+  useEffect(() => {
+    if (value === searched.current) return;
+    searched.current = value;
+    setText(value);
+  }, [value]);
+  useEffect(() => {
+    const timer = setTimeout(() => search(text.trim()), TYPING_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search} ...${attributes} />`;
+}
+
+/** A filter in the address, with its choices. The empty value is none. */
+export function queryFilter(name: string, label: string, options: readonly SelectOption[], query: Place['query']) {
+  const onChange = (event: Event) => setQuery({ [name]: inputValue(event) });
+  return html`<${Select} aria-label=${label} options=${options} value=${query[name] ?? ''} onChange=${onChange} />`;
+}
+
+/** The actions on one row: buttons, or where these need more than a line, a menu. */
+export function RowActions({ label, actions }: { label: string; actions: Readonly<Record<string, () => void>> }) {
+  const isNarrow = useMedia('(max-width: 1100px)');
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => menu.current?.removeAttribute('open');
+  const buttons = Object.entries(actions).map(([action, run]) => {
+    const onClick = () => {
+      close();
+      run();
+    };
+    return html`<button type="button" aria-label=${`${action} ${label}`} onClick=${onClick}>${action}</button>`;
+  });
+  if (!isNarrow) return html`<span class="row-actions">${buttons}</span>`;
+  const onFocusOut = ({ relatedTarget }: FocusEvent) => menu.current?.contains(relatedTarget as Node | null) || close();
+  return html`<details ref=${menu} class="row-menu" onFocusOut=${onFocusOut} onKeyDown=${({ key }: KeyboardEvent) => key === 'Escape' && close()}>
+    <summary aria-label=${`Actions on ${label}`}>Actions</summary><div>${buttons}</div>
+  </details>`;
+}
+
+function useMedia(query: string): boolean {
+  const [matches, setMatches] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const update = () => setMatches(media.matches);
+    media.addEventListener('change', update);
+    return () => media.removeEventListener('change', update);
+  }, [query]);
+  return matches;
 }
 
 /** Exclusive choices, as toggle buttons. An undefined value is a choice too. */

@@ -4,6 +4,7 @@
  */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { call, type Failure, failureFrom, OUTAGE, outageSinceMs, type Page, pathWith, SESSION_PATH } from './api.ts';
+import { keptEntry } from './router.ts';
 
 export const POLL_MS = 10_000;
 export const HISTORY_POLL_MS = 60_000;
@@ -100,7 +101,10 @@ export function useResource<T>(path: string, everyMs = Number.POSITIVE_INFINITY)
 }
 
 export interface List<T> {
+  /** All that were read. */
   readonly rows: readonly T[];
+  /** How many of them to show. */
+  readonly shown: number;
   /** Whether the last page was read. */
   readonly isComplete: boolean;
   readonly isLoading: boolean;
@@ -108,92 +112,132 @@ export interface List<T> {
   readonly calls: number;
   readonly failure: Failure | undefined;
   readonly isFiltered: boolean;
+  /** Wall time in ms at which the rows were read; undefined if they are read again every some seconds. */
+  readonly asOfMs: number | undefined;
   more(): void;
+  /** Reads on to the last page. */
+  all(): void;
   stop(): void;
+  reload(): void;
 }
 
 /** On narrow screens, a row is as high as a paragraph. */
 const ROWS_AT_ONCE = matchMedia('(max-width: 600px)').matches ? 20 : 50;
 
-export interface ListOptions {
-  /** Reads pages until there are this many more rows. */
-  readonly rowsAtOnce?: number;
+export interface ListOptions<T> {
+  /** Reads all pages, because the rows are to be sorted or counted. */
+  readonly isWhole?: boolean;
   /** Filters are applied to the items of a page, so pages have few rows or none. */
   readonly isFiltered?: boolean;
+  /** How many rows the items become, if not one each. */
+  readonly numberOf?: (items: readonly T[]) => number;
 }
 
 /** Items that the gateway reads for one page, if it returns few of them, or all are wanted. */
 const LARGE_PAGE_SIZE = 200;
 
-type ListState<T> = Pick<List<T>, 'rows' | 'isLoading' | 'calls' | 'failure'> & { cursor: string | null | undefined };
+type ListState<T> = Pick<List<T>, 'rows' | 'shown' | 'isLoading' | 'calls' | 'failure'> & {
+  readonly cursor: string | null | undefined;
+  readonly readAtMs: number;
+};
 
-/** Reads a list page by page, never all at once: `more` reads on. */
-export function useList<T>(path: string, { rowsAtOnce = ROWS_AT_ONCE, isFiltered = false }: ListOptions = {}): List<T> {
-  const pageSize = isFiltered || rowsAtOnce > LARGE_PAGE_SIZE ? LARGE_PAGE_SIZE : ROWS_AT_ONCE;
-  const initial: ListState<T> = {
-    rows: [],
-    isLoading: true,
-    calls: 0,
-    failure: undefined,
-    cursor: undefined,
-  };
-  const [state, setState] = useState(initial);
+const NOTHING_READ: ListState<never> = {
+  rows: [],
+  shown: ROWS_AT_ONCE,
+  isLoading: true,
+  calls: 0,
+  failure: undefined,
+  cursor: undefined,
+  readAtMs: 0,
+};
+
+/**
+ * Reads a list page by page: `more` reads on. An entry of the history keeps its lists: on the way back, the former rows are
+ * shown at once, and read again.
+ */
+export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> {
+  const { isWhole = false, isFiltered = false, numberOf = (rows) => rows.length } = options;
+  const pageSize = isFiltered ? LARGE_PAGE_SIZE : ROWS_AT_ONCE;
+  const kept = `${path} ${isWhole}`;
+  const [state, setState] = useState<ListState<T>>(NOTHING_READ);
+  const latest = useRef(state);
   const running = useRef<AbortController | undefined>(undefined);
 
+  /** `isAgain`: the former rows stay until as many are read. */
   const read = useCallback(
-    async (from: ListState<T>) => {
+    async (from: ListState<T>, { isAgain = false, isAll = isWhole } = {}) => {
       running.current?.abort();
       const controller = new AbortController();
       const { signal } = controller;
       running.current = controller;
-      let { rows, cursor, calls } = from;
-      const wanted = rows.length + rowsAtOnce;
+      const { lists } = keptEntry();
+      let { rows, cursor, calls, readAtMs } = from;
+      const former = latest.current;
+      const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : numberOf(rows) + ROWS_AT_ONCE;
+      const isShort = () => cursor !== null && numberOf(rows) < wanted;
+      const shown = Math.max(former.shown, Number.isFinite(wanted) ? wanted : 0);
       const [base = '', query = ''] = path.split('?');
       const show = (isLoading: boolean, failure?: Failure) => {
         if (signal.aborted) return;
         // A list that cannot be read again keeps its former rows.
-        setState((former) =>
-          failure && calls === 0 ? { ...former, isLoading, failure } : { rows, cursor, calls, isLoading, failure },
-        );
+        const isFormer = isAgain && (isLoading || failure !== undefined);
+        const next = isFormer ? former : { rows, shown, cursor, calls, readAtMs };
+        latest.current = { ...next, isLoading: isLoading && !isAgain, failure };
+        lists.set(kept, latest.current);
+        setState(latest.current);
       };
       try {
         do {
           const parameters = {
             ...Object.fromEntries(new URLSearchParams(query)),
-            limit: pageSize,
+            limit: isAll ? LARGE_PAGE_SIZE : pageSize,
             cursor: cursor ?? '',
           };
           const page: Page<T> = await call('GET', pathWith(base, parameters), { signal });
+          if (calls === 0) readAtMs = Date.now();
           rows = [...rows, ...page.items];
           cursor = page.next_cursor;
           calls++;
-          show(cursor !== null && rows.length < wanted);
-        } while (cursor !== null && rows.length < wanted && !signal.aborted);
+          show(isShort());
+        } while (isShort() && !signal.aborted);
       } catch (error) {
         show(false, failureFrom(error));
       }
     },
-    [path, rowsAtOnce, pageSize],
+    [path, isWhole, pageSize],
   );
-  const restart = useCallback(() => read(initial), [read]);
+  const reload = useCallback(() => read(NOTHING_READ, { isAgain: latest.current.calls > 0 }), [read]);
   useEffect(() => {
-    setState(initial);
-    void restart();
+    const former = keptEntry().lists.get(kept) as ListState<T> | undefined;
+    latest.current = former ?? NOTHING_READ;
+    setState(latest.current);
+    void reload();
     return () => running.current?.abort();
-  }, [restart]);
-  useRefresher(restart, Number.POSITIVE_INFINITY);
+  }, [reload]);
+  const isPolled = !isFiltered && state.calls <= 1;
+  useRefresher(reload, isPolled ? POLL_MS : Number.POSITIVE_INFINITY);
 
   return {
     ...state,
     isFiltered,
     isComplete: state.cursor === null,
+    asOfMs: isPolled ? undefined : state.readAtMs,
     more: () => {
+      const shown = state.shown + ROWS_AT_ONCE;
+      const isLoading = state.cursor !== null && (isWhole || numberOf(state.rows) < shown);
+      latest.current = { ...state, shown, isLoading };
+      setState(latest.current);
+      if (isLoading) void read(state);
+    },
+    all: () => {
       setState({ ...state, isLoading: true });
-      void read(state);
+      void read(state, { isAll: true });
     },
     stop: () => {
       running.current?.abort();
-      setState({ ...state, isLoading: false });
+      latest.current = { ...state, isLoading: false };
+      setState(latest.current);
     },
+    reload,
   };
 }

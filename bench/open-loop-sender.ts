@@ -1,0 +1,131 @@
+/**
+ * A program that sends requests by its own clock, whatever the responses do: `open-loop-sender.ts URL KEY CONNECTIONS
+ * REQUESTS_PER_SECOND DURATION_MS`. Requests become due at random (a Poisson process). The latency of each counts from
+ * when it was due, also if no connection was free then. So a stall counts for each request that was due in it. Requests
+ * that are not complete at the end count with their latency so far.
+ *
+ * Prints a line of JSON like wrk.lua. Latencies are exact to about 0.1 ms: the program sleeps that long between two looks
+ * at its sockets, to leave the CPU to the backend.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+const SLEEP_MS = 0.1;
+const MICROS_PER_BIN = 10;
+const MAX_MICROS = 60_000_000;
+
+interface Connection {
+  readonly socket: Socket;
+  /** When its request was due, by performance.now(). */
+  dueMs: number;
+  /** The bytes of its response so far. */
+  received: number;
+  /** Of the whole response; undefined until its headers have arrived. */
+  expected: number | undefined;
+  head: string;
+}
+
+const [url = '', key, connections, perSecond, durationMs] = process.argv.slice(2);
+const { hostname, host, pathname, port } = new URL(url);
+const request = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+const bins = new Uint32Array(MAX_MICROS / MICROS_PER_BIN + 1);
+const result = { requests: 0, bytes: 0, micros: 0, refused: 0, connect: 0, read: 0, write: 0, timeout: 0 };
+const sleep = new Int32Array(new SharedArrayBuffer(4));
+/** Requests that are due, oldest first; those before `sent` have a connection. */
+const due: number[] = [];
+let sent = 0;
+let nextDueMs = 0;
+let endMs = 0;
+
+const all = await Promise.all(Array.from({ length: Number(connections) }, open));
+const idle = [...all];
+const startMs = performance.now();
+nextDueMs = startMs + untilNext();
+endMs = startMs + Number(durationMs);
+turn();
+
+async function open(): Promise<Connection> {
+  const buffer = Buffer.allocUnsafe(64 * 1024);
+  const callback = (bytes: number) => {
+    read(connection, buffer, bytes);
+    return true;
+  };
+  const socket = connect({ port: Number(port), host: hostname, noDelay: true, onread: { buffer, callback } });
+  const connection: Connection = { socket, dueMs: 0, received: 0, expected: undefined, head: '' };
+  await once(socket, 'connect');
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    result.read++;
+  });
+  return connection;
+}
+
+function untilNext(): number {
+  return (-Math.log(1 - Math.random()) * 1000) / Number(perSecond);
+}
+
+/** Sends what is due, sleeps, and lets Node.js read the sockets. */
+function turn(): void {
+  const nowMs = performance.now();
+  for (; nextDueMs <= Math.min(nowMs, endMs); nextDueMs += untilNext()) due.push(nextDueMs);
+  send();
+  if (nowMs >= endMs) {
+    end(nowMs);
+    return;
+  }
+  Atomics.wait(sleep, 0, 0, Math.min(SLEEP_MS, nextDueMs - nowMs));
+  setImmediate(turn);
+}
+
+function send(): void {
+  for (; sent < due.length; sent++) {
+    const connection = idle.pop();
+    if (connection === undefined) return;
+    Object.assign(connection, { dueMs: due[sent], received: 0, expected: undefined, head: '' });
+    connection.socket.write(request, 'latin1');
+  }
+}
+
+function read(connection: Connection, buffer: Buffer, bytes: number): void {
+  connection.received += bytes;
+  result.bytes += bytes;
+  if (connection.expected === undefined) {
+    connection.head += buffer.toString('latin1', 0, bytes);
+    const headLength = connection.head.indexOf('\r\n\r\n') + 4;
+    if (headLength < 4) return;
+    const [, contentLength] = /\r\ncontent-length: *(\d+)\r\n/i.exec(connection.head) ?? [];
+    // A response of unknown length never ends, so that the run fails.
+    connection.expected = headLength + Number(contentLength ?? Number.NaN);
+    if (Number(connection.head.slice(9, 12)) >= 400) result.refused++;
+  }
+  if (connection.received !== connection.expected) return;
+  result.requests++;
+  count(performance.now() - connection.dueMs);
+  idle.push(connection);
+  send();
+}
+
+function count(latencyMs: number): void {
+  const bin = Math.floor(Math.min(1000 * latencyMs, MAX_MICROS) / MICROS_PER_BIN);
+  bins[bin] = (bins[bin] ?? 0) + 1;
+}
+
+function end(nowMs: number): void {
+  for (const dueMs of due.slice(sent)) count(nowMs - dueMs);
+  const unused = new Set(idle);
+  for (const connection of all) if (!unused.has(connection)) count(nowMs - connection.dueMs);
+  result.micros = Math.round(1000 * (nowMs - startMs));
+  const percentiles = { p50: percentile(50), p99: percentile(99), p999: percentile(99.9) };
+  console.log(JSON.stringify({ ...result, ...percentiles }));
+  process.exit();
+}
+
+/** In µs. */
+function percentile(percent: number): number {
+  let toPass = (due.length * percent) / 100;
+  const bin = bins.findIndex((requests) => {
+    toPass -= requests;
+    return toPass <= 0;
+  });
+  return bin * MICROS_PER_BIN;
+}

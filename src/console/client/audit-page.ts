@@ -1,0 +1,198 @@
+/** Who changed what, from which value to which, and a way back. */
+import { html } from 'htm/preact';
+import type { AuditAction, AuditDocument, CustomerDocument } from '../../admin-api/responses.ts';
+import { call, pathWith } from '../../pages/client/api.ts';
+import { badge, Command, FilterField, inputValue, queryFilter, time } from '../../pages/client/components.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
+import { count, DAY_MS, localInputTime, shortened, tollgate } from '../../pages/client/format.ts';
+import { useList, useResource } from '../../pages/client/resources.ts';
+import { at, type Place, searchAddress, setQuery } from '../../pages/client/router.ts';
+import { type Column, listTable } from '../../pages/client/table.ts';
+import { customerLink, customerPath } from './customer-link.ts';
+import { useMayWrite } from './session.ts';
+
+const ACTIONS: Readonly<Record<AuditAction, string>> = {
+  'customer.create': 'Customer created',
+  'customer.update': 'Customer changed',
+  'customer.delete': 'Customer deleted',
+  'customer.notify_secret': 'Secret for notices created',
+  'usage.reset': 'Usage reset',
+  'key.create': 'Key created',
+  'key.import': 'Key imported',
+  'key.update': 'Key changed',
+  'key.revoke': 'Key revoked',
+  'key.rotate': 'Key rotated',
+  'config.reload': 'Config file reloaded',
+  'config.preview': 'Config file previewed',
+  'session.create': 'Console login',
+  'notice.retry': 'Notice sent again',
+  'notice.test': 'Test notice sent',
+  'portal_session.create': 'Link to the portal created',
+  'portal_session.open': 'Portal session opened',
+  'portal_session.end': 'Portal sessions ended',
+  'portal_token.create': 'Token for the portal created',
+  'endpoint.disable': 'Endpoint of notices disabled',
+  'access.refused': 'Access refused',
+};
+
+/** The local date, so many days ago. */
+const dateOf = (daysAgo: number) => localInputTime(new Date(Date.now() - daysAgo * DAY_MS).toISOString()).slice(0, 10);
+
+/** The start of a local date as ISO 8601; undefined without one. */
+function startOf(date: string | undefined, daysLater = 0): string | undefined {
+  const start = new Date(`${date}T00:00`);
+  if (Number.isNaN(start.getTime())) return undefined;
+  start.setDate(start.getDate() + daysLater);
+  return start.toISOString();
+}
+
+export function AuditPage({ query }: Place) {
+  const { customer, action, from, to } = query;
+  const range = { from: startOf(from), to: startOf(to, 1) };
+  const date = (name: string, label: string) =>
+    html`<label>${label} <input type="date" value=${query[name] ?? ''} onChange=${(event: Event) => setQuery({ [name]: inputValue(event) })} /></label>`;
+  const days = (label: string, first: number, last: number) =>
+    html`<button type="button" onClick=${() => setQuery({ from: dateOf(first), to: dateOf(last) })}>${label}</button>`;
+  return html`
+    <div class="toolbar">
+      <${FilterField} name="customer" value=${customer} aria-label="Customer id" placeholder="Customer id" />
+      ${queryFilter('action', 'Action', [['', 'All actions'], ...Object.entries(ACTIONS)], query)}
+      ${date('from', 'From')} ${date('to', 'to')}
+      ${days('Today', 0, 0)} ${days('Yesterday', 1, 1)} ${days('7 days', 6, 0)}
+    </div>
+    <${AuditList} filter=${{ customer, action, ...range }} withCustomer />
+    <${Command} line=${tollgate('audit', { customer, action, ...range })} />`;
+}
+
+interface AuditFilter {
+  readonly customer?: string | undefined;
+  readonly action?: string | undefined;
+  /** ISO 8601. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; withCustomer?: boolean }) {
+  const mayWrite = useMayWrite();
+  const isFiltered = Boolean(filter.customer || filter.action);
+  const entries = useList<AuditDocument>(pathWith('/admin/v1/audit', { ...filter }), {
+    isFiltered,
+    numberOf: (rows) => runsOf(rows).length,
+  });
+  const undo = (entry: AuditDocument) =>
+    undoOf(entry).length > 0 && html`<${FormButton} label="Undo" form=${() => undoForm(entry)} />`;
+  const columns: Column<Run>[] = [
+    ['When', ({ entry }) => time(entry.at)],
+    ['Who', ({ entry }) => html`<span>${entry.actor} <small class="quiet">${entry.from}</small></span>`],
+    ['What', ({ entry, others }) => what(entry, others.length + 1)],
+    ...(withCustomer ? [CUSTOMER] : []),
+    ['Key', ({ entry, others }) => others.length === 0 && entry.key_id && keyLink(entry.key_id)],
+    ['Change', changeOf],
+    ...(mayWrite ? [['Undo', ({ entry, others }: Run) => others.length === 0 && undo(entry)] as const] : []),
+  ];
+  const list = { ...entries, rows: runsOf(entries.rows) };
+  return listTable({ label: 'Audit', list, keyOf: ({ entry }) => entry.id, empty: 'No entries.', columns });
+}
+
+function what({ action }: AuditDocument, times: number) {
+  const text = entryOf(ACTIONS, action) ?? action;
+  return html`<span title=${action}>${times > 1 && `${count(times)} × `}${text}</span>`;
+}
+
+const CUSTOMER: Column<Run> = [
+  'Customer',
+  ({ entry: { customer, customer_name: name }, others }) =>
+    customer && others.every((other) => other.customer === customer) && customerLink(customer, name),
+];
+
+const keyLink = (id: string) =>
+  html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
+
+/** One change, or what one import added: the newest entry, and those before it. */
+interface Run {
+  readonly entry: AuditDocument;
+  readonly others: readonly AuditDocument[];
+}
+
+const IMPORTED: readonly string[] = ['customer.create', 'key.create', 'key.import'] satisfies AuditAction[];
+const MAX_GAP_MS = 10_000;
+const MIN_IMPORT = 3;
+
+/** Folds what one import made: equal actions of one actor at one address, seconds apart. `entries`: the newest first. */
+function runsOf(entries: readonly AuditDocument[]): Run[] {
+  const groups: AuditDocument[][] = [];
+  for (const entry of entries) {
+    const group = groups.at(-1);
+    const last = group?.at(-1);
+    const belongs =
+      last !== undefined &&
+      IMPORTED.includes(entry.action) &&
+      (['action', 'actor', 'from'] as const).every((member) => entry[member] === last[member]) &&
+      Date.parse(last.at) - Date.parse(entry.at) <= MAX_GAP_MS;
+    if (belongs) group?.push(entry);
+    else groups.push([entry]);
+  }
+  return groups.flatMap((group) => {
+    const runs = group.length < MIN_IMPORT ? group.map((entry) => [entry]) : [group];
+    return runs.flatMap(([entry, ...others]) => (entry ? [{ entry, others }] : []));
+  });
+}
+
+function changeOf({ entry, others }: Run) {
+  if (others.length === 0) return html`<small>${changes(entry)}</small>`;
+  return html`<details><summary>${count(others.length + 1)} entries</summary>
+    <ul class="changes">${[entry, ...others].map((each) => html`<li>${each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>
+  </details>`;
+}
+
+function changes({ details, before }: AuditDocument) {
+  return Object.entries(details ?? {}).map(([name, value]) => {
+    const former = before && name in before && html`${valueText(before[name])} → `;
+    return html`<div>${name.replaceAll('_', ' ')}: ${former}<strong>${valueText(value)}</strong></div>`;
+  });
+}
+
+const WORDS: Readonly<Record<string, string>> = { true: 'yes', false: 'no', null: 'none' };
+const valueText = (value: string | number | boolean | null | undefined) =>
+  typeof value === 'number' ? count(value) : typeof value === 'string' ? value : WORDS[String(value)];
+
+const UNDONE = ['plan', 'requests_per_hour', 'suspended'] as const;
+
+/** The members that can be set back. */
+const undoOf = ({ action, before }: AuditDocument) =>
+  action === 'customer.update' && before ? UNDONE.filter((name) => name in before) : [];
+
+function undoForm(entry: AuditDocument): FormDescription {
+  const { customer, before } = entry;
+  const id = customer ?? '';
+  const json = Object.fromEntries(undoOf(entry).map((name) => [name, before?.[name] ?? null]));
+  // The command line has no value for a member that is unset or false.
+  const options = Object.fromEntries(
+    Object.entries(json).map(([name, value]) => [name, value === false ? null : value]),
+  );
+  return {
+    title: `Undo this change of ${id}?`,
+    label: 'Undo',
+    text: html`<${UndoText} entry=${entry} />`,
+    command: () => ['customers', 'update', id, options],
+    submit: () => call('PATCH', customerPath(id), { json }),
+    said: `Changed ${id} back.`,
+  };
+}
+
+/** Says what was changed once more since. */
+function UndoText({ entry }: { entry: AuditDocument }) {
+  const { data } = useResource<CustomerDocument>(customerPath(entry.customer ?? ''));
+  return undoOf(entry).map((name) => {
+    const [then, now] = [entry.details?.[name], data?.[name]];
+    return html`<span class="undone">${name.replaceAll('_', ' ')}: ${valueText(data ? now : then)} → <strong>${valueText(entry.before?.[name])}</strong>
+      ${data && now !== then && html` ${badge('warn', 'changed again since')}`}</span>`;
+  });
+}
+
+/** The latest changes of one customer and its keys. */
+export function CustomerAudit({ id }: { id: string }) {
+  return html`<${AuditList} filter=${{ customer: id }} />
+    <p><a href=${pathWith(at('audit'), { customer: id })}>Filter by action and date</a></p>`;
+}

@@ -1,0 +1,29 @@
+/** How a customer is shown, and its path in the admin API. */
+import { html } from 'htm/preact';
+import type { CustomerDocument } from '../../admin-api/responses.ts';
+import { badge } from '../../pages/client/components.ts';
+import { shortened } from '../../pages/client/format.ts';
+import { at } from '../../pages/client/router.ts';
+
+export const customerPath = (id: string) => `/admin/v1/customers/${encodeURIComponent(id)}`;
+
+/** The id with the name beside it, on one line. */
+export function customerLink(id: string, name?: string | null) {
+  return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
+    <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
+}
+
+export function customerState({ suspended }: { suspended: boolean }) {
+  return suspended ? badge('bad', 'suspended') : badge('good', 'active');
+}
+
+/** The plan of a record, unless it was renamed or dropped since. */
+export function planText({ plan, current_plan: current }: Pick<CustomerDocument, 'plan' | 'current_plan'>) {
+  return current ?? html`${plan} ${badge('bad', 'not configured')}`;
+}
+
+const LIMIT_SOURCES = { override: 'override', customer: 'own limit', plan: 'plan' };
+
+export function limitSource({ limit_source: source }: Pick<CustomerDocument, 'limit_source'>) {
+  return source === null ? '–' : LIMIT_SOURCES[source];
+}

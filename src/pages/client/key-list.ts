@@ -1,0 +1,100 @@
+/** The table of keys, with their states and actions. */
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { KeyDocument } from '../../admin-api/responses.ts';
+import { badge, RowActions, time, timeAgo } from './components.ts';
+import { type FormDescription, FormDialog } from './form-dialog.ts';
+import { DAY_MS, shortened } from './format.ts';
+import type { List } from './resources.ts';
+import { setQuery } from './router.ts';
+import { type Column, listTable } from './table.ts';
+
+/** What a row shows. */
+export type ListedKey = Pick<
+  KeyDocument,
+  'id' | 'name' | 'prefix' | 'state' | 'created_at' | 'expires_at' | 'last_used_at'
+> &
+  Partial<Pick<KeyDocument, 'replaced_by'>>;
+
+interface KeyListProps<Key extends ListedKey> {
+  readonly list: List<Key>;
+  readonly owner?: Column<Key> | undefined;
+  /** By the label of the button. Without it, keys have no actions. */
+  readonly forms?: Readonly<Record<string, (key: Key) => FormDescription>> | undefined;
+  /** Returns a link to the key that replaced another one. */
+  readonly successor?: (id: string, name: string) => ComponentChildren;
+  /** Of a list that can be sorted: see {@link listTable}. */
+  readonly sort?: string | undefined;
+  readonly empty: string;
+}
+
+const LABELS: Readonly<Record<KeyDocument['state'], readonly string[]>> = {
+  live: ['Rotate', 'Rename', 'Change', 'Revoke'],
+  rotated: ['Rename', 'Change', 'Revoke'],
+  expired: [],
+  revoked: [],
+};
+
+export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
+  const { list, owner, forms = {}, successor, sort, empty } = props;
+  // Here and not in the row, which may lose the button while the new key is shown.
+  const [form, setForm] = useState<FormDescription>();
+  const actionsOf = (key: Key) => {
+    const actions = LABELS[key.state].flatMap((label) => {
+      const open = forms[label];
+      return open ? [[label, () => setForm(open(key))]] : [];
+    });
+    return (
+      actions.length > 0 && html`<${RowActions} label=${key.name ?? key.id} actions=${Object.fromEntries(actions)} />`
+    );
+  };
+  const never = html`<span class="quiet">never</span>`;
+  const prefixes = new Map(list.rows.map(({ id, prefix }) => [id, prefix]));
+  /** A replaced key leads to its successor, also when it has expired as planned. */
+  const state = (key: Key) => {
+    const id = key.replaced_by;
+    if (!id || !successor || key.state === 'revoked') return keyState(key);
+    const prefix = prefixes.get(id);
+    return html`<span class="rotated quiet">rotated → ${successor(id, prefix ? `${prefix}…` : shortened(id))}</span>`;
+  };
+  const keys = listTable<Key>({
+    label: 'Keys',
+    list,
+    keyOf: ({ id }) => id,
+    empty,
+    ...(sort !== undefined && { sort, onSort: (column: string) => setQuery({ sort: column }) }),
+    columns: [
+      ...(owner ? [owner] : []),
+      [
+        'Key',
+        (key) => html`<span class="key-name" title=${key.id}>${key.name ?? html`<span class="quiet">no name</span>`}
+        <small><code>${key.prefix ? `${key.prefix}…` : key.id}</code></small></span>`,
+        undefined,
+        ({ name, prefix }) => name ?? prefix,
+      ],
+      ['State', state],
+      [
+        'Last used',
+        ({ last_used_at: at }) => (at ? timeAgo(at) : never),
+        undefined,
+        ({ last_used_at: at }) => timeOf(at) ?? 0,
+      ],
+      ['Created', ({ created_at: at }) => (at ? time(at) : '–'), undefined, ({ created_at: at }) => timeOf(at) ?? 0],
+      ['Expires', ({ expires_at: at }) => (at ? time(at) : never), undefined, ({ expires_at: at }) => timeOf(at)],
+      ...(Object.keys(forms).length > 0 ? [['Actions', actionsOf] as const] : []),
+    ],
+  });
+  return html`${keys}${form && html`<${FormDialog} form=${form} onClose=${() => setForm(undefined)} />`}`;
+}
+
+/** Of another program's text that is no time, null. */
+const timeOf = (at: string | null) => Date.parse(at ?? '') || null;
+
+const TONES = { live: 'good', rotated: 'warn', expired: 'bad', revoked: 'quiet' } as const;
+const EXPIRES_SOON_MS = 7 * DAY_MS;
+
+function keyState({ state, expires_at }: ListedKey) {
+  const expiresSoon = state === 'live' && expires_at !== null && Date.parse(expires_at) < Date.now() + EXPIRES_SOON_MS;
+  return expiresSoon ? badge('warn', 'expires soon') : badge(TONES[state], state);
+}
