@@ -1,25 +1,10 @@
 /** The texts of the operations in docs/openapi/admin.yaml, and what the table of routes does not say about their replies. */
 import type { Endpoint } from '../src/admin-api/routes.ts';
 import type { RefusalName } from './admin-refusals.ts';
+import type { Operation } from './openapi-sections.ts';
 
-export interface Operation {
-  readonly operationId: string;
-  readonly tag: 'customers' | 'keys' | 'operation';
-  readonly summary: string;
-  readonly description?: string;
-  /** Describes the reply that is not a refusal. */
-  readonly success: string;
-  /** Of a reply that is text. */
-  readonly mediaTypes?: readonly string[];
-  readonly headers?: readonly ('Location' | 'NextPage')[];
-  /**
-   * Names of refusals, in addition to those that follow from method, path, query and body. `IssuerUnavailable` instead of
-   * `Unavailable`: the operation does not need the store.
-   */
-  readonly refusals?: readonly RefusalName[];
-}
-
-export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
+/** `IssuerUnavailable` instead of `Unavailable`: the operation does not need the store. */
+export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
   'GET /status': {
     operationId: 'getStatus',
     tag: 'operation',
@@ -97,6 +82,28 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     description:
       "The customer's `notify_url` gets notices once it has a secret (docs/notices.md). A former secret stays valid for 24 hours, during which notices have both signatures; of two rotations in that time, the first secret is lost.",
     success: 'The new secret. Only this response has it.',
+  },
+  'POST /admin/v1/customers/:id/portal-sessions': {
+    operationId: 'createPortalSession',
+    tag: 'customers',
+    summary: 'Create a link that opens the portal for the customer',
+    description:
+      'Send the signed-in user of the customer to the link (docs/portal.md). The code in its fragment is good once. A customer has at most 200 links, sessions and tokens: a further one ends the one that would end first. 422 if no portal is configured.',
+    success: 'The link. Only this response has it.',
+  },
+  'DELETE /admin/v1/customers/:id/portal-sessions': {
+    operationId: 'endPortalSessions',
+    tag: 'customers',
+    summary: 'End all links, sessions and tokens of the customer for the portal, in every instance',
+    success: 'Ended.',
+  },
+  'POST /admin/v1/customers/:id/portal-tokens': {
+    operationId: 'createPortalToken',
+    tag: 'customers',
+    summary: "Create a bearer token for the portal's API",
+    description:
+      'For a dashboard of your own, whose server calls the API that docs/openapi/portal.yaml describes. `return_url` has no effect. 422 if no portal is configured.',
+    success: 'The token. Only this response has it.',
   },
   'GET /admin/v1/customers/:id/usage': {
     operationId: 'getUsage',

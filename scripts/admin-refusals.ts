@@ -1,13 +1,5 @@
 /** The texts of the refusals in docs/openapi/admin.yaml, with the codes of each. */
-import type { ProblemCode } from '../src/problems/table.ts';
-
-export interface Refusal {
-  /** All of the same status. */
-  readonly codes: readonly ProblemCode[];
-  readonly description: string;
-  /** Additional rules for the problem document. */
-  readonly required?: readonly string[];
-}
+import type { Refusal } from './openapi-sections.ts';
 
 export const REFUSALS = {
   MalformedJson: { codes: ['malformed_json'], description: 'The body is not valid JSON in UTF-8.' },

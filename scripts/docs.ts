@@ -1,6 +1,6 @@
 /**
  * Keeps reference tables and printed output in the pages and in the chart's README, the JSON Schema of the configuration,
- * and most of the admin API's OpenAPI file in step with the code: `--write` rewrites them, `--check` fails when one
+ * and most of the OpenAPI files of the admin API and the portal in step with the code: `--write` rewrites them, `--check` fails when one
  * is stale. What is generated in a page stands between `<!-- generated: NAME -->` and `<!-- end generated -->` (in YAML:
  * `# generated: NAME` and `# end generated`); the prose around it is free. Also checks the imports between folders, and
  * the links.
@@ -16,6 +16,7 @@ import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
 import { linkFaults } from './links.ts';
+import { portalSections } from './portal-openapi.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
@@ -82,23 +83,30 @@ async function checkConfigSample(): Promise<string> {
   return ['```console', `$ npm run -s tollgate -- check-config ${file}`, ...faults.problems, '```'].join('\n');
 }
 
-const GENERATED: Readonly<Record<string, { file: string; make: () => string | Promise<string> }>> = {
-  errors: { file: 'docs/errors.md', make: errorTable },
-  configuration: { file: 'docs/configuration.md', make: configTable },
-  metrics: { file: 'docs/metrics.md', make: metricTable },
-  'check-config': { file: 'README.md', make: checkConfigSample },
-  ...Object.fromEntries(
-    Object.entries(adminSections()).map(([name, yaml]) => [
-      name,
-      { file: 'docs/openapi/admin.yaml', make: () => yaml },
-    ]),
-  ),
-  imports: { file: 'docs/architecture.md', make: importsTable },
-  'chart-values': {
+interface Section {
+  readonly name: string;
+  readonly file: string;
+  readonly make: () => string | Promise<string>;
+}
+
+function openApi(file: string, sections: Readonly<Record<string, string>>): Section[] {
+  return Object.entries(sections).map(([name, yaml]) => ({ name, file, make: () => yaml }));
+}
+
+const GENERATED: readonly Section[] = [
+  { name: 'errors', file: 'docs/errors.md', make: errorTable },
+  { name: 'configuration', file: 'docs/configuration.md', make: configTable },
+  { name: 'metrics', file: 'docs/metrics.md', make: metricTable },
+  { name: 'check-config', file: 'README.md', make: checkConfigSample },
+  ...openApi('docs/openapi/admin.yaml', adminSections()),
+  ...openApi('docs/openapi/portal.yaml', portalSections()),
+  { name: 'imports', file: 'docs/architecture.md', make: importsTable },
+  {
+    name: 'chart-values',
     file: 'deploy/helm/tollgate/README.md',
     make: () => table(['value', 'default', 'meaning'], chartValues()),
   },
-};
+];
 
 const write = process.argv.includes('--write');
 let stale = 0;
@@ -113,7 +121,7 @@ function keep(file: string, fresh: string): void {
   }
 }
 
-for (const [name, { file, make }] of Object.entries(GENERATED)) {
+for (const { name, file, make } of GENERATED) {
   const text = readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
   const isYaml = file.endsWith('.yaml');
   const begin = isYaml ? `# generated: ${name}\n` : `<!-- generated: ${name} -->\n`;

@@ -3,10 +3,12 @@
  * No message repeats a value, because it may be a misplaced API key.
  */
 import { z } from 'zod';
+import { isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import { MAX_PORTAL_SESSION_MS } from '../store/portal-sessions.ts';
 import { isCustomerId } from '../store/record-fields.ts';
-import { MAX_GRACE_SECONDS } from './allowed-values.ts';
+import { MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
 import { CUSTOMER_ID } from './responses.ts';
 
 /** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
@@ -127,6 +129,33 @@ export const ROTATION = z.strictObject({
     .min(0, 'must be at least 0')
     .max(MAX_GRACE_SECONDS, `must be at most ${MAX_GRACE_SECONDS}`)
     .default(24 * 3600),
+});
+
+const MAX_SESSION_SECONDS = MAX_PORTAL_SESSION_MS / 1000;
+const SESSION_SECONDS_RULE = `must be an integer from 1 to ${MAX_SESSION_SECONDS}`;
+
+/** Of a session or token for the portal. */
+export const PORTAL_SESSION_REQUEST = z.strictObject({
+  scopes: z
+    .array(z.enum(PORTAL_SCOPES, `must be one of ${PORTAL_SCOPES.join(', ')}`))
+    .min(1, 'must have at least one scope')
+    .max(PORTAL_SCOPES.length, 'must have each scope once')
+    .describe('What the holder may do. No scope includes another.'),
+  user: DISPLAY_NAME.optional().describe('Who uses it, for the audit: a label that you choose.'),
+  return_url: z
+    .string()
+    .max(2048, 'must have at most 2048 characters')
+    .refine(
+      (url) => isTrustworthyUrl(url, { allowFragment: true }),
+      'must be an absolute https:// URL without credentials, or http:// with a loopback host',
+    )
+    .meta({ description: 'Where the pages lead back to.', examples: ['https://example.com/account'] })
+    .optional(),
+  ttl_seconds: z
+    .int('must be an integer')
+    .min(1, SESSION_SECONDS_RULE)
+    .max(MAX_SESSION_SECONDS, SESSION_SECONDS_RULE)
+    .default(3600),
 });
 
 function configuredPlan(plans: ReadonlySet<string>) {

@@ -6,6 +6,7 @@
  */
 import { z } from 'zod';
 import { KEY_STATES } from '../keys/key-state.ts';
+import { PORTAL_SCOPES } from './allowed-values.ts';
 
 const TEXT = z.string().nullable();
 const COUNT = z.int().min(0);
@@ -72,6 +73,25 @@ export const NOTIFY_SECRET = z.object({
   secret: z.string().meta({ description: 'The secret itself.', examples: ['whsec_…'] }),
   former_valid_until: TIME.nullable().describe('Until then notices are signed with the former secret, too.'),
 });
+
+const PORTAL_ACCESS = { id: z.string().describe('Names it in the audit.') };
+
+export const PORTAL_LINK = z.object({
+  ...PORTAL_ACCESS,
+  url: z.string().meta({
+    description: 'Opens the session in a browser: once, and within five minutes.',
+    examples: ['https://keys.example.com/portal#code=…'],
+  }),
+  expires_at: TIME.describe('The end of the session.'),
+});
+
+export const PORTAL_TOKEN = z.object({
+  ...PORTAL_ACCESS,
+  token: z.string().describe('The token itself.'),
+  expires_at: TIME,
+});
+
+export const PORTAL_SCOPE = z.enum(PORTAL_SCOPES);
 
 export const USAGE = z.object({
   limit: z.int().min(1),
@@ -271,6 +291,10 @@ export const AUDIT_ACTIONS = [
   'config.reload',
   'config.preview',
   'session.create',
+  'portal_session.create',
+  'portal_session.open',
+  'portal_session.end',
+  'portal_token.create',
   'notice.retry',
   'notice.test',
   'endpoint.disable',
@@ -284,9 +308,9 @@ export const AUDIT_ENTRY = z.object({
   id: z.string(),
   at: TIME,
   actor: z.string().meta({
-    pattern: '^(token(:|$)|unknown$|gateway$|jwt:)',
+    pattern: '^(token(:|$)|unknown$|gateway$|jwt:|portal:)',
     description:
-      '`token`, with the name that a person gave at the login of the console after a colon; `jwt:` and the subject; `unknown` for refused access, `gateway` for what a gateway did itself.',
+      '`token`, with the name that a person gave at the login of the console after a colon; `jwt:` and the subject; `portal:` and the customer; `unknown` for refused access, `gateway` for what a gateway did itself.',
   }),
   from: z.string().describe('The address of the client; `-` for the gateway itself.'),
   action: z.string().meta({ enum: AUDIT_ACTIONS }),

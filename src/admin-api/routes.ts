@@ -5,19 +5,9 @@
  */
 import { z } from 'zod';
 import * as query from './queries.ts';
-import { type BodyContext, customerChange, keyChange, keyCreation, newCustomer, ROTATION } from './requests.ts';
+import { customerChange, keyChange, keyCreation, newCustomer, PORTAL_SESSION_REQUEST, ROTATION } from './requests.ts';
 import * as document from './responses.ts';
-
-interface AdminRoute {
-  /** Without a schema, the query is ignored. */
-  readonly query?: z.ZodObject;
-  /** A JSON body, or a body of YAML. Without either, a JSON body is ignored. */
-  readonly body?: ((context: BodyContext) => z.ZodType) | 'yaml';
-  /** Of a reply that is not a refusal: 200 by default; 204 without `reply`. */
-  readonly status?: 201;
-  /** A JSON document, or a text that the handler writes itself. */
-  readonly reply?: z.ZodType | 'text';
-}
+import type { CheckedRequest, Reply, RouteTable, SentRequest } from './route-table.ts';
 
 const PAGE = { limit: query.LIMIT, cursor: query.CURSOR };
 const CUSTOMER_FILTER = { plan: query.PLAN, suspended: query.SUSPENDED, search: query.SEARCH };
@@ -42,6 +32,17 @@ export const ADMIN_ROUTES = {
   'PATCH /admin/v1/customers/:id': { body: customerChange, reply: document.CUSTOMER },
   'DELETE /admin/v1/customers/:id': {},
   'POST /admin/v1/customers/:id/notify-secret': { status: 201, reply: document.NOTIFY_SECRET },
+  'POST /admin/v1/customers/:id/portal-sessions': {
+    body: () => PORTAL_SESSION_REQUEST,
+    status: 201,
+    reply: document.PORTAL_LINK,
+  },
+  'DELETE /admin/v1/customers/:id/portal-sessions': {},
+  'POST /admin/v1/customers/:id/portal-tokens': {
+    body: () => PORTAL_SESSION_REQUEST,
+    status: 201,
+    reply: document.PORTAL_TOKEN,
+  },
   'GET /admin/v1/customers/:id/usage': { reply: document.USAGE },
   'DELETE /admin/v1/customers/:id/usage': {},
   'GET /admin/v1/customers/:id/usage/history': {
@@ -92,45 +93,16 @@ export const ADMIN_ROUTES = {
     query: z.strictObject({ ...PAGE, ...RANGE, customer: query.AUDIT_CUSTOMER, action: query.AUDIT_ACTION }),
     reply: document.AUDIT_PAGE,
   },
-} as const satisfies Readonly<Record<`${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`, AdminRoute>>;
-
-/** Returns a row of the table without the type of its own. */
-export function adminRoute(endpoint: Endpoint): AdminRoute {
-  return ADMIN_ROUTES[endpoint];
-}
+} as const satisfies RouteTable;
 
 type Routes = typeof ADMIN_ROUTES;
 
 /** Method and path of a route, such as `GET /admin/v1/customers/:id`. */
 export type Endpoint = keyof Routes;
 
-type ParameterName<Path> = Path extends `${string}:${infer Name}/${infer Rest}`
-  ? Name | ParameterName<Rest>
-  : Path extends `${string}:${infer Name}`
-    ? Name
-    : never;
-
-type PathParameters<Each> = { readonly [Name in ParameterName<Each>]: string };
-type JsonSchema<Body> = Body extends (context: never) => infer Schema ? Schema : never;
-
-/** What a client sends: the parameters of the path, the query and the body. */
-export type RequestOf<Each extends Endpoint> = PathParameters<Each> &
-  (Routes[Each] extends { query: infer Schema extends z.ZodType } ? { readonly query?: z.input<Schema> } : unknown) &
-  (Routes[Each] extends { body: infer Body }
-    ? { readonly body: Body extends 'yaml' ? string : z.input<JsonSchema<Body>> }
-    : unknown);
-
-/** The same as a handler gets it: checked and converted. */
-export type CheckedRequestOf<Each extends Endpoint> = PathParameters<Each> &
-  (Routes[Each] extends { query: infer Schema extends z.ZodType } ? { readonly query: z.output<Schema> } : unknown) &
-  (Routes[Each] extends { body: infer Body }
-    ? { readonly body: Body extends 'yaml' ? Uint8Array : z.output<JsonSchema<Body>> }
-    : unknown);
-
-/** The document of the reply; undefined if it has none. */
-export type ReplyOf<Each extends Endpoint> = Routes[Each] extends { reply: infer Schema extends z.ZodType }
-  ? z.output<Schema>
-  : undefined;
+export type RequestOf<Each extends Endpoint> = SentRequest<Routes, Each>;
+export type CheckedRequestOf<Each extends Endpoint> = CheckedRequest<Routes, Each>;
+export type ReplyOf<Each extends Endpoint> = Reply<Routes, Each>;
 
 /** The routes that reply with one page of a list. */
 export type ListEndpoint = {

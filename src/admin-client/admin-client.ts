@@ -1,7 +1,8 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
 import { z } from 'zod';
 import { CUSTOMER_ID, PROBLEM, TIME } from '../admin-api/responses.ts';
-import { adminRoute, type Endpoint, type ListEndpoint, type ReplyOf, type RequestOf } from '../admin-api/routes.ts';
+import { routeOf } from '../admin-api/route-table.ts';
+import { ADMIN_ROUTES, type Endpoint, type ListEndpoint, type ReplyOf, type RequestOf } from '../admin-api/routes.ts';
 import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
 
 interface AdminClientSettings {
@@ -113,7 +114,7 @@ export class AdminClient {
 
   async #call(endpoint: Endpoint, request: AnyRequest): Promise<unknown> {
     const [method = '', template = ''] = endpoint.split(' ');
-    const { reply } = adminRoute(endpoint);
+    const { reply } = routeOf(ADMIN_ROUTES, endpoint);
     const { status, text } = await this.#send(method, pathOf(template, request), request.body);
     if (reply === undefined || reply === 'text') return undefined;
     const document = parseJson(text);

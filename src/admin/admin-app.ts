@@ -5,18 +5,19 @@
  */
 
 import type { Express } from 'express';
-import { consolePages, PAGE_PATHS } from '../console/pages.ts';
+import { ADMIN_ROUTES } from '../admin-api/routes.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
-import { SECURITY_HEADERS } from '../problems/security-headers.ts';
+import { pagePaths, protectResponses, sitePages } from '../pages/serve-pages.ts';
 import { auditHandlers, createChangeRecorder } from './audit.ts';
 import { createGate } from './authorize.ts';
 import { consoleSessionRoutes } from './console-session.ts';
 import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies } from './dependencies.ts';
 import { createErrorHandler } from './error-handler.ts';
-import { checkHost } from './host-check.ts';
+import { checkHost, isOwnName } from './host-check.ts';
 import { keyHandlers } from './keys.ts';
 import { noticeHandlers } from './notices.ts';
+import { portalAccessHandlers } from './portal-access.ts';
 import { Refusal } from './refusal.ts';
 import { recordRequests } from './request-log.ts';
 import { noteRequest } from './response-locals.ts';
@@ -40,26 +41,23 @@ export function createAdminApp(dependencies: AdminDependencies): Express {
     ...usageHistoryHandlers(context),
     ...keyHandlers(context),
     ...rotationHandlers(context),
+    ...portalAccessHandlers(context),
     ...noticeHandlers(context),
     ...auditHandlers(context),
   };
-  const routes = bindHandlers(handlers, context);
+  const routes = bindHandlers(ADMIN_ROUTES, handlers, context);
 
-  app.use((_req, res, next) => {
-    res.setHeader('Cache-Control', 'no-store');
-    for (const [name, value] of SECURITY_HEADERS) res.setHeader(name, value);
-    next();
-  });
-  app.use(noteRequest([...Object.keys({ ...routes, ...session }), ...PAGE_PATHS]));
-  app.use(recordRequests(context));
-  app.use(checkHost(context));
+  app.use(protectResponses);
+  app.use(noteRequest([...Object.keys({ ...routes, ...session }), ...pagePaths('console')]));
+  app.use(recordRequests(context, 'admin request'));
+  app.use(checkHost(context, 'admin.allowed_hosts', (host, local) => isOwnName(host, local, context.names)));
   app.use(createRouter(session));
-  app.use(consolePages(context.consoleFiles));
+  app.use(sitePages('console', context.pageFiles));
   app.use(gate.authorize);
   app.use(createRouter(routes));
   app.use(() => {
     throw new Refusal('not_found', 'The admin API has no such path.');
   });
-  app.use(createErrorHandler(context.logger));
+  app.use(createErrorHandler(context.logger, { isForOperators: true }));
   return app;
 }

@@ -44,6 +44,10 @@ const MESSAGES: Readonly<Record<ChangeAction, string>> = {
   'config.reload': 'configuration reloaded by the admin API',
   'config.preview': 'configuration file previewed',
   'session.create': 'console session created',
+  'portal_session.create': 'link to the portal created',
+  'portal_session.open': 'portal session opened',
+  'portal_session.end': 'portal sessions ended',
+  'portal_token.create': 'token for the portal created',
   'notice.retry': 'notice sent again',
   'notice.test': 'test notice sent',
 };
@@ -54,12 +58,12 @@ export function createChangeRecorder({
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
   return async (res, { details = {}, before = {}, ...change }) => {
-    const given = definedMembers(details);
+    const { actor, peerAddress } = factsOf(res);
+    const given = definedMembers({ ...details, user: details.user ?? actor?.user });
     const former = Object.entries(given).flatMap(([name, value]) => {
       const was = before[name] ?? null;
       return name in before && was !== value ? [[name, was] as const] : [];
     });
-    const { actor, peerAddress } = factsOf(res);
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
       actor: actor?.name ?? 'unknown',

@@ -9,8 +9,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';
 import { Throttle } from '../base/throttle.ts';
-import { isFromOwnPage } from '../console/bound-cookie.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
+import { ownCookies } from '../pages/bound-cookie.ts';
 import { type Problem, sendProblem } from '../problems/document.ts';
 import type { AuditStore } from '../store/store.ts';
 import {
@@ -106,37 +106,16 @@ export function createGate({
   };
 }
 
-/**
- * Returns the credentials without the session cookies that a page of another origin may have caused to be sent; a refusal
- * if none is left. Browsers send a content type other than those of forms across origins only if the server permits it,
- * which this one never does.
- */
+/** Returns the credentials without the session cookies that a page of another origin may have caused to be sent. */
 function refuseForeign(
   { headers }: Request,
   credentials: Credentials,
   mustWrite: boolean,
 ): RefusedAccess | Credentials {
   if (credentials.kind !== 'cookie') return credentials;
-  const cookies = credentials.cookies.filter(({ scheme }) =>
-    isFromOwnPage(headers, { scheme, mustBeStated: mustWrite }),
-  );
-  if (cookies.length === 0) return { reason: 'foreign_page', problem: FOREIGN_PAGE };
-  if (mustWrite && !/^application\/(json|yaml)\s*(;|$)/i.test(headers['content-type'] ?? '')) {
-    return { reason: 'content_type', problem: UNDECLARED_JSON };
-  }
-  return { ...credentials, cookies };
+  const own = ownCookies(headers, credentials.cookies, mustWrite);
+  return 'problem' in own ? own : { ...credentials, cookies: own };
 }
-
-const FOREIGN_PAGE: Problem = {
-  code: 'forbidden',
-  detail:
-    'The session cookie is accepted from pages of the console alone: Sec-Fetch-Site must be same-origin, or Origin that of this listener.',
-};
-
-const UNDECLARED_JSON: Problem = {
-  code: 'unsupported_media_type',
-  detail: 'Changes with the session cookie need Content-Type: application/json.',
-};
 
 function tooManyFailures(retrySeconds: number): Problem {
   return {

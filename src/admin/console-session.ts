@@ -3,17 +3,11 @@ import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { SessionDocument } from '../admin-api/responses.ts';
 import { Throttle } from '../base/throttle.ts';
-import {
-  cookieHeader,
-  createBinding,
-  deletedCookieHeaders,
-  isFromOwnPage,
-  pageSchemeOf,
-} from '../console/bound-cookie.ts';
 import { MAX_SESSION_MS } from '../console/session.ts';
+import { type BoundCookie, createBinding, isFromOwnPage } from '../pages/bound-cookie.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { Gate } from './authorize.ts';
-import { credentialsOf, unauthorized } from './credentials.ts';
+import { credentialsOf, SESSION_COOKIE, unauthorized } from './credentials.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { jsonBody, parseBody } from './parse-request.ts';
@@ -55,7 +49,7 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
     const expiresAtMs = Math.min(nowMs + MAX_SESSION_MS, actor.expiresAtMs ?? Number.POSITIVE_INFINITY);
     const binding = createBinding(randomBytes);
     const value = await gate.sealSession({ ...actor, expiresAtMs }, token, binding);
-    const header = cookieHeader(req.headers, value, expiresAtMs - nowMs);
+    const header = SESSION_COOKIE.header(req.headers, value, expiresAtMs - nowMs);
     if (header === undefined) {
       throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
     }
@@ -66,7 +60,7 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
 
   return {
     '/console/session': {
-      post: [fromOwnPage, ...jsonBody(MAX_LOGIN_BYTES), logIn],
+      post: [fromOwnPage(SESSION_COOKIE), ...jsonBody(MAX_LOGIN_BYTES), logIn],
       async get(req, res) {
         const credentials = credentialsOf(req.headers);
         // Pages ask this first. To have no session is no failed attempt.
@@ -78,9 +72,9 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
         if (actor) res.json(sessionDocument(actor, credentials.kind === 'cookie' ? 'cookie' : 'authorization'));
       },
       delete: [
-        fromOwnPage,
+        fromOwnPage(SESSION_COOKIE),
         ({ headers }, res) => {
-          res.setHeader('Set-Cookie', deletedCookieHeaders(headers));
+          res.setHeader('Set-Cookie', SESSION_COOKIE.deletingHeaders(headers));
           res.status(204).end();
         },
       ],
@@ -89,10 +83,12 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
 }
 
 /** Other sites must not log a browser in or out. A program that states no origin is no browser. */
-const fromOwnPage: RequestHandler = ({ headers }, _res, next) => {
-  const isOwn = isFromOwnPage(headers, { scheme: pageSchemeOf(headers), mustBeStated: false });
-  next(isOwn ? undefined : new Refusal('forbidden', 'Log in and out from the page of the console itself.'));
-};
+export function fromOwnPage(cookie: BoundCookie): RequestHandler {
+  return ({ headers }, _res, next) => {
+    const isOwn = isFromOwnPage(headers, { scheme: cookie.schemeOf(headers), mustBeStated: false });
+    next(isOwn ? undefined : new Refusal('forbidden', 'Log in and out from a page of this listener itself.'));
+  };
+}
 
 function sessionDocument({ name, mayWrite, expiresAtMs }: Actor, via: SessionDocument['via']): SessionDocument {
   const expiresAt = isoTime(expiresAtMs) ?? null;

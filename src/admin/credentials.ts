@@ -4,8 +4,8 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { bindingOf, type CookieValue, sessionCookies } from '../console/bound-cookie.ts';
 import { SessionSeal } from '../console/session.ts';
+import { BoundCookie, bindingOf, type CookieValue } from '../pages/bound-cookie.ts';
 import type { Problem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { JwtVerdict } from './jwt.ts';
@@ -35,6 +35,9 @@ const BEARER = /^bearer +(.+)$/i;
 /** The compact serialization of RFC 7515 §7.1. */
 const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
+/** Of the console. */
+export const SESSION_COOKIE = new BoundCookie('tollgate_session');
+
 const READ_SCOPE = 'tollgate:read';
 const WRITE_SCOPE = 'tollgate:write';
 
@@ -45,7 +48,7 @@ const WRITE_SCOPE = 'tollgate:write';
 export function credentialsOf(headers: IncomingHttpHeaders): Credentials {
   const token = BEARER.exec(headers.authorization ?? '')?.[1];
   if (token !== undefined) return { kind: 'bearer', token };
-  const cookies = sessionCookies(headers);
+  const cookies = SESSION_COOKIE.of(headers);
   const binding = bindingOf(headers);
   return cookies.length === 0 || binding === undefined ? { kind: 'none' } : { kind: 'cookie', cookies, binding };
 }

@@ -1,12 +1,12 @@
 import type { Response } from 'express';
 import type { AuditAction } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
-import type { AdminConfig, Disclosed } from '../config/config.ts';
-import type { ConsoleFiles } from '../console/build-files.ts';
+import type { AdminConfig, Disclosed, PortalConfig } from '../config/config.ts';
 import type { TestedEndpoint } from '../notices/endpoints.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
+import type { PageFiles } from '../pages/build-files.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
@@ -14,13 +14,14 @@ import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
+import type { PortalSessionStore } from '../store/portal-sessions.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
 import type { GatewayStatus } from './gateway-status.ts';
 import type { JwtVerifier } from './jwt.ts';
 
-/** Dependencies of the admin listener. */
+/** Dependencies of the admin listener, and without the credentials also of the portal listener. */
 export interface AdminDependencies {
   /** The admin token. Undefined or empty: no token is accepted. */
   readonly token?: string | undefined;
@@ -31,6 +32,9 @@ export interface AdminDependencies {
   readonly records: RecordStore;
   readonly keyUses: Pick<KeyUseStore, 'lastUses'>;
   readonly notifySecrets: Pick<NotifySecretStore, 'rotate'>;
+  /** Undefined without a portal. */
+  readonly portal: PortalConfig | undefined;
+  readonly portalSessions: PortalSessionStore;
   readonly audit: AuditStore;
   readonly metrics: Pick<Metrics, 'adminRequest'>;
   /** Names by which the listener may be addressed. */
@@ -66,8 +70,8 @@ export interface AdminDependencies {
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
   usage(customer: string, requestsPerHour: number): Promise<Usage>;
   status(): GatewayStatus;
-  /** Returns the page and the files of the console. Always the same ones. */
-  consoleFiles(): Promise<ConsoleFiles>;
+  /** Returns the page and the files of the listener. Always the same ones. */
+  pageFiles(): Promise<PageFiles>;
   /** Must be cryptographically secure: API keys and secrets are generated from it. */
   randomBytes(size: number): Buffer;
 }

@@ -6,24 +6,29 @@ import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailab
 import { Refusal } from './refusal.ts';
 import { factsOf } from './response-locals.ts';
 
+interface Recipients {
+  /** Whether problem documents may say what is wrong with the store. */
+  readonly isForOperators: boolean;
+}
+
 /** Turns every error into a problem document. Logs only bugs and an unavailable store. */
-export function createErrorHandler(logger: Logger): ErrorRequestHandler {
+export function createErrorHandler(logger: Logger, recipients: Recipients): ErrorRequestHandler {
   return (error, req, res, _next) => {
     if (res.headersSent) {
       res.destroy();
-      logger.error({ err: error }, 'an admin response failed after its headers were sent');
+      logger.error({ err: error }, 'a response failed after its headers were sent');
       return;
     }
-    const problem = problemOf(error, req.method);
+    const problem = problemOf(error, req.method, recipients);
     const requestId = sendProblem(res, problem);
     const facts = { err: error, request_id: requestId, method: req.method };
-    if (problem.code === 'internal_error') logger.error(facts, 'admin request failed');
+    if (problem.code === 'internal_error') logger.error(facts, 'request of the admin API or the portal failed');
     if (problem.code === 'store_unavailable') {
       // The change may have been made all the same, but without an audit entry.
       const { peerAddress, actor } = factsOf(res);
       logger.warn(
         { ...facts, client: peerAddress, actor: actor?.name },
-        'admin request failed: the store is unavailable',
+        'request of the admin API or the portal failed: the store is unavailable',
       );
     }
   };
@@ -35,7 +40,7 @@ const DOUBT_DETAILS: Readonly<Record<StoreDoubtError['doubt'], string>> = {
   evicted: 'The store evicted keys: restore them, or accept its content as complete with "tollgate store init".',
 };
 
-function problemOf(error: unknown, method: string): Problem {
+function problemOf(error: unknown, method: string, { isForOperators }: Recipients): Problem {
   if (error instanceof Refusal) return error.problem;
   if (error instanceof InvalidCursorError) {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier response' };
@@ -43,8 +48,10 @@ function problemOf(error: unknown, method: string): Problem {
   if (error instanceof PreviewBusyError) {
     return retrySoon('overloaded', 'Another preview is in progress. Retry after the seconds in Retry-After.');
   }
-  if (error instanceof StoreDoubtError) return retrySoon('store_unavailable', DOUBT_DETAILS[error.doubt]);
-  if (error instanceof DamagedRecordError) {
+  if (isForOperators && error instanceof StoreDoubtError) {
+    return retrySoon('store_unavailable', DOUBT_DETAILS[error.doubt]);
+  }
+  if (isForOperators && error instanceof DamagedRecordError) {
     return retrySoon(
       'store_unavailable',
       'The record in the store is damaged. The log names it, and "tollgate store check" says what to do.',

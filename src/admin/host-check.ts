@@ -2,7 +2,8 @@ import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
 import { addressBlock, canonicalAddress } from '../base/address-block.ts';
 import { Throttle } from '../base/throttle.ts';
-import { isLoopback, isWildcard } from '../config/formats.ts';
+import { isLoopback } from '../base/trustworthy-url.ts';
+import { isWildcard } from '../config/formats.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { factsOf } from './response-locals.ts';
@@ -12,28 +13,35 @@ const AUTHORITY = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::\d*)
 const LOGGED_ADDRESSES = 1000;
 
 /**
- * Responds with 421 to requests whose Host is not a name of the admin listener. If a page's domain resolves to the
- * listener's address (DNS rebinding), the browser sends that domain as Host. Must be mounted after noteRequest.
+ * Responds with 421 to requests whose Host is not a name of the listener. If a page's domain resolves to the listener's
+ * address (DNS rebinding), the browser sends that domain as Host. Must be mounted after noteRequest. `setting`: what has
+ * the names, for the log.
  */
-export function checkHost({
-  names,
-  logger,
-  clock,
-}: Pick<AdminDependencies, 'names' | 'logger' | 'clock'>): RequestHandler {
+export function checkHost(
+  { logger, clock }: Pick<AdminDependencies, 'logger' | 'clock'>,
+  setting: string,
+  isOwn: (host: string | undefined, localAddress: string) => boolean,
+): RequestHandler {
   const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
   return (req, res, next) => {
-    if (isOwnName(req.headers.host, req.socket.localAddress ?? '', names)) return next();
+    if (isOwn(req.headers.host, req.socket.localAddress ?? '')) return next();
     const { peerAddress: client } = factsOf(res);
     sendProblem(res, {
       code: 'misdirected_request',
       detail:
-        'The Host of this request is not a name of the admin listener. Add it to admin.allowed_hosts if it should be.',
+        'The Host of this request is not a name of this listener. Its operator sets the names in the configuration.',
     });
     if (throttle.isDue(addressBlock(client))) {
       const host = req.headers.host?.slice(0, 255);
-      logger.warn({ client, host }, 'an admin request was refused: its Host is not in admin.allowed_hosts');
+      logger.warn({ client, host }, `a request was refused: its Host is not in ${setting}`);
     }
   };
+}
+
+/** Returns the host in a Host header, in lower case, an IPv6 address without brackets; empty if there is none. */
+export function requestedHost(host: string | undefined): string {
+  const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
+  return (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
 }
 
 /**
@@ -41,8 +49,7 @@ export function checkHost({
  * address of the connection.
  */
 export function isOwnName(host: string | undefined, localAddress: string, names: AdminDependencies['names']): boolean {
-  const { address, name } = AUTHORITY.exec(host ?? '')?.groups ?? {};
-  const requested = (address ?? name ?? '').toLowerCase().replace(/\.$/, '');
+  const requested = requestedHost(host);
   if (requested === '') return false;
   if (requested === names.host.toLowerCase() || names.allowedHosts.includes(requested)) return true;
   if (isLoopback(requested) && (isWildcard(names.host) || isLoopback(canonicalAddress(localAddress)))) return true;

@@ -9,10 +9,10 @@ export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly problem: Problem;
 
-  /** `members`: additional members of the problem document, for programs. */
-  constructor(code: ProblemCode, detail: string, members: Problem['members'] = {}) {
+  /** `members`: additional members of the problem document, for programs. `headers`: flat. */
+  constructor(code: ProblemCode, detail: string, members: Problem['members'] = {}, headers: Problem['headers'] = []) {
     super(`${code}: ${detail}`);
-    this.problem = { code, detail, members };
+    this.problem = { code, detail, members, headers };
   }
 }
 

@@ -4,15 +4,14 @@ import type { AdminDependencies } from './dependencies.ts';
 import { factsOf } from './response-locals.ts';
 
 /**
- * Counts each request of the admin listener. Logs each authenticated request, reads included, at any log level;
+ * Counts each request of the admin or portal listener. Logs each authenticated request, reads included, at any log level;
  * authorize.ts logs the others. Path, query and body are not logged: they may contain a key by mistake. Must be mounted
  * after noteRequest.
  */
-export function recordRequests({
-  logger,
-  metrics,
-  clock,
-}: Pick<AdminDependencies, 'logger' | 'metrics' | 'clock'>): RequestHandler {
+export function recordRequests(
+  { logger, metrics, clock }: Pick<AdminDependencies, 'logger' | 'metrics' | 'clock'>,
+  message: string,
+): RequestHandler {
   return (req, res, next) => {
     const beganMs = clock.monotonicMs();
     res.once('close', () => {
@@ -24,7 +23,7 @@ export function recordRequests({
       if (actor === undefined) return;
       const durationMs = Math.round((clock.monotonicMs() - beganMs) * 1000) / 1000;
       const facts = { method, route, status, actor: actor.name, client: peerAddress, duration_ms: durationMs };
-      loggerForAllLevels(logger).info(facts, 'admin request');
+      loggerForAllLevels(logger).info(facts, message);
     });
     next();
   };

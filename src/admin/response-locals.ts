@@ -2,9 +2,14 @@
 import type { RequestHandler, Response } from 'express';
 import { peerAddress } from '../base/address-block.ts';
 
-/** The authenticated client: a holder of the admin token, perhaps with the name that they gave, or a JWT's subject. */
+/**
+ * The authenticated client: a holder of the admin token, perhaps with the name that they gave, a JWT's subject, or a
+ * customer in the portal.
+ */
 export interface Actor {
-  readonly name: 'token' | `token:${string}` | `jwt:${string}`;
+  readonly name: 'token' | `token:${string}` | `jwt:${string}` | `portal:${string}`;
+  /** In the portal: who uses the session, as the operator named it. */
+  readonly user?: string | undefined;
   /** Whether the actor may make changes; reading is always allowed. */
   readonly mayWrite: boolean;
   /** When the JWT or session expires, as wall time; undefined for the admin token. */

@@ -1,5 +1,6 @@
 import { type RequestHandler, type Response, Router } from 'express';
-import { adminRoute, type CheckedRequestOf, type Endpoint, type ReplyOf } from '../admin-api/routes.ts';
+import { type CheckedRequest, type Reply, type RouteTable, routeOf } from '../admin-api/route-table.ts';
+import type { ADMIN_ROUTES } from '../admin-api/routes.ts';
 import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { documentsOf, type SourceOf } from './document-of.ts';
@@ -11,25 +12,31 @@ export type PathHandlers = Readonly<
 >;
 
 /**
- * Handlers of the routes of the admin API. They return what the document of the reply is made of, or write a reply that is
- * text themselves.
+ * Handlers of the routes of a table. They return what the document of the reply is made of, or write a reply that is text
+ * themselves.
  */
-export type Handlers = {
-  readonly [Each in Endpoint]: (
-    request: CheckedRequestOf<Each>,
+export type HandlersOf<Table> = {
+  readonly [Each in keyof Table]: (
+    request: CheckedRequest<Table, Each>,
     res: Response,
-  ) => SourceOf<ReplyOf<Each>> | Promise<SourceOf<ReplyOf<Each>>>;
+  ) => SourceOf<Reply<Table, Each>> | Promise<SourceOf<Reply<Table, Each>>>;
 };
+export type Handlers = HandlersOf<typeof ADMIN_ROUTES>;
 
-/** Returns handlers that check query and body and send the reply, as the table of routes says. */
-export function bindHandlers(
-  handlers: Partial<Handlers>,
+/**
+ * Returns handlers that check query and body and send the reply, as the table of routes says. `guardsOf`: what must let a
+ * request pass before its body is read.
+ */
+export function bindHandlers<Table extends RouteTable>(
+  table: Table,
+  handlers: HandlersOf<Table>,
   { planNames, clock }: Pick<AdminDependencies, 'planNames' | 'clock'>,
+  guardsOf: (endpoint: keyof Table) => readonly RequestHandler[] = () => [],
 ): PathHandlers {
   const bound: Record<string, Record<string, RequestHandler[]>> = {};
-  for (const [endpoint, handler] of Object.entries(handlers)) {
+  for (const [endpoint, handler] of Object.entries<HandlersOf<Table>[keyof Table]>(handlers)) {
     const [method = '', path = ''] = endpoint.split(' ');
-    const { query, body, status, reply } = adminRoute(endpoint as Endpoint);
+    const { query, body, status, reply } = routeOf(table, endpoint as keyof Table & string);
     const isYaml = body === 'yaml';
     const schema = isYaml ? undefined : body?.({ plans: planNames, nowMs: () => clock.nowMs() });
     const toDocument = typeof reply === 'object' ? documentsOf(reply) : undefined;
@@ -45,7 +52,8 @@ export function bindHandlers(
       if (reply === undefined) res.status(204).end();
       else if (toDocument) res.status(status ?? 200).json(toDocument(source));
     };
-    bound[path] = { ...bound[path], [method.toLowerCase()]: [...(isYaml ? yamlBody() : jsonBody()), handle] };
+    const before = [...guardsOf(endpoint as keyof Table), ...(isYaml ? yamlBody() : jsonBody())];
+    bound[path] = { ...bound[path], [method.toLowerCase()]: [...before, handle] };
   }
   return bound;
 }

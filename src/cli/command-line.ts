@@ -9,6 +9,7 @@ import { addCustomerCommands } from './customers.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addKeyCommands } from './keys.ts';
 import { addNoticeCommands } from './notices.ts';
+import { addPortalCommands } from './portal.ts';
 import { addPreviewCommand } from './preview.ts';
 import { addConfigCommands } from './running-config.ts';
 import { addSimulateCommand } from './simulate.ts';
@@ -49,6 +50,7 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
   addKeyCommands(program);
   addUsageCommands(program);
   addNoticeCommands(program, finish);
+  addPortalCommands(program);
   addExplainCommand(program);
   addPreviewCommand(program);
   addSimulateCommand(program);

@@ -36,6 +36,8 @@ export interface Config
   readonly disclosed: Disclosed;
   /** Absent: no admin API. */
   readonly admin?: AdminConfig;
+  /** Absent: no portal. `publicUrl`: as the URL standard writes an origin. */
+  readonly portal?: PortalConfig;
   readonly store: StoreConfig;
   readonly upstream: UpstreamConfig;
   /** GET includes HEAD. */
@@ -67,6 +69,8 @@ export type Disclosed =
 
 /** `token`: never empty; absent: no token is accepted. `allowedHosts`: in lower case. */
 export type AdminConfig = Omit<Section<'admin'>, 'tokenFile'>;
+
+export type PortalConfig = Section<'portal'>;
 
 export type AdminJwtConfig = NonNullable<AdminConfig['jwt']>;
 

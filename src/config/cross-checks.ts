@@ -2,13 +2,14 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
+import { isLoopback } from '../base/trustworthy-url.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../notices/webhook-signature.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import { checkCertificate, readCertificates } from '../tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
 import { settingAt } from './json-schema.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
@@ -47,6 +48,7 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   checkUsagePath(context);
   checkFormerPlans(context);
   checkAdminToken(context);
+  checkPortal(context);
   checkStore(context);
   checkAuthorization(context);
   checkSigningKeys(context);
@@ -78,8 +80,8 @@ function validItems({ given, valid }: CheckContext, list: Path, ...inner: string
 
 function checkListeners({ given, valid, report }: CheckContext): void {
   const seen: { section: string; host: string; port: number }[] = [];
-  for (const section of ['listen', 'ops', 'admin']) {
-    if (section === 'admin' && !isMapping(given([section]))) continue;
+  for (const section of ['listen', 'ops', 'admin', 'portal']) {
+    if ((section === 'admin' || section === 'portal') && !isMapping(given([section]))) continue;
     const [host, port] = [valid([section, 'host']), valid([section, 'port'])];
     if (typeof host !== 'string' || typeof port !== 'number' || port === 0) continue;
     const same = seen.find(
@@ -202,6 +204,11 @@ function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: C
     const rule = `must have at least ${MIN_TOKEN_LENGTH} characters unless admin.host is a loopback address`;
     report(token.path, `${rule}, because a shorter one can be guessed; ${advice}`);
   }
+}
+
+function checkPortal({ given, report }: CheckContext): void {
+  if (given(['portal']) === undefined || given(['admin']) !== undefined) return;
+  report(['portal'], 'needs the section admin: its API makes the links to the portal');
 }
 
 function checkStore({ given, valid, report, secrets }: CheckContext): void {

@@ -54,6 +54,9 @@ export function variablesIn(source: string): string[] {
 }
 
 /** Returns the environment variable that sets a listener's port, if the file has the port as `${NAME}`. */
-export function portVariable({ expressions }: Config, section: 'listen' | 'ops' | 'admin'): string | undefined {
+export function portVariable(
+  { expressions }: Config,
+  section: 'listen' | 'ops' | 'admin' | 'portal',
+): string | undefined {
   return /^\$\{(\w+)/.exec(expressions.get(pathKey([section, 'port'])) ?? '')?.[1];
 }

@@ -4,7 +4,7 @@
  */
 
 import { isIP } from 'node:net';
-import { hostOf, isHostName } from '../base/host-name.ts';
+import { isHostName } from '../base/host-name.ts';
 import { isSocketPath } from '../base/socket-path.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
@@ -15,10 +15,6 @@ const PARAMETER_SEGMENT = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 /** Accepts an address to listen on: an IP address without brackets, or a host name. */
 export function isListenHost(text: string): boolean {
   return isIP(text) !== 0 || isHostName(text);
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
 /** Returns whether a host means every address, and so conflicts with any other host on the same port. */
@@ -84,18 +80,6 @@ export function parseUpstreamUrl(text: string): string | undefined {
   const canonical = parseOrigin(origin);
   const path = base.replace(/\/$/, '');
   return canonical !== undefined && (path === '' || isPrefix(path)) ? canonical + path : undefined;
-}
-
-/** Accepts `https://…` and `http://…`, without credentials and fragment. */
-export function isCollectorUrl(text: string): boolean {
-  const url = URL.parse(text);
-  if (!url || /[\s#]/.test(text) || url.username !== '' || url.password !== '') return false;
-  return url.protocol === 'https:' || url.protocol === 'http:';
-}
-
-/** Like {@link isCollectorUrl}, but `http://…` only to a loopback host. */
-export function isTrustworthyUrl(text: string): boolean {
-  return isCollectorUrl(text) && (/^https:/i.test(text) || isLoopback(hostOf(new URL(text))));
 }
 
 /** Accepts an `http(s)://…` URL for people; `{code}` may occur anywhere after the host. */

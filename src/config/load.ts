@@ -17,7 +17,7 @@ import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { isRoutePrefix, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
+import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
@@ -112,6 +112,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     identity,
     listen,
     notices,
+    portal,
     store,
     tracing,
     upstream,
@@ -128,6 +129,7 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
       }),
     },
     ...(admin && { admin: adminConfig(admin, secrets) }),
+    ...(portal && { portal: { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl } }),
     store: storeConfig(store, secrets, folder),
     upstream: upstreamConfig(upstream, secrets),
     routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes }) => ({

@@ -59,6 +59,23 @@ const admin = types.mapping({
     .describe('Accepts JWTs of this issuer, too, with the scope tollgate:read or tollgate:write.'),
 });
 
+const portal = types.mapping({
+  host: types.listenHost().default('0.0.0.0').describe('Address that the portal listener binds to.'),
+  port: types.port().default(8083).describe('Port of the portal listener; 0 takes any free one.'),
+  public_url: types
+    .origin()
+    .describe('Where browsers reach the portal. Links begin with it; requests with another host get 421.'),
+  title: types.title().default('API').describe('Name of your API, shown on each page.'),
+  support_url: types.webPage().optional().describe('Where customers get help.'),
+  accent_color: types.color().optional().describe('Color of links and buttons, such as "#0b5fff".'),
+  max_keys: types
+    .count()
+    .default(20)
+    .describe(
+      'A customer with this many keys in use, neither replaced nor revoked nor expired, cannot create one here.',
+    ),
+});
+
 /** For the gateway's connections to the store and to the backend. */
 const clientTls = types
   .mapping({
@@ -280,6 +297,9 @@ export const configSchema = types.mapping({
   listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
   ops: ops.prefault({}).describe('The ops listener: health, metrics, and the keys that verify assertions.'),
   admin: admin.optional().describe('The admin listener; if omitted, there is no admin API.'),
+  portal: portal
+    .optional()
+    .describe('Usage and keys for your customers, see portal.md; if omitted, there is no portal. Needs admin.'),
   workers: types
     .workers()
     .default(1)

@@ -5,18 +5,11 @@
 import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { isAddressOrBlock } from '../base/address-block.ts';
+import { isHttpUrl, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { camelCased } from './camel-case.ts';
-import {
-  isCollectorUrl,
-  isDocumentationUrl,
-  isListenHost,
-  isPrefix,
-  isRoutePath,
-  isTrustworthyUrl,
-  parseUpstreamUrl,
-} from './formats.ts';
+import { isDocumentationUrl, isListenHost, isPrefix, isRoutePath, parseOrigin, parseUpstreamUrl } from './formats.ts';
 
 /** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;
@@ -99,7 +92,7 @@ export const trustworthyUrl = () =>
   text(
     'URL',
     'must be https://host[:port]/path, or http:// with a loopback host such as 127.0.0.1, without credentials and fragment',
-    isTrustworthyUrl,
+    (value) => isTrustworthyUrl(value),
   );
 
 /** What else it must be without `allow_private` is checked together with that. */
@@ -115,7 +108,7 @@ export const collectorUrl = () =>
   text(
     'URL',
     'must be http(s)://host[:port]/path, without credentials and fragment; put credentials into headers_file',
-    isCollectorUrl,
+    (value) => isHttpUrl(value),
   );
 
 export const ratio = () =>
@@ -132,6 +125,26 @@ export const documentationUrl = () =>
     'must be http:// or https://, at most 1024 characters, without credentials; {code} stands for the code of the problem',
     isDocumentationUrl,
   );
+
+/** What browsers open, without a path: the cookies of the portal belong to a whole origin. */
+export const origin = () =>
+  text('URL', 'must be https://host[:port], without path and credentials', (value) => parseOrigin(value) !== undefined);
+
+export const webPage = () =>
+  text(
+    'URL',
+    'must be http:// or https://, at most 1024 characters, without credentials',
+    (value) => isDocumentationUrl(value) && !value.includes('{'),
+  );
+
+/** Shown to people. */
+export const title = () =>
+  text('text', 'must be 1 to 80 characters without control characters', (value) =>
+    /^[^\p{Cc}\p{Cs}]{1,80}$/u.test(value),
+  );
+
+export const color = () =>
+  text('color', 'must be "#" and six hex digits, in quotes', (value) => /^#[0-9a-f]{6}$/i.test(value));
 
 /** The part of RFC 7519 §2's StringOrURI that is used in practice. */
 export const stringOrUri = () =>

@@ -4,10 +4,12 @@
  */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { hostOf } from '../base/host-name.ts';
+import { isLoopback, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isLoopback, isTrustworthyUrl, isWildcard } from './formats.ts';
+import { isWildcard } from './formats.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
@@ -24,6 +26,7 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   const warn: Warn = (path, what) => warnings.push({ path, what });
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
+  warnOfPortal(values, warn);
   warnOfUpstreams(values, warn);
   warnOfNumbers(values, warn);
   if (secrets['tracing.headers'].kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
@@ -64,14 +67,20 @@ function isLargeBlock(block: string): boolean {
   return Number(bits) < (isMapped ? MAPPED_IPV4_BITS + LARGEST_PROXY_BLOCK.ipv4 : LARGEST_PROXY_BLOCK.ipv6);
 }
 
-function warnOfUpstreams({ listen, ops, admin, upstream }: FileValues, warn: Warn): void {
+function warnOfPortal({ portal }: FileValues, warn: Warn): void {
+  const url = portal && URL.parse(portal.publicUrl);
+  if (!url || url.protocol === 'https:' || isLoopback(hostOf(url))) return;
+  warn(['portal', 'public_url'], 'is http://: sessions and new keys cross the network unencrypted');
+}
+
+function warnOfUpstreams({ listen, ops, admin, portal, upstream }: FileValues, warn: Warn): void {
   for (const [index, text] of upstream.urls.entries()) {
     const path = ['upstream', 'urls', index];
     const url = new URL(text);
     const port = url.port === '' ? { 'http:': 80, 'https:': 443 }[url.protocol] : Number(url.port);
     if (port === 0) warn(path, 'has port 0, to which no connection can be made');
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    for (const [section, listener] of Object.entries({ listen, ops, admin })) {
+    for (const [section, listener] of Object.entries({ listen, ops, admin, portal })) {
       if (!listener || listener.port === 0 || listener.port !== port || !reaches(host, listener.host)) continue;
       warn(path, `is the gateway's own listener ${section}: name the backend`);
     }

@@ -1,6 +1,6 @@
 /**
  * Sessions of the console: a login exchanges the admin token or an admin JWT for a session, so that no page holds a secret
- * that is valid elsewhere. See bound-cookie.ts for its two parts.
+ * that is valid elsewhere. See src/pages/bound-cookie.ts for its two parts.
  *
  *     POST   /console/session  {"token": "…"}   200 and the cookie, with a SessionDocument and the binding
  *     GET    /console/session                   200 with a SessionDocument, or 401: show the login page
@@ -22,7 +22,7 @@
 import { hkdfSync } from 'node:crypto';
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import type { Clock } from '../base/clock.ts';
-import type { CookieValue } from './bound-cookie.ts';
+import type { CookieValue } from '../pages/bound-cookie.ts';
 
 export const MAX_SESSION_MS = 8 * 3_600_000;
 

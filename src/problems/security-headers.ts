@@ -1,6 +1,6 @@
 /**
- * Headers of every response of the admin listener, problem documents included. A page that was injected despite
- * everything else could run no script of its own and send data nowhere; other sites can neither frame the console nor
+ * Headers of every response of the admin and portal listeners, problem documents included. A page that was injected despite
+ * everything else could run no script of its own and send data nowhere; other sites can neither frame a page nor
  * read its window.
  */
 export const SECURITY_HEADERS: ReadonlyMap<string, string> = new Map([

@@ -61,7 +61,7 @@ export const PROBLEMS = {
   customer_suspended: {
     status: 403,
     title: 'Account suspended',
-    when: 'The customer that owns the key is suspended.',
+    when: 'The customer that owns the key is suspended. Portal: a suspended customer can change nothing.',
     remedy: 'Contact support to have the account reactivated. The key itself is fine.',
     advice: 'Reactivate the customer. The audit shows who suspended it.',
   },
@@ -102,6 +102,18 @@ export const PROBLEMS = {
     when: 'The gateway cannot use its store, so it can decide neither on the key nor on the quota.',
     remedy: 'Try again after `Retry-After`; the key itself may be valid.',
     advice: 'Restore the store: the overview shows its last error.',
+  },
+  insufficient_scope: {
+    status: 403,
+    title: 'Insufficient scope',
+    when: 'Portal: the session or token lacks the scope that the call needs.',
+    remedy: 'Ask whoever made the session or token for one with the scope that `detail` names.',
+  },
+  too_many_writes: {
+    status: 429,
+    title: 'Too many changes',
+    when: 'Portal: the customer made 60 changes within the last hour.',
+    remedy: 'Wait for the seconds in `Retry-After`.',
   },
   not_found: {
     status: 404,
@@ -204,15 +216,15 @@ export const PROBLEMS = {
   },
   unauthorized: {
     status: 401,
-    title: 'Admin credentials required',
-    when: 'Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer; or the session of the console has ended.',
+    title: 'Credentials required',
+    when: 'Portal: no session or token, or it has ended; or the link was used before, or is too old. Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer; or the session of the console has ended.',
     remedy:
-      'Send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that `admin.jwt` accepts.',
+      'Portal: open it again from where you came. Admin API: send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that `admin.jwt` accepts.',
   },
   forbidden: {
     status: 403,
     title: 'Not permitted',
-    when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD. Or the request has the session cookie of the console, but comes from a page of another origin.',
+    when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD. Or the request has the session cookie of the console or the portal, but comes from a page of another origin.',
     remedy:
       'Have the issuer grant the scope that `detail` names; or call from the console, or with an `Authorization` header.',
   },
@@ -225,31 +237,31 @@ export const PROBLEMS = {
   misdirected_request: {
     status: 421,
     title: 'Not a host name of this listener',
-    when: 'Admin API: `Host` is neither an address of the admin listener nor one of `admin.allowed_hosts`.',
-    remedy: 'Call the listener by its address, or add the name to `admin.allowed_hosts`.',
+    when: 'Admin API: `Host` is neither an address of the admin listener nor one of `admin.allowed_hosts`. Portal: it is not the host of `portal.public_url`.',
+    remedy: 'Call the listener by one of its names, or add the name to the configuration.',
   },
   conflict: {
     status: 409,
     title: 'In conflict with what is there',
-    when: 'Admin API: the customer or key already exists, or the state of the key rules out the change.',
+    when: 'Admin API and portal: the customer or key already exists, the state of the key rules out the change, or the customer has `portal.max_keys` keys.',
     remedy: 'Read the existing record; `detail` says what conflicts.',
   },
   unprocessable: {
     status: 422,
     title: 'The request cannot be carried out as asked',
-    when: 'Admin API: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit.',
+    when: 'Admin API and portal: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit.',
     remedy: 'Correct what `detail` names.',
   },
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
-    when: 'Admin API: the body is not declared as JSON, or a change with the session cookie of the console is not.',
+    when: 'Admin API and portal: the body is not declared as JSON, or a change with a session cookie is not.',
     remedy: 'Send `Content-Type: application/json`.',
   },
   malformed_json: {
     status: 400,
     title: 'Malformed JSON',
-    when: 'Admin API: the body is not valid JSON in UTF-8.',
+    when: 'Admin API and portal: the body is not valid JSON in UTF-8.',
     remedy: 'Send one JSON document, encoded in UTF-8.',
   },
 } as const satisfies Record<string, ProblemEntry>;

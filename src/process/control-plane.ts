@@ -15,13 +15,14 @@ import type { AdminJwtConfig, Config } from '../config/config.ts';
 import { digestOfFiles, readConfigFile } from '../config/config-files.ts';
 import type { Environment } from '../config/environment.ts';
 import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from '../config/parser.ts';
-import { lazyConsoleFiles } from '../console/files.ts';
 import { createOperatorServer } from '../listener/operator-server.ts';
 import { listenerOf } from '../listener/strict-app.ts';
 import { limitExpositions } from '../observability/exposition-limit.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
+import { lazyPageFiles } from '../pages/files.ts';
+import { createPortalApp } from '../portal/portal-app.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf, planNamesOf } from '../quota/effective-limit.ts';
 import { CustomersWithoutPlanCounter } from '../reload/customers-without-plan.ts';
@@ -96,9 +97,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     parse: (content, signal) =>
       parseWithoutStall({ file: config.file, content, environment }, { ...RELOAD_BOUNDS, signal }),
     async apply(next) {
-      const nextAdminApp = openAdmin(next);
+      const nextApps = openApps(next);
       await dataPlane.applyConfig(next);
-      adminApp = nextAdminApp;
+      ({ adminApp, portalApp } = nextApps);
       notices.applyConfig(next);
       withoutPlan.start(next);
     },
@@ -130,18 +131,28 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     usages: store.usages,
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
-  const consoleFiles = lazyConsoleFiles();
-  let adminApp = openAdmin(config);
+  const pageFiles = lazyPageFiles('console');
+  const portalFiles = lazyPageFiles('portal');
+  let { adminApp, portalApp } = openApps(config);
   const adminServer = createOperatorServer(
     listenerOf(() => adminApp),
     clock,
     opened,
   );
   const adminUrl = config.admin && (await openListener(adminServer, 'admin', config, opened));
+  const portalServer = createOperatorServer(
+    listenerOf(() => portalApp ?? neverListening()),
+    clock,
+    opened,
+  );
+  const portalUrl = config.portal && (await openListener(portalServer, 'portal', config, opened));
 
-  function openAdmin(config: Config) {
+  function openApps(config: Config) {
     const { host = '', allowedHosts = [] } = config.admin ?? {};
-    return createAdminApp({
+    const { portal } = config;
+    const dependencies: AdminDependencies = {
+      portal,
+      portalSessions: store.portalSessions,
       names: { host, allowedHosts },
       metrics,
       token: config.admin?.token,
@@ -187,11 +198,16 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           workers: dataPlane.workers(),
         };
       },
-      consoleFiles,
+      pageFiles,
       logger,
       clock,
       randomBytes,
-    });
+    };
+    const { token: _, jwt: __, ...shared } = dependencies;
+    return {
+      adminApp: createAdminApp(dependencies),
+      portalApp: portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles }),
+    };
   }
 
   withoutPlan.start(config);
@@ -201,6 +217,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     opsUrl,
     /** Undefined without an `admin` section. */
     adminUrl,
+    /** Undefined without a `portal` section. */
+    portalUrl,
     /** The running config. */
     get config() {
       return reloader.running;
@@ -228,6 +246,10 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     },
     close: () => running.disposeAsync(),
   };
+}
+
+function neverListening(): never {
+  throw new Error('there is no portal, and only a restart adds one');
 }
 
 function openAdminJwt(

@@ -258,7 +258,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
 /** Binds a listener, and registers its close with `opened`. Resolves and rejects like {@link listen}. */
 export async function openListener(
   server: Server | TlsServer,
-  name: 'listen' | 'ops' | 'admin',
+  name: 'listen' | 'ops' | 'admin' | 'portal',
   config: Config,
   opened: AsyncDisposableStack,
 ): Promise<string> {

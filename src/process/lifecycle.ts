@@ -11,6 +11,8 @@ export interface GatewayAddresses {
   readonly ops: string;
   /** Undefined without an `admin` section. */
   readonly admin: string | undefined;
+  /** Undefined without a `portal` section. */
+  readonly portal: string | undefined;
 }
 
 export interface Gateway {
@@ -52,7 +54,8 @@ export async function startServing(
   for (const warning of config.warnings) logger.warn(warning);
   const publicUrl = await listener.listen();
   await controlPlane.watchConfigFile();
-  const addresses: GatewayAddresses = { public: publicUrl, ops: controlPlane.opsUrl, admin: controlPlane.adminUrl };
+  const { opsUrl: ops, adminUrl: admin, portalUrl: portal } = controlPlane;
+  const addresses: GatewayAddresses = { public: publicUrl, ops, admin, portal };
   logger.info(
     { version, config: config.file, config_hash: config.hash, ...logFields, ...addresses },
     'tollgate started',

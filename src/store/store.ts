@@ -11,6 +11,7 @@ import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
+import type { PortalSessionStore } from './portal-sessions.ts';
 import type { FaultCode, InspectedRecord, RecordFault } from './record-faults.ts';
 import type {
   CustomerChange,
@@ -150,7 +151,10 @@ export interface KeyUseStore {
 export interface AuditEntry {
   /** ISO 8601 UTC. */
   readonly at: string;
-  /** `token`, with the name that a person gave after a colon; `jwt:` followed by the subject; or `unknown`. */
+  /**
+   * `token`, with the name that a person gave after a colon; `jwt:` followed by the subject; `portal:` followed by the
+   * customer; or `unknown`.
+   */
   readonly actor: string;
   /** The client's address. */
   readonly from: string;
@@ -288,6 +292,7 @@ export interface Store {
   readonly records: RecordStore;
   readonly keyUses: KeyUseStore;
   readonly notifySecrets: NotifySecretStore;
+  readonly portalSessions: PortalSessionStore;
   readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly usages: UsageReader;
@@ -344,6 +349,11 @@ export type StoreOp =
   | 'read_notices'
   | 'rotate_notify_secret'
   | 'read_notify_secret'
+  | 'add_portal_session'
+  | 'open_portal_session'
+  | 'read_portal_session'
+  | 'end_portal_session'
+  | 'count_portal_write'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

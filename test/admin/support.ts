@@ -11,8 +11,8 @@ import type { AdminDependencies } from '../../src/admin/dependencies.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../src/config/parser.ts';
-import { lazyConsoleFiles } from '../../src/console/files.ts';
 import { createLogger } from '../../src/observability/logger.ts';
+import { lazyPageFiles } from '../../src/pages/files.ts';
 import { effectiveLimit, limitOrigin, planNameOf, planNamesOf } from '../../src/quota/effective-limit.ts';
 import { createPreviewer } from '../../src/reload/preview.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
@@ -105,6 +105,8 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     records: store.records,
     keyUses: store.keyUses,
     notifySecrets: store.notifySecrets,
+    portal: { host: '127.0.0.1', port: 0, publicUrl: 'https://keys.example.com', title: 'API', maxKeys: 20 },
+    portalSessions: store.portalSessions,
     history: store.usageHistory,
     audit: store.audit,
     metrics: { adminRequest() {} },
@@ -164,7 +166,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
         { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
       ],
     }),
-    consoleFiles: lazyConsoleFiles(),
+    pageFiles: lazyPageFiles('console'),
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
     clock,
     randomBytes: (size) => randomBytes(size),

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, workers, store, upstream, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
+  'listen, ops, admin, portal, workers, store, upstream, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
 const METHOD_RULE =
   'must be a method that Node.js can parse, in capitals, one of ACL, BIND, CHECKOUT, COPY, DELETE, GET, HEAD, LINK, LOCK, M-SEARCH, MERGE, MKACTIVITY, MKCALENDAR, MKCOL, MOVE, NOTIFY, OPTIONS, PATCH, POST, PROPFIND, PROPPATCH, PURGE, PUT, QUERY, REBIND, REPORT, SEARCH, SOURCE, SUBSCRIBE, UNBIND, UNLINK, UNLOCK, UNSUBSCRIBE';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
@@ -91,6 +91,26 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   [
     'aliases: { /v1: /api/v2 }',
     '3: aliases["/v1"]: must name the prefix of a route, and no route is at or below the given one',
+  ],
+  [
+    'portal: { public_url: "https://keys.example.com" }',
+    '3: portal: needs the section admin: its API makes the links to the portal',
+  ],
+  [
+    'admin: {}\nportal: {}',
+    '4: portal.public_url: is required and must be https://host[:port], without path and credentials',
+  ],
+  [
+    'admin: {}\nportal: { public_url: "https://keys.example.com/portal" }',
+    '4: portal.public_url: must be https://host[:port], without path and credentials',
+  ],
+  [
+    'admin: {}\nportal: { public_url: "https://keys.example.com", port: 8082 }',
+    '4: portal.port: is the port of admin too, on the same address; use another port',
+  ],
+  [
+    'admin: {}\nportal: { public_url: "https://keys.example.com", accent_color: red }',
+    '4: portal.accent_color: must be "#" and six hex digits, in quotes',
   ],
   [
     'aliases: { /api: /api/v1 }',

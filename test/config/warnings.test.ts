@@ -35,6 +35,10 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
     ['admin:\n  token: ${EMPTY}', '4: admin.token: is not set, nor is admin.jwt'],
     ['admin: { token: 123456789012345 }', '3: admin.token: is shorter than 16 characters'],
     ['admin:\n  token: ${SHORT}', '4: admin.token: is shorter than 16 characters'],
+    [
+      'admin: { token: a-token-of-32-characters }\nportal: { public_url: "http://keys.example.com" }',
+      '4: portal.public_url: is http://: sessions and new keys cross the network unencrypted',
+    ],
     ['auth: { cache_seconds: 86400 }', '3: auth.cache_seconds: is above 3600 seconds'],
     ['auth: { stale_if_error_seconds: 100000 }', '3: auth.stale_if_error_seconds: is above 86400 seconds'],
     ['shutdown: { drain_ms: 0 }', '3: shutdown.drain_ms: is below 1000 ms'],

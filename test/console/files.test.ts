@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ConsoleFile, ConsoleFiles } from '../../src/console/build-files.ts';
-import { lazyConsoleFiles } from '../../src/console/files.ts';
+import type { PageFile, PageFiles } from '../../src/pages/build-files.ts';
+import { lazyPageFiles } from '../../src/pages/files.ts';
 import { startAdmin, type TestAdmin } from '../admin/support.ts';
 import { send } from './support.ts';
 
@@ -10,15 +10,15 @@ const MAX_FIRST_LOAD_BYTES = 120 * 1024;
 const URLS_THAT_ARE_NAMES = /^http:\/\/www\.w3\.org\/|^https:\/\/github\.com\/leeoniya\/uPlot$/;
 
 let admin: TestAdmin;
-let files: ConsoleFiles;
+let files: PageFiles;
 beforeAll(async () => {
-  const consoleFiles = lazyConsoleFiles();
-  admin = await startAdmin({ consoleFiles });
-  files = await consoleFiles();
+  const pageFiles = lazyPageFiles('console');
+  admin = await startAdmin({ pageFiles });
+  files = await pageFiles();
 });
 afterAll(() => admin.close());
 
-const textOf = ({ identity }: ConsoleFile) => Buffer.from(identity).toString();
+const textOf = ({ identity }: PageFile) => Buffer.from(identity).toString();
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(admin.origin + path, { headers: { 'accept-encoding': 'identity', ...headers } });
 

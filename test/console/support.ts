@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:ht
 import { text } from 'node:stream/consumers';
 import { TOKEN } from '../admin/support.ts';
 
-interface Received {
+export interface Received {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   // biome-ignore lint/suspicious/noExplicitAny: the tests compare members of every type, and a wrong one fails them

@@ -31,6 +31,7 @@ const HEADS = CONTRACT.operations.filter(({ method }) => method === 'HEAD');
 /** Answered from memory. */
 const WITHOUT_STORE = ['/admin/v1/usage/refused', '/status', '/admin/v1/config'];
 const KEY = await createIssuerKey('key-1', 'EdDSA');
+const PORTAL = { host: '127.0.0.1', port: 0, public_url: 'https://keys.example.com' };
 const IN_A_YEAR = new Date(systemClock.nowMs() + 365 * 24 * 3600 * 1000).toISOString();
 
 interface Given {
@@ -108,6 +109,7 @@ function suitable({ method, path }: Operation): Given {
   if (method === 'GET' || method === 'DELETE') return { names };
   if (path === PREVIEW) return { body: CONFIG_TEXT, type: 'application/yaml' };
   if (path.endsWith('/customers')) return { names, body: { id: 'new', plan: 'starter' } };
+  if (path.includes('/portal-')) return { names, body: { scopes: ['usage:read'] } };
   return { names, body: method === 'PATCH' ? { name: 'new' } : {} };
 }
 
@@ -143,6 +145,13 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('PATCH', `${at}/customers/{id}`, { ...acme, body: notified });
   await session.call('POST', `${at}/customers/{id}/notify-secret`, acme);
   await session.call('POST', `${at}/customers/{id}/notify-secret`, acme);
+  for (const what of ['sessions', 'tokens']) {
+    const scopes = ['usage:read', 'keys:write'];
+    const return_url = 'http://localhost:3000/account#keys';
+    const body = { scopes, user: 'Eva', return_url, ttl_seconds: 86_400 };
+    expect((await session.call('POST', `${at}/customers/{id}/portal-${what}`, { ...acme, body })).status).toBe(201);
+  }
+  await session.call('DELETE', `${at}/customers/{id}/portal-sessions`, acme);
   await session.call('GET', `${at}/customers/{id}/usage`, acme);
   await session.call('DELETE', `${at}/customers/{id}/usage`, acme);
   await session.call('GET', `${at}/customers/{id}/usage/history`, { ...acme, query: '?step=day' });
@@ -188,7 +197,7 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/notices`, { query: '?state=dead' });
   await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
   const { body: audit } = await session.call('GET', `${at}/audit`);
-  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(11);
+  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(14);
 }
 
 it('the file has the paths and methods that the admin listener has, and no others', () => {
@@ -222,13 +231,19 @@ it('the file has the codes that the admin listener can answer, and no others, ea
 it('every response is one that the file declares, and every declared one occurs', async () => {
   const issuer = await startIssuer(KEY);
   const admin = { jwt: { jwks_url: issuer.url, issuer: ISSUER, audience: AUDIENCE } };
-  const { gateway } = await startSystem({ config: { admin } });
-  const unscoped = await sign(KEY, claimsAt(systemClock.nowMs(), { scope: 'other' }));
+  const { gateway } = await startSystem({ config: { admin, portal: PORTAL } });
+  const unscopedAs = (sub: string) => sign(KEY, claimsAt(systemClock.nowMs(), { scope: 'other', sub }));
+  const unscoped = await unscopedAs('stranger');
   const received = new Set<string>();
   const sessionOf = (token?: string) => new Session(gateway.admin ?? '', token, received);
   await useEverything(sessionOf(ADMIN_TOKEN));
   await askWrongly(sessionOf(ADMIN_TOKEN));
-  await sessionOf(unscoped).expectOfAll(403, suitable);
+  // Further refusals of one subject are 429.
+  const forbidden = operationsWith(403);
+  for (let first = 0; first < forbidden.length; first += 25) {
+    const session = sessionOf(await unscopedAs(`stranger-${first}`));
+    await session.expectOfAll(403, suitable, forbidden.slice(first, first + 25));
+  }
   await askAsStranger(sessionOf());
   await askOfBrokenParts(received, unscoped);
 
@@ -241,7 +256,7 @@ it('every response is one that the file declares, and every declared one occurs'
 });
 
 it('every response is one that the file declares with records in Redis too', async () => {
-  const { gateway } = await startSystem({ store: REDIS_STORE });
+  const { gateway } = await startSystem({ store: REDIS_STORE, config: { portal: PORTAL } });
   await useEverything(new Session(gateway.admin ?? '', ADMIN_TOKEN));
 });
 
@@ -306,6 +321,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   const lost = failing(new StoreUnavailableError('connection lost'));
   const unavailable = {
     records: lost,
+    portalSessions: lost,
     audit: lost,
     history: lost,
     notices: lost,
@@ -323,6 +339,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   const bug = new Error('a bug');
   const buggy = {
     records: failing(bug),
+    portalSessions: failing(bug),
     audit: failing(bug),
     history: failing(bug),
     notices: failing(bug),

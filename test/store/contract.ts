@@ -16,6 +16,7 @@ import { listsContract } from './contract-lists.ts';
 import { notesContract } from './contract-notes.ts';
 import { noticesContract } from './contract-notices.ts';
 import { notifySecretsContract } from './contract-notify-secrets.ts';
+import { PORTAL_SESSION, portalSessionsContract } from './contract-portal-sessions.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
 
 const HOLD_MS = 2000;
@@ -74,6 +75,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   listsContract(name, open);
   notesContract(name, open);
   notifySecretsContract(name, open);
+  portalSessionsContract(name, open);
   historyContract(name, open);
   noticesContract(name, open);
 
@@ -468,6 +470,10 @@ export function storeContract(name: string, openStore: OpenStore): void {
         ['read_uses', () => keyUses.lastUses(['k1'])],
         ['rotate_notify_secret', () => store.notifySecrets.rotate('acme', 'whsec_x', 1000)],
         ['read_notify_secret', () => store.notifySecrets.inForce('acme')],
+        ['add_portal_session', () => store.portalSessions.add('code', 'a', PORTAL_SESSION, 1000)],
+        ['read_portal_session', () => store.portalSessions.find('cookie', 'a')],
+        ['end_portal_session', () => store.portalSessions.endAll('acme')],
+        ['count_portal_write', () => store.portalSessions.countWrite('acme', 'x', 60)],
         ['append_audit', () => audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'x' })],
         ['read_audit', () => audit.list(undefined, 10)],
       ];

@@ -28,6 +28,10 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'session.create': 'Console login',
   'notice.retry': 'Notice sent again',
   'notice.test': 'Test notice sent',
+  'portal_session.create': 'Link to the portal created',
+  'portal_session.open': 'Portal session opened',
+  'portal_session.end': 'Portal sessions ended',
+  'portal_token.create': 'Token for the portal created',
   'endpoint.disable': 'Endpoint of notices disabled',
   'access.refused': 'Access refused',
 };

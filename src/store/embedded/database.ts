@@ -128,6 +128,24 @@ const MIGRATIONS = [
   'ALTER TABLE customer ADD COLUMN created_at TEXT',
   'DROP TABLE IF EXISTS level_claim',
   'ALTER TABLE audit ADD COLUMN before TEXT',
+  `
+  CREATE TABLE portal_session (
+    sha256 TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    customer TEXT NOT NULL,
+    session TEXT NOT NULL,
+    secret_ends_ms INTEGER NOT NULL,
+    session_ends_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX portal_session_by_customer ON portal_session (customer);
+  CREATE INDEX portal_session_by_end ON portal_session (secret_ends_ms);
+  CREATE TABLE portal_write (
+    id TEXT PRIMARY KEY,
+    customer TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX portal_write_by_customer ON portal_write (customer, at_ms);
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

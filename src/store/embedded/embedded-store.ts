@@ -26,6 +26,7 @@ import {
 import { embeddedKeyUses } from './key-uses.ts';
 import { embeddedNotices } from './notices.ts';
 import { embeddedNotifySecrets } from './notify-secrets.ts';
+import { embeddedPortalSessions } from './portal-sessions.ts';
 import { embeddedRecords } from './records.ts';
 import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
@@ -85,6 +86,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     records: embeddedRecords(context, (change) => listeners.emit(change)),
     keyUses: embeddedKeyUses(context),
     notifySecrets: embeddedNotifySecrets(context),
+    portalSessions: embeddedPortalSessions(context),
     audit: embeddedAudit(context),
     ...embeddedWindows(context, {
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),

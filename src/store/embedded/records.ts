@@ -45,6 +45,8 @@ const TABLES_BY_CUSTOMER = [
   'notice',
   'notice_mark',
   'notify_secret',
+  'portal_session',
+  'portal_write',
   'usage_hour',
   'usage_day',
   'near_limit',

@@ -37,6 +37,7 @@ import { redisKeyUses } from './key-uses.ts';
 import { redisNotices } from './notices/notices.ts';
 import { redisNotifySecrets } from './notices/notify-secrets.ts';
 import { checkPermissions } from './permission-check.ts';
+import { redisPortalSessions } from './portal/portal-sessions.ts';
 import { type RedisKeyNames, redisKeyNames } from './protocol/key-names.ts';
 import { withoutArguments } from './protocol/redis-errors.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
@@ -171,6 +172,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, forgetUsage, names }),
     keyUses: redisKeyUses(background, names),
     notifySecrets: redisNotifySecrets(background, names),
+    portalSessions: redisPortalSessions(background, names),
     audit: redisAudit(background, names),
     windows: new HourlyWindow({
       connection: windows,

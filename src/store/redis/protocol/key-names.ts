@@ -67,6 +67,15 @@ export function redisKeyNames(prefix: string) {
     /** String: the secret before it, which expires when it is no longer in force. */
     formerNotifySecret: (customer: string) => `${notifySecret(customer)}:former`,
 
+    /** String: the customer of the portal session with this SHA-256 of its secret. Expires with the secret. */
+    portalSecret: (sha256: string) => `${prefix}:portal-secret:${sha256}`,
+
+    /** Hash: the customer's portal sessions, by the SHA-256 of their secrets. */
+    portalSessions: (customer: string) => `${prefix}:portal-sessions:{${customer}}`,
+
+    /** Sorted set: the customer's writes in the portal within the last hour, by store time in ms. */
+    portalWrites: (customer: string) => `${prefix}:portal-writes:{${customer}}`,
+
     /** Hash: the customer's requests and refusals by UTC hour of one day (`yyyymmdd`). */
     usageDay: (customer: string, day: string) => `${prefix}:usage:{${customer}}:${day}`,
 

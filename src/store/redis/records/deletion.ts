@@ -18,7 +18,7 @@ import type { IndexedKey, KeyIndex } from './key-index.ts';
 export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, customer: string) => Promise<void>) {
   const { connection, names } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
-  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 6);
+  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 8);
 
   /** Deletes the keys that have a record, unless it has another id or customer by now. Resolves to the number deleted. */
   const deleteKeys = async (op: StoreOp, entries: readonly IndexedKey[]): Promise<number> => {
@@ -69,6 +69,8 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
         names.notices(customer),
         names.notifySecret(customer),
         names.formerNotifySecret(customer),
+        names.portalSessions(customer),
+        names.portalWrites(customer),
       ];
       let deletedKeys = 0;
       let deleted: unknown = 0;

@@ -1,7 +1,7 @@
 /**
- * Builds the files that the console's browser loads, from the sources in client/ and the locked libraries. There is no
- * build step and no bundle: types are stripped as Node.js strips them from the server's sources, and each module stays a
- * file of its own.
+ * Builds the files that browsers load for a site, the console or the portal, from the sources in its folders and the
+ * locked libraries. There is no build step and no bundle: types are stripped as Node.js strips them from the server's
+ * sources, and each module stays a file of its own.
  *
  * All files share one hash of all contents, so modules can import each other in circles and by relative URL. Bare
  * specifiers become relative URLs too, because an import map would be an inline script, which the Content-Security-Policy
@@ -14,25 +14,32 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
-export interface ConsoleFile {
+/** The path of each site, and the folders below src/ with its files, whose names must be distinct within a site. */
+export const SITES = {
+  console: { path: '/console', folders: ['pages/client', 'console/client'] },
+  portal: { path: '/portal', folders: ['pages/client', 'portal/client'] },
+} as const satisfies Readonly<Record<string, { readonly path: string; readonly folders: readonly string[] }>>;
+
+export type Site = keyof typeof SITES;
+
+export interface PageFile {
   readonly type: string;
   readonly identity: Uint8Array;
   readonly gzip: Uint8Array;
   readonly br: Uint8Array;
 }
 
-export interface ConsoleFiles {
+export interface PageFiles {
   /** Changes with the content of any file. */
   readonly hash: string;
-  /** By name, as in the URL `/console/assets/<hash>/<name>`. */
-  readonly assets: ReadonlyMap<string, ConsoleFile>;
+  /** By name, as in the URL `<path>/assets/<hash>/<name>`. */
+  readonly assets: ReadonlyMap<string, PageFile>;
   /** The HTML document of every page. */
   readonly page: string;
 }
 
-/** Also the package's location of the clients: they are copied there with their types. */
-const SHARED_FOLDER = join(import.meta.dirname, '../pages/client');
-const CLIENT_FOLDER = join(import.meta.dirname, 'client');
+/** In the built package, too: the clients are copied there with their types. */
+const SOURCES = join(import.meta.dirname, '..');
 
 interface Library {
   /** Name under which it is served. */
@@ -64,18 +71,20 @@ const TYPES: Readonly<Record<string, string>> = {
 const ENTRY = 'main.js';
 /** The specifier of an import or export, static or dynamic, also in minified code. */
 const SPECIFIER = /(\bfrom ?|\bimport ?\(?)(["'])([^"'\n]+)\2/g;
-const OWN_SPECIFIER = /^(?:\.|\.\.\/\.\.\/pages\/client)\/([\w-]+\.ts)$/;
 const DOCUMENT_REFERENCE = /\b(src|href)="([^"]+)"/g;
 
 /** Reads, converts and compresses all files: CPU work of half a second, for a thread. */
-export function buildConsoleFiles(folder = CLIENT_FOLDER): ConsoleFiles {
+export function buildPageFiles(site: Site): PageFiles {
+  const { path, folders } = SITES[site];
   const texts = new Map<string, string>();
-  for (const path of [SHARED_FOLDER, folder].flatMap(filesOf)) {
-    const text = readFileSync(path, 'utf8');
-    const file = basename(path);
-    if (texts.has(servedName(`./${file}`))) throw new Error(`two files of the client are named ${file}`);
-    if (extname(file) === '.ts') texts.set(servedName(`./${file}`), scriptOf(text, file));
-    else if (file !== 'index.html') texts.set(file, text);
+  let document = '';
+  for (const folder of folders) {
+    for (const file of readdirSync(join(SOURCES, folder)).toSorted()) {
+      const text = readFileSync(join(SOURCES, folder, file), 'utf8');
+      if (extname(file) === '.ts') texts.set(servedName(file), scriptOf(text, file));
+      else if (file === 'index.html') document = text;
+      else texts.set(file, text);
+    }
   }
   for (const [specifier, { name, file = specifier, suffix = '' }] of Object.entries(LIBRARIES)) {
     const text = readFileSync(fileURLToPath(import.meta.resolve(file)), 'utf8');
@@ -86,21 +95,13 @@ export function buildConsoleFiles(folder = CLIENT_FOLDER): ConsoleFiles {
   return {
     hash: digest,
     assets: new Map([...texts].map(([name, text]) => [name, compressed(name, text)])),
-    page: pageOf(readFileSync(join(folder, 'index.html'), 'utf8'), `/console/assets/${digest}/`, texts),
+    page: pageOf(document, `${path}/assets/${digest}/`, texts),
   };
 }
 
-const filesOf = (folder: string) =>
-  readdirSync(folder)
-    .toSorted()
-    .map((file) => join(folder, file));
-
-/** Returns the name under which a file of the client, as `./file`, or a library is served. */
+/** Returns the name under which a library, or a file of the site's folders, is served. */
 function servedName(reference: string): string {
-  if (reference.startsWith('./')) return reference.slice(2).replace(/\.ts$/, '.js');
-  const library = LIBRARIES[reference];
-  if (library === undefined) throw new Error(`the console serves no ${reference}: add it to LIBRARIES`);
-  return library.name;
+  return LIBRARIES[reference]?.name ?? basename(reference).replace(/\.ts$/, '.js');
 }
 
 function scriptOf(text: string, file: string): string {
@@ -110,15 +111,14 @@ function scriptOf(text: string, file: string): string {
 function rewriteImports(code: string): string {
   return code.replace(SPECIFIER, (statement, keyword: string, quote: string, specifier: string) => {
     // Anything else is text that looks like an import.
-    const [, own] = OWN_SPECIFIER.exec(specifier) ?? [];
-    if (own === undefined && !(specifier in LIBRARIES)) return statement;
-    return `${keyword}${quote}./${servedName(own ? `./${own}` : specifier)}${quote}`;
+    const isImport = Object.hasOwn(LIBRARIES, specifier) || /^\.{1,2}\/[\w./-]+\.ts$/.test(specifier);
+    return isImport ? `${keyword}${quote}./${servedName(specifier)}${quote}` : statement;
   });
 }
 
-function compressed(name: string, text: string): ConsoleFile {
+function compressed(name: string, text: string): PageFile {
   const type = TYPES[extname(name)];
-  if (type === undefined) throw new Error(`the console has no content type for ${name}`);
+  if (type === undefined) throw new Error(`pages have no content type for ${name}`);
   const identity = Buffer.from(text);
   return { type, identity, gzip: gzipSync(identity, { level: 9 }), br: brotliCompressSync(identity) };
 }

@@ -1,24 +1,36 @@
-/** Serves the console's page and its files. They contain no data, so they are served without authentication. */
+/** Serves the page of a site and its files. They contain no data, so they are served without authentication. */
 import { type RequestHandler, Router } from 'express';
 import { sendProblem } from '../problems/document.ts';
-import type { ConsoleFiles } from './build-files.ts';
+import { SECURITY_HEADERS } from '../problems/security-headers.ts';
+import { type PageFiles, SITES, type Site } from './build-files.ts';
 
 /** One year, the most that RFC 9111 suggests. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
-/** The paths of the console, in Express's syntax. */
-export const PAGE_PATHS = ['/console', '/console/assets/:hash/:name', '/console/*page'];
+/** Sets the security headers of a listener with pages. Must be mounted first. */
+export const protectResponses: RequestHandler = (_req, res, next) => {
+  res.setHeader('Cache-Control', 'no-store');
+  for (const [name, value] of SECURITY_HEADERS) res.setHeader(name, value);
+  next();
+};
+
+/** Returns the paths of a site, in Express's syntax. */
+export function pagePaths(site: Site): [root: string, asset: string, page: string] {
+  const { path } = SITES[site];
+  return [path, `${path}/assets/:hash/:name`, `${path}/*page`];
+}
 
 /** `files` must not change while the process runs. */
-export function consolePages(files: () => Promise<ConsoleFiles>): Router {
+export function sitePages(site: Site, files: () => Promise<PageFiles>): Router {
+  const [root, asset, below] = pagePaths(site);
   const router = Router({ caseSensitive: true, strict: true });
 
-  router.get('/console/assets/:hash/:name', async (req, res) => {
+  router.get(asset, async (req, res) => {
     const { hash, assets } = await files();
-    const { hash: requested, name } = req.params;
+    const { hash: requested, name = '' } = req.params as Readonly<Record<string, string>>;
     const file = requested === hash ? assets.get(name) : undefined;
     if (file === undefined) {
-      sendProblem(res, { code: 'not_found', detail: 'The console has no such file. Reload the page.' });
+      sendProblem(res, { code: 'not_found', detail: `The ${site} has no such file. Reload the page.` });
       return;
     }
     const coding = req.acceptsEncodings('br', 'gzip') || 'identity';
@@ -40,8 +52,8 @@ export function consolePages(files: () => Promise<ConsoleFiles>): Router {
     const { page } = await files();
     res.type('html').send(page);
   };
-  router.get(['/console', '/console/', '/console/*page'], page);
-  router.all(['/console', '/console/*page'], (_req, res) => {
+  router.get([root, `${root}/`, below], page);
+  router.all([root, below], (_req, res) => {
     const allow = 'GET, HEAD';
     sendProblem(res, { code: 'method_not_allowed', detail: `This path has ${allow}.`, headers: ['Allow', allow] });
   });

@@ -1,0 +1,137 @@
+/**
+ * Who sends a request to the portal: the session of its cookie, or of its bearer token. Each request looks its session and
+ * its customer up, so that sessions end at once in every gateway. Only secrets that are not valid count as failed attempts;
+ * valid ones are accepted whatever else their address sends.
+ */
+import type { Request, RequestHandler, Response } from 'express';
+import { Refusal } from '../admin/refusal.ts';
+import { type Actor, factsOf } from '../admin/response-locals.ts';
+import type { ApiRoute } from '../admin-api/route-table.ts';
+import { addressBlock } from '../base/address-block.ts';
+import { Throttle } from '../base/throttle.ts';
+import { FailedAttempts } from '../listener/failed-attempts.ts';
+import { type BoundCookie, bindingOf, ownCookies } from '../pages/bound-cookie.ts';
+import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
+import type { PortalContext } from './portal-context.ts';
+
+const FAILURES_PER_MINUTE = 30;
+const MAX_LOGGED_ADDRESSES = 10_000;
+const CHALLENGE = 'Bearer realm="tollgate-portal"';
+const BEARER = /^bearer +(\S+)$/i;
+const SECRET = /^[\w-]{43}$/;
+const ENDED = 'The session has ended. Open the portal again from where you came.';
+/** Cookies of the name that are tried: programs on other ports and subdomains can add any number. */
+const MAX_COOKIES = 8;
+
+interface Visit {
+  readonly session: PortalSession;
+  readonly customer: CustomerRecord;
+  /** Of the secret in the store. */
+  readonly sha256: string;
+}
+
+const VISITS = new WeakMap<Response, Visit>();
+
+/** Returns the session of a request that {@link SessionAccess.require} let pass. */
+export function visitOf(res: Response): Visit {
+  const visit = VISITS.get(res);
+  if (visit === undefined) throw new Error('this route has no guard');
+  return visit;
+}
+
+/** Returns what a session's cookie is stored under. Neither the cookie nor the binding is worth anything alone. */
+export function cookieHash(cookie: string, binding: string): string {
+  return portalSecretHash(`${cookie} ${binding}`);
+}
+
+export interface SessionAccess {
+  /** Lets requests with a session pass, and only with the scope of the route if it has one. */
+  require(scope: ApiRoute['scope']): RequestHandler;
+  /** Counts and logs an invalid secret, and returns the refusal. */
+  refusal(res: Response, detail: string, reason: string): Refusal;
+}
+
+export function createSessionAccess(
+  { records, portalSessions, logger, clock }: PortalContext,
+  cookie: BoundCookie,
+): SessionAccess {
+  const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
+  const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
+
+  function refusal(res: Response, detail: string, reason: string): Refusal {
+    const { peerAddress: client, route } = factsOf(res);
+    const retrySeconds = failures.count(client);
+    if (retrySeconds === undefined || warnings.isDue(addressBlock(client))) {
+      logger.warn({ client, reason, method: res.req.method, route }, 'portal access refused');
+    }
+    if (retrySeconds === undefined) return unauthorized(detail, ', error="invalid_token"');
+    const tooMany = 'Too many invalid links, sessions or tokens came from your address. Valid ones are accepted.';
+    return new Refusal('too_many_failures', tooMany, {}, ['Retry-After', String(retrySeconds)]);
+  }
+
+  async function find(kind: 'cookie' | 'token', sha256s: readonly string[]): Promise<Visit | undefined> {
+    for (const sha256 of sha256s) {
+      const session = await portalSessions.find(kind, sha256);
+      const customer = session && (await records.findCustomerRecord(session.customer));
+      if (customer) return { session, customer, sha256 };
+    }
+    return undefined;
+  }
+
+  /** @throws Refusal */
+  async function visitFor({ headers }: Request, res: Response, mustWrite: boolean): Promise<Visit> {
+    const token = BEARER.exec(headers.authorization ?? '')?.[1];
+    if (token !== undefined) {
+      const visit = SECRET.test(token) ? await find('token', [portalSecretHash(token)]) : undefined;
+      return visit ?? raise(refusal(res, 'The token is unknown or has ended.', 'token'));
+    }
+    const cookies = cookie.of(headers).filter(({ value }) => SECRET.test(value));
+    const binding = bindingOf(headers);
+    // Pages ask this first. To have no session is no failed attempt.
+    if (cookies.length === 0 || binding === undefined) throw unauthorized(ENDED);
+    const own = ownCookies(headers, cookies, mustWrite);
+    if ('problem' in own) throw new Refusal(own.problem.code, own.problem.detail);
+    const sha256s = own.slice(0, MAX_COOKIES).map(({ value }) => cookieHash(value, binding));
+    return (await find('cookie', sha256s)) ?? raise(refusal(res, ENDED, 'session'));
+  }
+
+  return {
+    refusal,
+    require: (scope) => async (req, res, next) => {
+      const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
+      const visit = await visitFor(req, res, mustWrite);
+      const { session, customer } = visit;
+      VISITS.set(res, visit);
+      factsOf(res).actor = actorOf(visit);
+      if (scope !== undefined && !session.scopes.includes(scope)) throw lacksScope(scope);
+      if (scope !== undefined && mustWrite && customer.suspended) {
+        throw new Refusal('customer_suspended', 'The account is suspended: its keys can be seen, but not changed.');
+      }
+      next();
+    },
+  };
+}
+
+/** Returns who is in log and audit. */
+export function actorOf({ customer, session }: Pick<Visit, 'customer' | 'session'>): Actor {
+  const mayWrite = !customer.suspended && session.scopes.includes('keys:write');
+  return { name: `portal:${customer.id}`, user: session.user, mayWrite };
+}
+
+function raise(refusal: Refusal): never {
+  throw refusal;
+}
+
+/** Without credentials, the challenge has no error attribute (RFC 6750 §3.1). */
+function unauthorized(detail: string, error = ''): Refusal {
+  return new Refusal('unauthorized', detail, {}, ['WWW-Authenticate', CHALLENGE + error]);
+}
+
+function lacksScope(scope: string): Refusal {
+  const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
+  return new Refusal('insufficient_scope', `This session lacks the scope ${scope}.`, {}, [
+    'WWW-Authenticate',
+    challenge,
+  ]);
+}
