@@ -39,7 +39,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   upstream: 'base type:problems upstream/health upstream/http1 npm:http-proxy-middleware',
   observability: 'base notices type:quota type:store type:upstream npm:pino npm:prom-client',
   tracing:
-    'base type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
+    'base type:config type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
   listener: 'base type:observability problems npm:express',
   edge: 'base type:identity keys listener type:observability problems quota store tls tracing upstream type:usage type:npm:express',
   reload: 'base config type:observability quota store',

@@ -2,15 +2,7 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type {
-  AdminConfig,
-  Config,
-  IdentityConfig,
-  NoticesConfig,
-  StoreConfig,
-  TracingConfig,
-  UpstreamConfig,
-} from './config.ts';
+import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
@@ -192,7 +184,10 @@ function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets
   };
 }
 
-function tracingConfig({ headersFile: _, ...tracing }: Section<'tracing'>, secrets: Secrets): TracingConfig {
+function tracingConfig(
+  { headersFile: _, ...tracing }: Section<'tracing'>,
+  secrets: Secrets,
+): NonNullable<Config['tracing']> {
   const lines = parseHeaderLines(secretText(secrets['tracing.headers']) ?? '');
   if (lines === undefined) throw new Error('the headers for the collector were not checked');
   return { ...tracing, exportHeaders: Object.fromEntries(lines) };

@@ -85,28 +85,25 @@ export class RequestTrace implements AttemptTrace {
 
   attemptStarted(upstream: UpstreamName): void {
     const { req, route } = this.#request;
-    const attributes = destinationOf(upstream, route);
+    const attributes = { ...destinationOf(upstream, route), [names.ATTR_NETWORK_PROTOCOL_VERSION]: '1.1' };
     if (this.#attempt !== undefined) {
       // The kept connection closed before the request was written to it: the attempt goes on.
       this.#attempt.setAttributes(attributes);
       return;
     }
     const { name, ...method } = methodOf(req.method);
-    if (this.#attempts > 0) attributes[names.ATTR_HTTP_REQUEST_RESEND_COUNT] = this.#attempts;
-    this.#attempts++;
     this.#attempt = this.#options.tracer.startSpan(
       name,
       { kind: SpanKind.CLIENT, startTime: this.#nowMs(), attributes: { ...method, ...attributes } },
       this.#context,
     );
+    if (this.#attempts > 0) this.#attempt.setAttribute(names.ATTR_HTTP_REQUEST_RESEND_COUNT, this.#attempts);
+    this.#attempts++;
   }
 
   attemptEnded(status: number | undefined, error: string | undefined): void {
     if (this.#attempt === undefined) return;
-    this.#attempt.setAttributes({
-      ...(status !== undefined && { [names.ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
-      [names.ATTR_NETWORK_PROTOCOL_VERSION]: '1.1',
-    });
+    if (status !== undefined) this.#attempt.setAttribute(names.ATTR_HTTP_RESPONSE_STATUS_CODE, status);
     this.#end(this.#attempt, error ?? (status !== undefined && status >= 400 ? String(status) : undefined));
     this.#attempt = undefined;
   }
@@ -120,7 +117,7 @@ export class RequestTrace implements AttemptTrace {
     const error = serverError(record, outcome);
     this.attemptEnded(outcome?.status, error);
     this.#server.updateName(hasRoute ? `${name} ${route}` : name);
-    const attributes: Attributes = {
+    this.#server.setAttributes({
       ...method,
       [names.ATTR_URL_SCHEME]: client.proto,
       [names.ATTR_URL_PATH]: hasRoute ? route : REDACTED,
@@ -132,8 +129,7 @@ export class RequestTrace implements AttemptTrace {
       'tollgate.refusal': problem,
       'tollgate.quota.mode': quota,
       'tollgate.customer': this.#options.withCustomer ? customer : undefined,
-    };
-    this.#server.setAttributes(attributes);
+    });
     this.#end(this.#server, error);
   }
 

@@ -1,24 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import { peerAddress } from '../base/address-block.ts';
+import { type AddressBlocks, peerAddress } from '../base/address-block.ts';
 import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
+import type { TracingConfig } from '../config/config.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { RequestTrace, TracedRequest } from './request-trace.ts';
 import { newTraceId, parseTraceparent, randomnessOf } from './trace-context.ts';
 import type { Tracer } from './tracer.ts';
-
-export interface TracingConfig {
-  /** URL of the collector. */
-  readonly endpoint: string;
-  /** Further headers of each export. Secret. */
-  readonly exportHeaders: Readonly<Record<string, string>>;
-  /** Share of the requests that are sampled, from 0 to 1. */
-  readonly sampleRatio: number;
-  /** Whether the sampled flag of a trusted proxy decides instead. */
-  readonly trustParent: boolean;
-  /** Whether spans name the customer. */
-  readonly customer: boolean;
-}
 
 interface TracingParts {
   readonly version: string;
@@ -59,7 +47,7 @@ export class Tracing {
   }
 
   /** Returns the trace of a request, undefined if it is not sampled. Without a valid context, the request starts a trace. */
-  sample(request: TracedRequest, trustedProxies: { has(address: string): boolean }): RequestTrace | undefined {
+  sample(request: TracedRequest, trustedProxies: Pick<AddressBlocks, 'has'>): RequestTrace | undefined {
     if (this.#tracer === undefined || this.#config === undefined) return undefined;
     const { sampleRatio, trustParent, customer } = this.#config;
     const { headers, socket } = request.req;
