@@ -61,18 +61,6 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     if (outcome?.wasSent) history?.sent(plan);
     inFlight--;
     metrics.inflight(-1);
-    metrics.request({
-      route,
-      method: req.method,
-      status,
-      source,
-      plan,
-      problem,
-      durationSeconds: durationMs / 1000,
-      upstreamSeconds: upstreamMs === undefined ? undefined : upstreamMs / 1000,
-      bufferingSeconds: bufferingMs / 1000,
-      bytesIn,
-    });
     const record: AccessRecord = {
       requestId,
       method: req.method,
@@ -81,7 +69,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       problem,
       source,
       customer: context.customer,
-      plan: plan === 'none' ? undefined : plan,
+      plan,
       keyId: context.keyId,
       clientAddress: context.client.address,
       traceId,
@@ -95,6 +83,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bytesIn,
       isAborted,
     };
+    metrics.request(record);
     accessLog.write(record);
     context.trace?.end(record, outcome);
   }
@@ -234,15 +223,10 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Records the refusal of input that never became a request. */
     unparsed(code: ProblemCode, requestId: string, clientAddress: string): void {
-      const record = {
-        route: 'none',
-        method: 'other',
-        status: PROBLEMS[code].status,
-        source: 'gateway' as const,
-        problem: code,
-      };
-      metrics.request({ ...record, plan: 'none' });
-      accessLog.write({ ...record, requestId, clientAddress });
+      const { status } = PROBLEMS[code];
+      const seen = { route: 'none', method: 'other', status, source: 'gateway', plan: 'none', problem: code } as const;
+      metrics.request(seen);
+      accessLog.write({ ...seen, requestId, clientAddress });
     },
 
     /** Logs a customer without a usable limit: an operator must correct its record or the plans. */

@@ -1,33 +1,20 @@
 import type { Clock, Scheduled, Scheduler } from '../base/clock.ts';
 import type { LogDestination } from './logger.ts';
-import type { ResponseSource } from './metrics.ts';
+import { overheadMs, type RequestSample } from './metrics.ts';
 import { RepeatedRefusals } from './repeated-refusals.ts';
 
 /** `errors`: refusals of the gateway and responses of 500 or more; the backend's own 4xx are no errors of a gateway. */
 export type AccessLogMode = 'all' | 'errors' | 'off';
 
 /** What is known of a finished request: never a key, a raw path or a query. */
-export interface AccessRecord {
+export interface AccessRecord extends RequestSample {
   readonly requestId: string;
-  readonly method: string;
-  /** The configured template or `none`. */
-  readonly route: string;
-  readonly status: number;
-  /** Code of the problem document, if the gateway responded with one. */
-  readonly problem?: string | undefined;
-  readonly source: ResponseSource;
   readonly customer?: string | undefined;
-  readonly plan?: string | undefined;
   readonly keyId?: string | undefined;
   /** The nearest address that is not a trusted proxy. */
   readonly clientAddress: string;
   /** ID of the trace that the request belongs to (W3C Trace Context). */
   readonly traceId?: string | undefined;
-  readonly durationMs?: number | undefined;
-  /** Part of `durationMs` that was spent with the upstream; omitted if nothing was sent there. */
-  readonly upstreamMs?: number | undefined;
-  /** The part of `durationMs` in which the client sent the part of its body that was buffered. */
-  readonly bufferingMs?: number | undefined;
   /** Authority and base path of the upstream. */
   readonly upstream?: string | undefined;
   /** How the quota was decided; omitted if it was not. */
@@ -36,8 +23,6 @@ export interface AccessRecord {
   readonly shadow?: 'denied' | undefined;
   /** Body bytes received from the upstream. */
   readonly bytes?: number | undefined;
-  /** Body bytes received from the client; omitted if the request has no body. */
-  readonly bytesIn?: number | undefined;
   /** The client got the head of the response, but not all of the rest. */
   readonly isAborted?: boolean | undefined;
 }
@@ -108,7 +93,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text(',"code":"', record.problem) +
           text(',"source":"', record.source) +
           text(',"customer":"', record.customer) +
-          text(',"plan":"', record.plan) +
+          text(',"plan":"', record.plan === 'none' ? undefined : record.plan) +
           text(',"key_id":"', record.keyId) +
           text(',"client":"', record.clientAddress) +
           text(',"trace_id":"', record.traceId) +
@@ -131,11 +116,6 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
     /** Writes the sums of the current window. */
     close: endWindow,
   };
-}
-
-/** Returns the part of the duration that was spent neither with the upstream nor with the client's body. */
-function overheadMs({ durationMs, upstreamMs = 0, bufferingMs = 0 }: AccessRecord): number | undefined {
-  return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs - bufferingMs);
 }
 
 /** Returns `before`, which ends with the opening quotation mark, and the value in JSON. Each `+` creates an object. */

@@ -42,13 +42,18 @@ export interface RequestSample {
   /** Code of the problem document, if the gateway responded with one. */
   readonly problem?: string | undefined;
   /** Omitted for what never became a request, such as bytes that cannot be parsed. */
-  readonly durationSeconds?: number | undefined;
-  /** Omitted if nothing was sent to the backend. */
-  readonly upstreamSeconds?: number | undefined;
-  /** How long the client took to send the part of its body that was buffered. */
-  readonly bufferingSeconds?: number | undefined;
+  readonly durationMs?: number | undefined;
+  /** Part of `durationMs` that was spent with the upstream; omitted if nothing was sent there. */
+  readonly upstreamMs?: number | undefined;
+  /** The part of `durationMs` in which the client sent the part of its body that was buffered. */
+  readonly bufferingMs?: number | undefined;
   /** Body bytes received from the client; omitted if the request has no body. */
   readonly bytesIn?: number | undefined;
+}
+
+/** Returns the part of the duration that was spent neither with the upstream nor with the client's body. */
+export function overheadMs({ durationMs, upstreamMs = 0, bufferingMs = 0 }: RequestSample): number | undefined {
+  return durationMs === undefined ? undefined : Math.max(0, durationMs - upstreamMs - bufferingMs);
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -147,28 +152,18 @@ export function createMetrics(options: MetricsOptions) {
     /** Returns all values, to be combined with those of other processes. */
     snapshot: (): Promise<MetricsSnapshot> => registry.getMetricsAsJSON(),
 
-    request({
-      route,
-      method,
-      status,
-      source,
-      plan,
-      problem,
-      durationSeconds,
-      upstreamSeconds,
-      bufferingSeconds = 0,
-      bytesIn,
-    }: RequestSample): void {
+    request(sample: RequestSample): void {
+      const { route, method, status, source, plan, problem, durationMs, upstreamMs, bytesIn } = sample;
       // Clients can send any method. Only the route's methods get labels of their own: that bounds the number of series.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);
       if (problem !== undefined) refusals(problem, plan);
       if (bytesIn !== undefined) requestBodyBytes += bytesIn;
-      if (durationSeconds === undefined) return;
-      requestDuration(durationSeconds, route, source);
-      if (upstreamSeconds !== undefined) upstreamDuration(upstreamSeconds, route);
-      overhead(Math.max(0, durationSeconds - (upstreamSeconds ?? 0) - bufferingSeconds), source);
+      if (durationMs === undefined) return;
+      requestDuration(durationMs / 1000, route, source);
+      if (upstreamMs !== undefined) upstreamDuration(upstreamMs / 1000, route);
+      overhead((overheadMs(sample) ?? 0) / 1000, source);
     },
     auth: addCounter<[result: AuthResult]>('tollgate_auth_total', registry),
     browserUse: addCounter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total', registry),

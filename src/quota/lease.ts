@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts';
 import type { Grant } from '../store/store.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */
@@ -34,6 +35,10 @@ export const LONG_LEASE: LeaseLength = lengthOf(9000, DISPATCH_MS + REFUND_DELAY
 export interface Instant {
   readonly monotonicMs: number;
   readonly wallMs: number;
+}
+
+export function readInstant(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
 }
 
 /** Units of one grant, handed out to requests until the lease ends. */

@@ -29,7 +29,8 @@ import {
   type Usage,
   type UsageRatio,
 } from './hourly-quota.ts';
-import { type Instant, Lease, type LeaseLength, LONG_LEASE, SHORT_LEASE } from './lease.ts';
+import { type Instant, Lease, type LeaseLength, LONG_LEASE, readInstant, SHORT_LEASE } from './lease.ts';
+import { LeaseAdmission } from './lease-admission.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
 const MAX_REFUSAL_MS = 30_000;
@@ -177,8 +178,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   #now(): Instant {
-    const { clock } = this.#options;
-    return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+    return readInstant(this.#options.clock);
   }
 
   #storeResponds(customer: string): boolean {
@@ -193,26 +193,8 @@ export class LeasedQuota implements HourlyQuota {
     // Not while waiting requests are being admitted: the reservation would ask for their units again.
     const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
     if (mode === 'lease' && isDue) this.#refill(state);
-    return this.#admitted(state, lease, now, unitsLeft, mode);
-  }
-
-  #admitted(state: CustomerState, lease: Lease, now: Instant, unitsLeft: number, mode: QuotaMode): Admission {
-    const { clock } = this.#options;
-    const deadline = lease.beginDeadline(now);
-    const { lastReply: reply } = state;
     state.admitted++;
-    return {
-      outcome: 'admitted',
-      mode,
-      remaining: (reply?.free ?? 0) + unitsLeft,
-      beginDeadlineMs: deadline.monotonicMs,
-      beginDeadlineWallMs: deadline.wallMs,
-      refund: () => {
-        state.admitted--;
-        state.leases.return(lease, this.#now());
-      },
-      resetSeconds: () => secondsUntil(reply?.moreAt ?? 0, clock.monotonicMs()),
-    };
+    return new LeaseAdmission(state, lease, now, unitsLeft, mode, this.#options.clock);
   }
 
   #refused({ limit, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {

@@ -125,7 +125,7 @@ export class RequestTrace implements AttemptTrace {
       [names.ATTR_NETWORK_PROTOCOL_VERSION]: req.httpVersion,
       // A client that left before the response had a head got no status.
       [names.ATTR_HTTP_RESPONSE_STATUS_CODE]: outcome?.kind === 'client_gone' ? outcome.status : status,
-      'tollgate.plan': plan,
+      'tollgate.plan': plan === 'none' ? undefined : plan,
       'tollgate.refusal': problem,
       'tollgate.quota.mode': quota,
       'tollgate.customer': this.#options.withCustomer ? customer : undefined,

@@ -85,7 +85,6 @@ it('what is not known of a request is left out', () => {
       status: 404,
       code: 'not_found',
       source: 'gateway',
-      plan: 'none',
       client: '203.0.113.7',
       duration_ms: 0.1,
       overhead_ms: 0.1,

@@ -30,8 +30,8 @@ const FORWARDED: RequestSample = {
   status: 200,
   source: 'upstream',
   plan: 'starter',
-  durationSeconds: 0.0301,
-  upstreamSeconds: 0.03,
+  durationMs: 30.1,
+  upstreamMs: 30,
 };
 
 /** The sample lines whose name is exactly this. */
@@ -69,7 +69,7 @@ describe('a forwarded request', () => {
 
   it('never has an overhead below zero', async () => {
     const metrics = openMetrics();
-    metrics.request({ ...FORWARDED, upstreamSeconds: 1 });
+    metrics.request({ ...FORWARDED, upstreamMs: 1000 });
     expect(await samples(metrics, 'tollgate_overhead_seconds_sum')).toEqual([
       'tollgate_overhead_seconds_sum{source="upstream"} 0',
     ]);
@@ -104,7 +104,7 @@ describe('a refused request', () => {
       source: 'gateway',
       plan: 'none',
       problem: 'not_found',
-      durationSeconds: 0.5,
+      durationMs: 500,
     });
     expect(await samples(metrics, 'tollgate_http_requests_total')).toEqual([
       'tollgate_http_requests_total{route="none",method="other",code="404",source="gateway",plan="none"} 1',
@@ -120,7 +120,7 @@ describe('a refused request', () => {
 
   it('that never became a request is counted without a duration', async () => {
     const metrics = openMetrics();
-    const { durationSeconds: _none, ...sample } = FORWARDED;
+    const { durationMs: _none, ...sample } = FORWARDED;
     metrics.request({ ...sample, route: 'none', method: '', status: 400, source: 'gateway', problem: 'bad_request' });
     expect(await samples(metrics, 'tollgate_http_requests_total')).toHaveLength(1);
     expect(await samples(metrics, 'tollgate_request_duration_seconds_count')).toEqual([]);

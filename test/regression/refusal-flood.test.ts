@@ -58,6 +58,7 @@ function accessLog() {
         route: 'none',
         status: 401,
         source: 'gateway',
+        plan: 'none',
         clientAddress: '',
         ...record,
       }),

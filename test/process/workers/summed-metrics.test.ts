@@ -27,7 +27,7 @@ const SAMPLE = {
   status: 200,
   source: 'upstream',
   plan: 'p',
-  durationSeconds: 0.02,
+  durationMs: 20,
 } as const;
 
 function requests(metrics: Metrics, count: number): void {
