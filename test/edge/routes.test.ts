@@ -293,9 +293,12 @@ describe('hostile paths of 8 KiB are matched in linear time', () => {
     ['long segments, then one that is too long', `${`/${'a'.repeat(512)}`.repeat(14)}/${'a'.repeat(513)}`],
   ])('%s', (_, path) => {
     const table = tableOf(...nested);
-    const startedAtMs = performance.now();
-    for (let i = 0; i < 20; i++) table.match(path);
-    // Quadratic time would take seconds.
-    expect((performance.now() - startedAtMs) / 20).toBeLessThan(50);
+    const durationsMs = Array.from({ length: 20 }, () => {
+      const startedAtMs = performance.now();
+      table.match(path);
+      return performance.now() - startedAtMs;
+    });
+    // Quadratic time would take seconds. The fastest: whatever else the machine does slows down others.
+    expect(Math.min(...durationsMs)).toBeLessThan(50);
   });
 });

@@ -127,8 +127,8 @@ describe('a collector', () => {
     const trace = () => {
       const req = { headers: {}, method: 'GET', httpVersion: '1.1', rawHeaders: [], socket: {} } as never;
       const traced = tracing.sample({ req, client: { proto: 'http' }, route: 'none' }, { has: () => false });
-      const record = { requestId: 'r', method: 'GET', route: 'none', status: 200, clientAddress: '', traceId: '' };
-      traced?.end({ ...record, source: 'gateway' }, undefined);
+      const names = { requestId: 'r', method: 'GET', route: 'none', plan: 'none', source: 'gateway' } as const;
+      traced?.end({ ...names, status: 200, clientAddress: '', traceId: '' }, undefined);
     };
     for (const [atMs, total] of [
       [0, 1],
@@ -154,7 +154,8 @@ describe('a reload', () => {
     const { gateway, key } = await startSystem();
     const apply = async (tracing?: object) => {
       await writeFile(gateway.file, stringify({ ...gateway.sections, ...(tracing && { tracing }) }));
-      expect(await gateway.reload('signal')).toMatchObject({ result: 'applied' });
+      // Unless the watch of the file was faster.
+      expect(['applied', 'unchanged']).toContain((await gateway.reload('signal')).result);
     };
     const counts = () => [first.spans.length, second.spans.length];
     await send(gateway, key);
