@@ -22,7 +22,7 @@ export interface PortalSystem {
   startAnother(config?: Record<string, Record<string, unknown>>): Promise<PortalGateway>;
 }
 
-async function startPortalGateway(
+export async function startPortalGateway(
   storeUrl: string,
   upstreamUrl: string,
   { portal, ...config }: Record<string, Record<string, unknown>> = {},
@@ -60,14 +60,22 @@ export async function createCustomer(gateway: TestGateway, id: string): Promise<
   await createCustomerWithKey(gateway, { id, plan: 'starter' });
 }
 
-export async function createLink(gateway: TestGateway, customer: string, body: object = {}): Promise<URL> {
+export async function createLink(
+  gateway: Pick<TestGateway, 'admin'>,
+  customer: string,
+  body: object = {},
+): Promise<URL> {
   const path = `/admin/v1/customers/${customer}/portal-sessions`;
   const created = await callAdmin(gateway, path, { body: { scopes: EVERY_SCOPE, ...body } });
   if (created.status !== 201) throw new Error(`no link: ${JSON.stringify(created)}`);
   return new URL(created.body.url);
 }
 
-export async function createToken(gateway: TestGateway, customer: string, body: object = {}): Promise<string> {
+export async function createToken(
+  gateway: Pick<TestGateway, 'admin'>,
+  customer: string,
+  body: object = {},
+): Promise<string> {
   const path = `/admin/v1/customers/${customer}/portal-tokens`;
   const created = await callAdmin(gateway, path, { body: { scopes: EVERY_SCOPE, ...body } });
   if (created.status !== 201) throw new Error(`no token: ${JSON.stringify(created)}`);

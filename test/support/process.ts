@@ -30,6 +30,7 @@ export interface RunningGateway {
   readonly public: string;
   readonly ops: string;
   readonly admin: string | undefined;
+  readonly portal: string | undefined;
   /** Standard output so far. */
   output(): string;
   /** Where it is read; what reads a log may pause, or be gone. */
@@ -70,6 +71,7 @@ async function untilStarted({ child, finished, output, sawLine }: ReturnType<typ
     public: String(started.public),
     ops: String(started.ops),
     admin: started.admin === undefined ? undefined : String(started.admin),
+    portal: started.portal === undefined ? undefined : String(started.portal),
     output,
     stdout: child.stdout,
     signal: (name) => void child.kill(name),
