@@ -20,7 +20,7 @@ export default defineConfig({
       'test/faults/**',
       'test/prometheus/**',
       'test/image/**',
-      'test/console/browser/**',
+      'test/{console,portal}/browser/**',
     ],
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Tests wait more than they compute, so there may be twice as many as the two cores of a small machine.

@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-/** The console in a real browser, which Debian's package brings. */
+/** The console and the portal in a real browser, which Debian's package brings. */
 export default defineConfig({
   test: {
-    include: ['test/console/browser/**/*.test.ts'],
+    include: ['test/{console,portal}/browser/**/*.test.ts'],
     globalSetup: ['test/support/find-redis.ts', 'test/console/browser/support/find-chromium.ts'],
     testTimeout: 120_000,
     expect: { poll: { timeout: 20_000 } },

@@ -1,9 +1,11 @@
-import { DEMO_CUSTOMERS } from './customers.ts';
+import { DEMO_CUSTOMERS, PORTAL_CUSTOMER } from './customers.ts';
 
 interface Addresses {
   readonly public: string;
   readonly ops: string;
   readonly admin: string;
+  /** A link of one demo customer, good once. */
+  readonly portalLink: string;
 }
 
 /**
@@ -28,6 +30,9 @@ ${list.join('\n')}
 
   Console: ${addresses.admin}/console
     Log in with ${token}
+
+  Portal, as ${PORTAL_CUSTOMER.name} sees it (the link works once, within five minutes):
+    ${addresses.portalLink}
 
   Try:
     curl -i -H 'Authorization: Bearer ${DEMO_CUSTOMERS[0].key}' '${addresses.public}/v1/conversations?limit=2'

@@ -24,6 +24,19 @@ export async function createDemoCustomers(admin: AdminClient): Promise<void> {
   }
 }
 
+/** The customer whose portal the quick start opens. */
+export const PORTAL_CUSTOMER = DEMO_CUSTOMERS[0];
+
+/** Returns a link as an operator's own dashboard gets it for a signed-in user. `portal`: with the port that was taken. */
+export async function createPortalLink(admin: AdminClient, portal: string): Promise<string> {
+  const { url } = await admin.call('POST /admin/v1/customers/:id/portal-sessions', {
+    id: PORTAL_CUSTOMER.id,
+    body: { scopes: ['usage:read', 'keys:read', 'keys:write'], user: 'quick start' },
+  });
+  const { pathname, hash } = new URL(url);
+  return portal + pathname + hash;
+}
+
 async function unlessItExists(creation: Promise<unknown>): Promise<void> {
   try {
     await creation;

@@ -12,7 +12,7 @@ import { AdminClient } from '../src/admin-client/admin-client.ts';
 import { runCommandLine } from '../src/cli/command-line.ts';
 import { processEnvironment } from '../src/config/environment.ts';
 import { banner } from './banner.ts';
-import { createDemoCustomers } from './customers.ts';
+import { createDemoCustomers, createPortalLink } from './customers.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
 
 // config/quickstart.yaml uses these variables. A reload reads them again.
@@ -31,11 +31,13 @@ env.SAMPLE_BACKEND_URL = backend.url.origin;
 const command = ['start', '--config', 'config/quickstart.yaml', ...process.argv.slice(2)];
 const status = await runCommandLine(command, {
   async onStarted(addresses) {
-    const { ops, admin = '' } = addresses;
+    const { ops, admin = '', portal = '' } = addresses;
     while (!(await fetch(`${ops}/readyz`)).ok) await setTimeout(50);
-    await createDemoCustomers(new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' }));
+    const client = new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' });
+    await createDemoCustomers(client);
+    const portalLink = await createPortalLink(client, portal);
     // Only a generated token is shown: one that the user set would end up in the output.
-    process.stdout.write(banner({ ...addresses, admin }, generatedToken));
+    process.stdout.write(banner({ ...addresses, admin, portalLink }, generatedToken));
   },
 });
 process.exit(status);

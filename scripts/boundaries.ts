@@ -46,7 +46,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'admin-api': 'base keys store npm:zod',
   'portal-api': 'admin-api npm:zod',
   'pages/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
-  'portal/client': 'type:portal-api',
+  'portal/client': 'type:admin-api pages/client type:portal-api problems npm:htm/preact npm:preact npm:preact/hooks',
   'console/client': 'type:admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
   pages: 'problems npm:express',
   console: 'type:base pages npm:jose',

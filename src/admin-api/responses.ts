@@ -85,6 +85,8 @@ export const PORTAL_LINK = z.object({
   expires_at: TIME.describe('The end of the session.'),
 });
 
+export type PortalLinkDocument = z.output<typeof PORTAL_LINK>;
+
 export const PORTAL_TOKEN = z.object({
   ...PORTAL_ACCESS,
   token: z.string().describe('The token itself.'),
@@ -102,6 +104,7 @@ export const USAGE = z.object({
   reset_seconds: COUNT.describe('Time until more requests are available; 0 if nothing is used.'),
   window_seconds: z.int().meta({ const: 3600 }),
 });
+export type UsageDocument = z.output<typeof USAGE>;
 
 const CUSTOMER_USAGE = z.object({
   customer: CUSTOMER_ID,
@@ -329,6 +332,7 @@ export const CONFIGURATION = z
   .looseObject({
     plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
     overrides: z.record(z.string(), z.unknown()).nullish(),
+    portal: z.looseObject({}).nullish(),
   })
   .describe(
     'Named as in the configuration file (docs/configuration.md). Every key is present, defaults included; null means not set. Secrets are hidden.',

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
 import { temporaryFile } from '../cli/support.ts';
+import { codeOf, exchange } from '../portal/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { type RunningGateway, runQuickStart, startQuickStart } from '../support/process.ts';
@@ -45,6 +46,14 @@ it('prints the demo keys and what to try, with the addresses it took', async () 
   expect(output).toContain(`curl -s ${gateway.ops}/readyz`);
 });
 
+it('prints a link that opens the portal of a demo customer', async () => {
+  const gateway = await startQuickStart();
+  const [link = ''] = /http:\S+\/portal#code=\S+/.exec(gateway.output()) ?? [];
+  expect(link).toMatch(new RegExp(`^${gateway.portal}/portal#code=`));
+  const opened = await exchange(gateway.portal ?? '', codeOf(new URL(link)));
+  expect(opened.body).toMatchObject({ customer: 'demo-starter', scopes: ['usage:read', 'keys:read', 'keys:write'] });
+});
+
 it('listens on 127.0.0.1 and no other address of the machine', async () => {
   const gateway = await startQuickStart();
   const others = Object.values(networkInterfaces())
@@ -53,7 +62,7 @@ it('listens on 127.0.0.1 and no other address of the machine', async () => {
     .filter((address) => address !== '127.0.0.1' && !address.startsWith('fe80:'));
   // On Linux all of 127.0.0.0/8 is this machine, so there is always one to try.
   if (process.platform === 'linux') others.push('127.0.0.2');
-  for (const url of [gateway.public, gateway.ops, gateway.admin ?? '']) {
+  for (const url of [gateway.public, gateway.ops, gateway.admin ?? '', gateway.portal ?? '']) {
     const { hostname, port } = new URL(url);
     expect(hostname).toBe('127.0.0.1');
     for (const host of others) expect(await accepts(host, Number(port)), `${host}:${port}`).toBe(false);
@@ -80,7 +89,11 @@ it('creates its customers by the admin API once, and leaves those of a kept stor
   const first = await startQuickStart(env);
   const actions = async (gateway: RunningGateway) => {
     const { body } = await callAdmin(gateway, '/admin/v1/audit');
-    return body.items.map(({ action, customer }: Record<string, string>) => `${action} ${customer}`).toReversed();
+    const { items } = body as { items: Record<string, string>[] };
+    return items
+      .filter(({ action }) => action !== 'portal_session.create')
+      .map(({ action, customer }) => `${action} ${customer}`)
+      .toReversed();
   };
   const created = ['starter', 'professional', 'business', 'enterprise'].flatMap((plan) => [
     `customer.create demo-${plan}`,

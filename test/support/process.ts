@@ -9,7 +9,7 @@ import { eventually } from './eventually.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const QUICK_START = fileURLToPath(new URL('../../demo/start.js', import.meta.url));
-const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0' };
+const ANY_PORTS = { PORT: '0', OPS_PORT: '0', ADMIN_PORT: '0', PORTAL_PORT: '0' };
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface ProcessSettings {

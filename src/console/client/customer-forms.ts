@@ -1,6 +1,6 @@
 /** Actions on customers. */
 import { html } from 'htm/preact';
-import type { CustomerDocument } from '../../admin-api/responses.ts';
+import type { CustomerDocument, PortalLinkDocument } from '../../admin-api/responses.ts';
 import { call } from '../../pages/client/api.ts';
 import { badge } from '../../pages/client/components.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
@@ -94,6 +94,22 @@ export function resetUsage({ id }: CustomerDocument): FormDescription {
     command: () => ['usage', 'reset', id],
     submit: () => call('DELETE', `${customerPath(id)}/usage`),
     said: `Reset the usage of ${id}.`,
+  };
+}
+
+/** Opens the portal as the customer sees it. Scopes only read, so that its developers' changes remain theirs. */
+export function openPortal({ id }: CustomerDocument): FormDescription {
+  return {
+    title: `Open as ${id}`,
+    label: 'Open in a new tab',
+    text: 'Shows the portal as this customer sees it: its usage and its keys, without changing them. The audit records it.',
+    command: () => ['portal', 'link', id, '--scopes', 'usage:read', 'keys:read'],
+    submit: async () => {
+      const body = { scopes: ['usage:read', 'keys:read'], user: 'console' };
+      const { url } = await call<PortalLinkDocument>('POST', `${customerPath(id)}/portal-sessions`, { json: body });
+      window.open(url, '_blank', 'noopener');
+    },
+    said: 'The portal is open in a new tab.',
   };
 }
 

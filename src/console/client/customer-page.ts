@@ -7,9 +7,9 @@ import { count, duration, tollgate } from '../../pages/client/format.ts';
 import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import { at, type Place } from '../../pages/client/router.ts';
 import { table } from '../../pages/client/table.ts';
-import { UsageHistory } from '../../pages/client/usage-history.ts';
+import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
 import { CustomerAudit } from './audit-page.ts';
-import { changeCustomer, deleteCustomer, resetUsage, suspendCustomer } from './customer-forms.ts';
+import { changeCustomer, deleteCustomer, openPortal, resetUsage, suspendCustomer } from './customer-forms.ts';
 import { customerPath, customerState } from './customer-link.ts';
 import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
@@ -34,6 +34,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
   const keys = useList<KeyDocument>(`${path}/keys`, { isWhole: true });
   const mayWrite = useMayWrite();
   const used = explanation.data?.usage?.used;
+  const hasPortal = Boolean(config.data?.portal);
   return html`
     <div class="toolbar">
       <span>${record.name}</span>
@@ -44,6 +45,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
         <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
         <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
         <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
+        ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
         <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
       </span>`
       }
@@ -51,7 +53,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
       <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
-      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} limit=${record.limit ?? undefined} refusalReason=${refusalReason} />
+      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} limit=${record.limit ?? undefined} refusals=${refusedInRange} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
         actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
         <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
@@ -101,3 +103,9 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
   });
   return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>${refused}`;
 }
+
+const refusedInRange = (counts: RefusalCounts) =>
+  html`<p class="reasons">Refused: ${counts.map(
+    ([code, number]) =>
+      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).title} <code>${code}</code></span>`,
+  )}</p>`;

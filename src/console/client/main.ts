@@ -1,7 +1,7 @@
 /** Entry of the console: session, navigation, and the page of the current address. */
 import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { SessionDocument } from '../../admin-api/responses.ts';
 import {
   CallError,
@@ -15,7 +15,6 @@ import {
 import { Advice, badge, Empty, Loading, Problem, SearchForm } from '../../pages/client/components.ts';
 import { Announcements } from '../../pages/client/dialog.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
-import { clockTime } from '../../pages/client/format.ts';
 import { useOutage } from '../../pages/client/resources.ts';
 import {
   at,
@@ -26,6 +25,7 @@ import {
   searchAddress,
   usePlace,
 } from '../../pages/client/router.ts';
+import { TopBar } from '../../pages/client/top-bar.ts';
 import { AuditPage } from './audit-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
@@ -98,17 +98,9 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
     // Screen readers read the new page's heading.
     document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
   }, [heading]);
-  const bar = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    // The headers of tables stay below the bar, which has one or more lines.
-    const setHeight = () => document.documentElement.style.setProperty('--bar', `${bar.current?.offsetHeight ?? 0}px`);
-    const sized = new ResizeObserver(setHeight);
-    if (bar.current) sized.observe(bar.current);
-    return () => sized.disconnect();
-  }, []);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <div class="bar" ref=${bar}><div class="top">
+    <${TopBar} outageSinceMs=${outageSinceMs}>
       <a class="brand" href=${at()}>Tollgate</a>
       <nav aria-label="Pages">
         ${Object.entries(PAGES).map(
@@ -122,12 +114,7 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
         <span class="quiet" title="The name in the audit">${session.actor}</span>
         ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
       </div>
-    </div>
-    ${
-      outageSinceMs !== undefined &&
-      html`<p class="outage" role="alert">The gateway cannot be reached. Everything here is as of ${clockTime(outageSinceMs)}; trying again.</p>`
-    }
-    </div>
+    <//>
     <main id="main" tabindex="-1" class=${outageSinceMs === undefined ? '' : 'stale'} key=${isCustomer ? customer : section}>
       ${isCustomer ? html`<${CustomerPage} id=${customer} query=${place.query} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
     </main>

@@ -53,7 +53,7 @@ export async function call<T>(method: string, path: string, options: CallOptions
   const headers = new Headers();
   const timeouts = method === 'GET' ? [AbortSignal.timeout(READ_TIMEOUT_MS)] : [];
   const init: RequestInit = { method, headers, signal: AbortSignal.any([...(signal ? [signal] : []), ...timeouts]) };
-  const binding = localStorage.getItem(BINDING);
+  const binding = ownBinding ?? localStorage.getItem(BINDING);
   if (binding !== null) headers.set('X-Tollgate-Session-Binding', binding);
   // The gateway requires a content type for changes, because cross-site forms cannot send these.
   if (method !== 'GET') headers.set('Content-Type', yaml === undefined ? 'application/json' : 'application/yaml');
@@ -80,6 +80,17 @@ export const [ROOT = ''] = /^\/[^/]*/.exec(location.pathname) ?? [];
 export const SESSION_PATH = `${ROOT}/session`;
 /** All tabs of the origin share the cookie, so they share the binding too. */
 const BINDING = 'tollgate-session-binding';
+
+/** Of the session to which this tab keeps; undefined: it shares that of all tabs. */
+let ownBinding: string | undefined;
+
+/**
+ * Ends this tab's part in the session of all tabs: if another tab opens a session, calls of this one fail, and never act
+ * in the other session.
+ */
+export function keepToSession(): void {
+  ownBinding = localStorage.getItem(BINDING) ?? undefined;
+}
 
 /** Exchanges a secret for a session. @throws CallError */
 export async function startSession<Session>(secret: object): Promise<Session> {

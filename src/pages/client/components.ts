@@ -80,7 +80,7 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: (() => v
     <p class="detail">${failure.detail}</p>
     ${advice && html`<p>${advice}</p>`}
     <p class="quiet">
-      ${failure.request_id && html`Request <code>${failure.request_id}</code>, as in the log. `}
+      ${failure.request_id && html`Request <code>${failure.request_id}</code> `}
       ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
     </p>
   </div>`;

@@ -40,6 +40,9 @@ export function localTime(ms: number): string {
 /** Returns the time of day, such as "16:07:12". */
 export const clockTime = (ms: number) => new Date(ms).toLocaleTimeString('en-GB');
 
+/** Returns the time of day, such as "16:07". */
+export const timeOfDay = (ms: number) => clockTime(ms).slice(0, 5);
+
 export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }

@@ -94,7 +94,9 @@ const timeOf = (at: string | null) => Date.parse(at ?? '') || null;
 const TONES = { live: 'good', rotated: 'warn', expired: 'bad', revoked: 'quiet' } as const;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
 
-function keyState({ state, expires_at }: ListedKey) {
-  const expiresSoon = state === 'live' && expires_at !== null && Date.parse(expires_at) < Date.now() + EXPIRES_SOON_MS;
+function keyState({ state, expires_at: at }: ListedKey) {
+  if (state === 'rotated' && at !== null)
+    return html`${badge('warn', 'rotated')} <small>works until ${time(at)}</small>`;
+  const expiresSoon = state === 'live' && at !== null && Date.parse(at) < Date.now() + EXPIRES_SOON_MS;
   return expiresSoon ? badge('warn', 'expires soon') : badge(TONES[state], state);
 }

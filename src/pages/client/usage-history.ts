@@ -1,10 +1,11 @@
 /** The requests of a customer over time, as a chart, with the refusals by their reasons. */
 import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
 import type { UsageHistoryDocument } from '../../admin-api/responses.ts';
 import { pathWith } from './api.ts';
 import { Chart } from './chart.ts';
 import { Choices, loaded, Panel } from './components.ts';
-import { count, HOUR_MS, tollgate } from './format.ts';
+import { HOUR_MS, tollgate } from './format.ts';
 import { HISTORY_POLL_MS, useResource } from './resources.ts';
 import { setQuery, usePlace } from './router.ts';
 
@@ -15,43 +16,42 @@ const RANGES = [
   ['35d', '35 days', 'day', undefined],
 ] as const;
 
-type RefusalReason = (code: string) => { readonly title: string; readonly advice: string };
+/** Number of refused requests by code, most frequent first. */
+export type RefusalCounts = readonly (readonly [code: string, count: number])[];
 
 interface UsageHistoryProps {
   readonly path: string;
   /** The words of the command line that shows the same. */
-  readonly command: readonly string[];
+  readonly command?: readonly string[];
   /** Requests per hour. */
   readonly limit?: number | undefined;
-  readonly refusalReason: RefusalReason;
+  /** Shows the refusals in the range, if there are any. */
+  readonly refusals: (counts: RefusalCounts, range: string) => ComponentChildren;
 }
 
-export function UsageHistory({ path, command, limit, refusalReason }: UsageHistoryProps) {
+export function UsageHistory({ path, command, limit, refusals }: UsageHistoryProps) {
   const { query } = usePlace();
   const [range, label, step, days] = RANGES.find(([name]) => name === query.range) ?? RANGES[0];
   // Of whole hours, so that the address changes once an hour.
   const from = days && new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (days * 24 - 1) * HOUR_MS).toISOString();
   const history = useResource<UsageHistoryDocument>(pathWith(path, { step, from }), HISTORY_POLL_MS);
   const choices = html`<${Choices} label="Time range" options=${RANGES} value=${range} onChange=${(name: string) => setQuery({ range: name })} />`;
-  const line = tollgate(...command, { step, from: days && `${days}d` });
+  const line = command && tollgate(...command, { step, from: days && `${days}d` });
   return html`<${Panel} title="History" wide actions=${choices} command=${line}>
     ${loaded(history, ({ points }) => {
+      const counts = refusedByCode(points);
       const bars = points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }));
-      return html`<${Chart} label=${`Requests of the last ${label}`} points=${bars} limit=${step === 'hour' ? limit : undefined} />${refusedByCode(points, refusalReason)}`;
+      return html`<${Chart} label=${`Requests of the last ${label}`} points=${bars} limit=${step === 'hour' ? limit : undefined} />
+        ${counts.length > 0 && refusals(counts, label)}`;
     })}
   <//>`;
 }
 
-/** Refusals of all gateways in the range, most frequent first. */
-function refusedByCode(points: UsageHistoryDocument['points'], refusalReason: RefusalReason) {
+/** Returns the refusals of all gateways. */
+function refusedByCode(points: UsageHistoryDocument['points']): RefusalCounts {
   const counts = new Map<string, number>();
   for (const { refused_by_code = {} } of points) {
     for (const [code, number] of Object.entries(refused_by_code)) counts.set(code, (counts.get(code) ?? 0) + number);
   }
-  if (counts.size === 0) return null;
-  const sorted = [...counts].toSorted(([, a], [, b]) => b - a);
-  return html`<p class="reasons">Refused: ${sorted.map(
-    ([code, number]) =>
-      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).title} <code>${code}</code></span>`,
-  )}</p>`;
+  return [...counts].toSorted(([, a], [, b]) => b - a);
 }

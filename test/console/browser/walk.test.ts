@@ -8,8 +8,8 @@ import { ADMIN_TOKEN, STORES } from '../../support/gateway.ts';
 import {
   accessibilityFaults,
   expectNoSidewaysScroll,
-  LOOKS,
   type Look,
+  logIn,
   OFFLINE,
   startBrowser,
   takeScreenshot,
@@ -55,7 +55,7 @@ describe.each(STORES)('over $name', (store) => {
   const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
   // The looks do not depend on the store.
-  const looks = store === STORES[0] ? (Object.keys(LOOKS) as Look[]) : (['light'] as const);
+  const looks = store === STORES[0] ? (['light', 'dark', 'narrow'] as const) : (['light'] as const);
   describe.each(looks)('%s', (look) => {
     it('the login page is accessible and fits the window', async () => {
       await open('/console', (page) => inspect(page, 'login', look), { look, token: false });
@@ -289,6 +289,31 @@ describe.each(STORES)('over $name', (store) => {
     };
     // A poll can ask for the customer while it is being deleted.
     await open('/console/customers', use, { expectedStatuses: [404] });
+  });
+
+  it('the portal opens as a customer in a tab of its own, which shows and cannot change, and the audit has it', async () => {
+    const { portal = '' } = sample.gateway;
+    const context = await browser.newContext();
+    try {
+      await logIn(context, { origin: sample.origin });
+      const page = await context.newPage();
+      await page.goto(`${sample.origin}/console/customers/globex`);
+      await click(page, 'Open as this customer');
+      await see(page, 'tollgate portal link globex --scopes usage:read keys:read');
+      const opened = context.waitForEvent('page');
+      await click(page, 'Open in a new tab');
+      const tab = await opened;
+      await see(tab, /left in this hour/);
+      expect(tab.url()).toBe(`${portal}/portal`);
+      expect(await tab.evaluate('opener')).toBeNull();
+      await tab.getByRole('link', { name: 'API keys' }).click();
+      await see(tab, 'in all');
+      expect(await tab.getByRole('button', { name: /New key|Rotate|Revoke/ }).count()).toBe(0);
+      const [entry] = (await api('/admin/v1/audit?action=portal_session.create')).items;
+      expect(entry).toMatchObject({ actor: 'token', customer: 'globex', details: { user: 'console' } });
+    } finally {
+      await context.close();
+    }
   });
 
   it('the form of a customer whose plan is not configured shows that plan, and changes it only if another is chosen', async () => {

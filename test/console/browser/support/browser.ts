@@ -1,4 +1,4 @@
-/** The console in Chromium. Every page is watched: what breaks the Content-Security-Policy or leaves the origin fails. */
+/** The pages in Chromium. Every page is watched: what breaks the Content-Security-Policy or leaves the origin fails. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -6,16 +6,20 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { expect, inject } from 'vitest';
 import { ADMIN_TOKEN } from '../../../support/gateway.ts';
 
-/** Name in the storage of the console's origin. */
+/** Name in the storage of the pages' origin. */
 const BINDING = 'tollgate-session-binding';
 /** Where screenshots go. */
 const SCREENSHOTS = process.env.CONSOLE_SCREENSHOTS ?? 'var/console';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-export const LOOKS = {
+const LOOKS = {
   light: { colorScheme: 'light', viewport: { width: 1280, height: 900 } },
   dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
   narrow: { colorScheme: 'light', viewport: { width: 360, height: 740 } },
+  tablet: { colorScheme: 'light', viewport: { width: 768, height: 1024 } },
+  tabletDark: { colorScheme: 'dark', viewport: { width: 768, height: 1024 } },
+  phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+  phoneDark: { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 } as const;
 export type Look = keyof typeof LOOKS;
 
@@ -54,7 +58,7 @@ export async function visit(
   });
   try {
     const faults = watch(context, origin, [...expectedStatuses, ...(token === false ? [401] : [])]);
-    if (token !== false) await logIn(context, token);
+    if (token !== false) await logIn(context, { token });
     await use(await context.newPage(), context);
     // Events that were sent before this answer have arrived with it.
     for (const page of context.pages()) await page.evaluate('0');
@@ -65,12 +69,12 @@ export async function visit(
 }
 
 /** Gets a session as the login page does. */
-export async function logIn(context: BrowserContext, token: string = ADMIN_TOKEN): Promise<void> {
-  const response = await context.request.post('/console/session', { data: { token } });
+export async function logIn(context: BrowserContext, { token = ADMIN_TOKEN, origin = '' } = {}): Promise<void> {
+  const response = await context.request.post(`${origin}/console/session`, { data: { token } });
   if (!response.ok()) throw new Error(`login: ${response.status()} ${await response.text()}`);
   const { binding } = await response.json();
-  const origin = new URL(response.url()).origin;
-  await context.addInitScript(`if (location.origin === '${origin}' && !localStorage.getItem('${BINDING}'))
+  const own = new URL(response.url()).origin;
+  await context.addInitScript(`if (location.origin === '${own}' && !localStorage.getItem('${BINDING}'))
     localStorage.setItem('${BINDING}', '${binding}')`);
 }
 

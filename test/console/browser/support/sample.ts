@@ -8,6 +8,7 @@ import { redisKeyNames } from '../../../../src/store/redis/protocol/key-names.ts
 import { DAY_MS, dayName, HOUR_MS, hourName } from '../../../../src/store/usage-history.ts';
 import { bearer, callAdmin, createKey } from '../../../support/admin.ts';
 import { type StoreKind, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { freePort } from '../../../support/redis-server.ts';
 
 interface SampleCustomer {
   readonly id: string;
@@ -45,7 +46,20 @@ export async function startSample(kind: StoreKind): Promise<Sample> {
   await noteNear(store.url);
   await writeHistory(store.url);
   const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
-  const gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url.origin });
+  const portalPort = await freePort();
+  const gateway = await startTestGateway({
+    storeUrl: store.url,
+    upstreamUrl: backend.url.origin,
+    config: {
+      portal: {
+        host: '127.0.0.1',
+        port: portalPort,
+        public_url: `http://127.0.0.1:${portalPort}`,
+        title: 'Conversations API',
+        support_url: 'https://example.com/support',
+      },
+    },
+  });
   const keys = new Map<string, string>();
   for (const { requests: _sent, ...customer } of SAMPLE_CUSTOMERS) {
     await change(gateway, '/admin/v1/customers', customer);

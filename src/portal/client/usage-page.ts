@@ -1,0 +1,63 @@
+/** How much is left, until when, and which requests were refused. */
+import { html } from 'htm/preact';
+import { useContext } from 'preact/hooks';
+import type { UsageDocument } from '../../admin-api/responses.ts';
+import { facts, loaded, Panel, usageBar } from '../../pages/client/components.ts';
+import { entryOf } from '../../pages/client/entry-of.ts';
+import { count, counted, duration, timeOfDay } from '../../pages/client/format.ts';
+import { POLL_MS, useResource } from '../../pages/client/resources.ts';
+import { table } from '../../pages/client/table.ts';
+import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
+import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
+import { SessionContext } from './portal-context.ts';
+
+export function UsagePage() {
+  const usage = useResource<UsageDocument>('/portal/v1/usage', POLL_MS);
+  const isSuspended = useContext(SessionContext)?.suspended ?? false;
+  return html`<div class="grid">
+    <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, isSuspended))}<//>
+    <${UsageHistory} path="/portal/v1/usage/history" limit=${usage.data?.limit} refusals=${refusedRequests} />
+  </div>`;
+}
+
+function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocument, isSuspended: boolean) {
+  const more = `in ${duration(seconds)}, at ${timeOfDay(Date.now() + seconds * 1000)}`;
+  const isUsedUp = remaining === 0;
+  const status = isSuspended
+    ? html`<p class="verdict bad">All requests are refused while the account is suspended.</p>`
+    : html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
+        ${isUsedUp && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
+        ${usageBar({ used, limit })}`;
+  return html`${status}
+    ${facts([
+      ['Used in the last 60 minutes', `${count(used)} of ${count(limit)}`],
+      ['More become available', used === 0 ? 'all are available' : more],
+      ['Counted for', 'all your keys together'],
+    ])}
+    <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;
+}
+
+function refusedRequests(counts: RefusalCounts, range: string) {
+  return html`<h3>Refused in the last ${range}</h3>${table({
+    label: `Requests that were refused in the last ${range}`,
+    rows: counts,
+    columns: [
+      [
+        'Reason',
+        ([code]) => html`<span class="reason">${problemOf(code).title}<small><code>${code}</code></small></span>`,
+      ],
+      ['What to do', ([code]) => withCode(problemOf(code).remedy)],
+      ['Times', ([, number]) => count(number), 'number'],
+    ],
+  })}`;
+}
+
+function problemOf(code: string): Pick<ProblemEntry, 'title' | 'remedy'> {
+  const unknown = { title: 'Refused', remedy: 'See `detail` in the response.' };
+  return entryOf<ProblemEntry>(PROBLEMS, code) ?? unknown;
+}
+
+/** The texts of the table mark code by backticks. */
+function withCode(text: string) {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
+}
