@@ -103,7 +103,7 @@ export function openPortal({ id }: CustomerDocument): FormDescription {
     title: `Open as ${id}`,
     label: 'Open in a new tab',
     text: 'Shows the portal as this customer sees it: its usage and its keys, without changing them. The audit records it.',
-    command: () => ['portal', 'link', id, '--scopes', 'usage:read', 'keys:read'],
+    command: () => ['portal', 'link', id, '--scope', 'usage:read', 'keys:read'],
     submit: async () => {
       const body = { scopes: ['usage:read', 'keys:read'], user: 'console' };
       const { url } = await call<PortalLinkDocument>('POST', `${customerPath(id)}/portal-sessions`, { json: body });

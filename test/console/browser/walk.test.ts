@@ -299,7 +299,7 @@ describe.each(STORES)('over $name', (store) => {
       const page = await context.newPage();
       await page.goto(`${sample.origin}/console/customers/globex`);
       await click(page, 'Open as this customer');
-      await see(page, 'tollgate portal link globex --scopes usage:read keys:read');
+      await see(page, 'tollgate portal link globex --scope usage:read keys:read');
       const opened = context.waitForEvent('page');
       await click(page, 'Open in a new tab');
       const tab = await opened;
