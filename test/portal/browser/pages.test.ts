@@ -67,7 +67,7 @@ describe.each(STORES)('over $name', (store) => {
   const looks: readonly Look[] =
     store === STORES[0] ? ['light', 'dark', 'tablet', 'tabletDark', 'phone', 'phoneDark', 'narrow'] : ['light'];
   const inspect = async (page: Page, name: string, look: Look) => {
-    await takeScreenshot(page, `portal-${name}`, look);
+    await takeScreenshot(page, name === 'portal' ? name : `portal-${name}`, look);
     await expectNoSidewaysScroll(page);
     expect(await accessibilityFaults(page)).toEqual([]);
   };
@@ -112,7 +112,7 @@ describe.each(STORES)('over $name', (store) => {
       await page.goto('about:blank');
       await page.goto(used, { waitUntil: 'networkidle' });
       await see(page, /The limit is used up/);
-      await inspect(page, 'used-up', look);
+      await inspect(page, 'portal', look);
       await page.goto('about:blank');
       await page.goto(await link('umbrella'), { waitUntil: 'networkidle' });
       await see(page, 'This account is suspended.');
