@@ -2,7 +2,6 @@
 import { quantile } from '../../bench/statistics.ts';
 
 export const TOKEN = 'measure-the-console-with-32-characters';
-const HEADERS = { authorization: `Bearer ${TOKEN}` };
 const REPEATS = 20;
 
 /** Calls of one page as it opens, except lists that are read to their end. */
@@ -57,8 +56,24 @@ export const POLLS: readonly (readonly string[])[] = [
   ['/status'],
 ];
 
-export async function call(origin: string, path: string): Promise<unknown> {
-  const response = await fetch(origin + path, { headers: HEADERS });
+/** What an open page of the portal asks for again every 30 seconds. It asks for the history once a minute. */
+export const PORTAL_POLL = '/portal/v1/usage';
+export const PORTAL_HISTORY = '/portal/v1/usage/history?step=hour';
+
+/** Returns a token for the portal of this customer. */
+export async function portalToken(admin: string, customer: string): Promise<string> {
+  const response = await fetch(`${admin}/admin/v1/customers/${customer}/portal-tokens`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ scopes: ['usage:read'] }),
+  });
+  const { token } = (await response.json()) as { token?: string };
+  if (token === undefined) throw new Error(`no token: ${response.status}`);
+  return token;
+}
+
+export async function call(origin: string, path: string, token: string = TOKEN): Promise<unknown> {
+  const response = await fetch(origin + path, { headers: { authorization: `Bearer ${token}` } });
   const body = await response.json();
   if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`);
   return body;

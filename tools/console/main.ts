@@ -1,8 +1,8 @@
 /**
  * `npm run measure:console -- --help`: how long the calls of the console take with many customers, and what five open
- * consoles cost the clients of the gateway.
+ * consoles, or open pages of the portal, cost the clients of the gateway.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -13,11 +13,22 @@ import { allowedCpus, choosePinning } from '../../bench/pinning.ts';
 import { findPrograms } from '../../bench/programs.ts';
 import { renderTable } from '../../bench/report.ts';
 import { median } from '../../bench/statistics.ts';
-import { command, LIST_PATH, type Surroundings, startSurroundings } from '../../bench/surroundings.ts';
+import { command, freePort, LIST_PATH, type Surroundings, startSurroundings } from '../../bench/surroundings.ts';
 import { exitOnSignals } from '../../bench/workspace.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
-import { call, PAGE_CALLS, POLLS, TOKEN, timeCall, timeWalk, WALKS } from './calls.ts';
+import {
+  call,
+  PAGE_CALLS,
+  POLLS,
+  PORTAL_HISTORY,
+  PORTAL_POLL,
+  portalToken,
+  TOKEN,
+  timeCall,
+  timeWalk,
+  WALKS,
+} from './calls.ts';
 import { type FilledCustomer, fillStore } from './fill.ts';
 
 interface Options {
@@ -25,9 +36,14 @@ interface Options {
   readonly customers: number;
   readonly turns: number;
   readonly slice: number;
+  readonly portals: number;
 }
 
+/** A page that is open: what it asks for in each round. */
+type OpenPage = (round: number) => Promise<void>;
+
 const POLL_MS = 10_000;
+const PORTAL_POLL_MS = 30_000;
 /** As many requests a second as an installation of this size may have: 1000, over this many customers. */
 const CONNECTIONS = 32;
 const DELAY_MS = 32;
@@ -41,12 +57,18 @@ const program = new Command('npm run measure:console --')
   .option('--customers <number>', 'customers, each with one key', parseCount, 100_000)
   .option('--turns <number>', 'turns with and without open consoles; 0: only the calls', parseCount, 10)
   .option('--slice <seconds>', 'length of a turn', parseCount, 20)
+  .option(
+    '--portals <number>',
+    'measures only turns, with so many open pages of the portal, and no console',
+    parseCount,
+    0,
+  )
   .parse();
 
 exitOnSignals();
 await run(program.opts<Options>());
 
-async function run({ store: kind, customers, turns, slice }: Options): Promise<void> {
+async function run({ store: kind, customers, turns, slice, portals }: Options): Promise<void> {
   const programs = findPrograms(process.env);
   const pinning = choosePinning(programs.taskset, allowedCpus());
   await using surroundings = await startSurroundings(programs, pinning, process.env.PATH);
@@ -55,12 +77,33 @@ async function run({ store: kind, customers, turns, slice }: Options): Promise<v
   const startedMs = performance.now();
   const filled = await fill(url, customers);
   console.error(`${customers} customers written in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
+  const portalPort = await freePort();
+  const config = join(workspace.folder, 'gateway.yaml');
+  const section = `portal: { host: 127.0.0.1, port: ${portalPort}, public_url: 'http://127.0.0.1:${portalPort}' }`;
+  writeFileSync(config, `${readFileSync('config/gateway.yaml', 'utf8')}\n${section}\n`);
   const {
     origin,
     adminOrigin: admin,
     process: { pid },
-  } = await startTollgate(surroundings, { storeUrl: url, env: { TOLLGATE_ADMIN_TOKEN: TOKEN } });
+  } = await startTollgate(surroundings, { config, storeUrl: url, env: { TOLLGATE_ADMIN_TOKEN: TOKEN } });
 
+  const comparison = { origin, filled, turns, sliceMs: slice * 1000 };
+  if (portals > 0) {
+    const portal = `http://127.0.0.1:${portalPort}`;
+    const tokens = await Promise.all(filled.slice(0, portals).map(({ id }) => portalToken(admin, id)));
+    const pages = tokens.map(
+      (token): OpenPage =>
+        async (round) => {
+          await call(portal, PORTAL_POLL, token);
+          if (round % 2 === 0) await call(portal, PORTAL_HISTORY, token);
+        },
+    );
+    const cpuBefore = treeCpuMicros(pid);
+    for (let round = 0; round < 6; round++) for (const page of pages) await page(round);
+    const cpuMs = (treeCpuMicros(pid) - cpuBefore) / 6 / 1000;
+    console.log(`\nCPU of the gateway for ${portals} pages of the portal, every 30 s: ${cpuMs.toFixed(1)} ms`);
+    return await compareTurns(surroundings, { ...comparison, pages, pollMs: PORTAL_POLL_MS });
+  }
   const calls = [];
   for (const path of PAGE_CALLS) calls.push(await timeCall(admin, path));
   console.log(
@@ -94,7 +137,13 @@ async function run({ store: kind, customers, turns, slice }: Options): Promise<v
       rows: costs.map(([calls, ms]) => [calls, ms.toFixed(1)]),
     })}`,
   );
-  if (turns > 0) await compareTurns(surroundings, { origin, admin, filled, turns, sliceMs: slice * 1000 });
+  const pages = POLLS.map(
+    (paths): OpenPage =>
+      async () => {
+        for (const path of paths) await call(admin, path);
+      },
+  );
+  if (turns > 0) await compareTurns(surroundings, { ...comparison, pages, pollMs: POLL_MS });
 }
 
 /** CPU time of the gateway for one round of these calls, in ms. Includes what it does anyway meanwhile. */
@@ -120,7 +169,9 @@ async function fill(url: string, customers: number): Promise<FilledCustomer[]> {
 
 interface Comparison {
   readonly origin: string;
-  readonly admin: string;
+  readonly pages: readonly OpenPage[];
+  /** How often each of them runs. */
+  readonly pollMs: number;
   readonly filled: readonly FilledCustomer[];
   readonly turns: number;
   readonly sliceMs: number;
@@ -129,7 +180,7 @@ interface Comparison {
 /** Alternates, so that both kinds of turn see the same machine. */
 async function compareTurns(
   { workspace, programs, pinning }: Surroundings,
-  { origin, admin, filled, turns, sliceMs }: Comparison,
+  { origin, pages, pollMs, filled, turns, sliceMs }: Comparison,
 ): Promise<void> {
   const file = join(workspace.folder, 'keys.txt');
   writeFileSync(
@@ -153,20 +204,21 @@ async function compareTurns(
   for (let turn = 0; turn < turns; turn++) {
     for (const kind of turn % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const)) {
       const stop = new AbortController();
-      const polling = kind === 'with' ? POLLS.map((paths, at) => poll(admin, paths, at, stop.signal)) : [];
+      const open = kind === 'with' ? pages : [];
+      const polling = open.map((page, at) => poll(page, (at * pollMs) / open.length, pollMs, stop.signal));
       const { p50, p99, requests, refused } = await load(sliceMs, turn + 1);
       stop.abort();
       await Promise.all(polling);
       p99s[kind].push(p99);
       console.error(
-        `turn ${turn + 1} ${kind} consoles: p50 ${p50} µs, p99 ${p99} µs, ${requests} requests, ${refused} refused`,
+        `turn ${turn + 1} ${kind} open pages: p50 ${p50} µs, p99 ${p99} µs, ${requests} requests, ${refused} refused`,
       );
     }
   }
   const ratios = p99s.with.map((p99, turn) => p99 / (p99s.without[turn] ?? Number.NaN));
   console.log(
     `\n## p99 of clients, µs\n\n${renderTable({
-      head: ['turns', 'without consoles', 'with five', 'ratio: median', 'lowest', 'highest'],
+      head: ['turns', 'without open pages', `with ${pages.length}`, 'ratio: median', 'lowest', 'highest'],
       rows: [
         [
           String(turns),
@@ -178,12 +230,13 @@ async function compareTurns(
   );
 }
 
-/** One open console: all calls of its page, one after the other, every 10 s. */
-async function poll(admin: string, paths: readonly string[], at: number, signal: AbortSignal): Promise<void> {
-  await setTimeout((at * POLL_MS) / POLLS.length, undefined, { signal }).catch(() => undefined);
-  while (!signal.aborted) {
-    for (const path of paths) await call(admin, path);
-    await setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined);
+/** One open page: all its calls, one after the other, again and again. */
+async function poll(page: OpenPage, delayMs: number, everyMs: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(delayMs, undefined, { signal }).catch(() => undefined);
+  for (let round = 0; !signal.aborted; round++) {
+    // A page shows the failure and asks again.
+    await page(round).catch((error: unknown) => console.error(String(error)));
+    await setTimeout(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }
 

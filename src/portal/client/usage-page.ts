@@ -5,11 +5,14 @@ import type { UsageDocument } from '../../admin-api/responses.ts';
 import { facts, loaded, Panel, usageBar } from '../../pages/client/components.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
 import { count, counted, duration, timeOfDay } from '../../pages/client/format.ts';
-import { POLL_MS, useResource } from '../../pages/client/resources.ts';
+import { useResource } from '../../pages/client/resources.ts';
 import { table } from '../../pages/client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
 import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
 import { SessionContext } from './portal-context.ts';
+
+/** Longer than in the console: there may be many customers with an open page. */
+const POLL_MS = 30_000;
 
 export function UsagePage() {
   const usage = useResource<UsageDocument>('/portal/v1/usage', POLL_MS);

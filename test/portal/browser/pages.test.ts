@@ -323,6 +323,7 @@ describe.each(STORES)('over $name', (store) => {
     await open('acme', async (page) => {
       await see(page, /left in this hour/);
       await callAdmin(sample.gateway, '/admin/v1/customers/acme/portal-sessions', { method: 'DELETE' });
+      await goTo(page, 'API keys');
       await see(page, /^The session has ended/);
       expect(await page.evaluate('document.body.innerText')).not.toContain('requests left');
     });
