@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { Tracing } from '../../src/tracing/tracing.ts';
 import { bearer } from '../support/admin.ts';
+import { awakeMs } from '../support/awake-clock.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startSystem } from '../support/system.ts';
@@ -31,13 +32,18 @@ const send = async (gateway: TestGateway, key: string) =>
 
 const warnings = ({ logs }: TestGateway) => logs.filter(({ msg }) => /spans are lost/.test(String(msg)));
 
+async function reload(gateway: TestGateway): Promise<void> {
+  // Unchanged: the watch of the file was faster.
+  expect((await gateway.reload('signal')).result).toMatch(/^(applied|unchanged)$/);
+}
+
 describe('spans', () => {
   it('are exported within seconds, several requests in one export', async () => {
     const collector = await startCollector();
     const config = { tracing: { endpoint: collector.endpoint, sample_ratio: 1 } };
     const { gateway, key } = await startSystem({ config });
     await Promise.all(Array.from({ length: 20 }, () => send(gateway, key)));
-    await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBe(40);
+    await expect.poll(() => collector.spans.length, { timeout: 30_000 }).toBe(40);
     expect(collector.exports).toBeLessThan(10);
     expect(await droppedSpans(gateway)).toBe(0);
   });
@@ -51,7 +57,7 @@ describe('spans', () => {
     );
     const tracing = { endpoint: collector.endpoint, sample_ratio: 1, headers_file: 'collector' };
     await writeFile(gateway.file, stringify({ ...gateway.sections, tracing }));
-    expect((await gateway.reload('signal')).result).toBe('applied');
+    await reload(gateway);
     await send(gateway, key);
     await gateway.close();
     expect(collector.headers[0]).toMatchObject({ authorization: 'Bearer of-the-collector', 'x-scope': 'a b' });
@@ -71,6 +77,7 @@ describe('spans', () => {
     expect(await status).toBe(200);
     await closed;
     expect(collector.spans).toHaveLength(2);
+    expect(warnings(gateway)).toEqual([]);
   });
 });
 
@@ -93,19 +100,16 @@ describe('a collector', () => {
     ],
     ['that refuses with 403', async () => (await startCollector((_req, res) => res.writeHead(403).end())).endpoint],
     ['that fails with 503', async () => (await startCollector((_req, res) => res.writeHead(503).end())).endpoint],
-  ])(
-    '%s affects no request and delays a shutdown by a second; its spans are counted and logged',
-    async (_case, open) => {
-      const config = { tracing: { endpoint: await open(), sample_ratio: 1 }, shutdown: { drain_ms: 500 } };
-      const { gateway, key } = await startSystem({ config });
-      const statuses = await Promise.all(Array.from({ length: 10 }, () => send(gateway, key)));
-      expect(statuses).toEqual(Array(10).fill(200));
-      const startedAtMs = performance.now();
-      await gateway.close();
-      expect(performance.now() - startedAtMs).toBeLessThan(10_000);
-      expect(warnings(gateway)).toMatchObject([{ level: 'warn', spans: 20, reason: expect.any(String) }]);
-    },
-  );
+  ])('%s affects no request and delays a shutdown little; its spans are counted and logged', async (_case, open) => {
+    const config = { tracing: { endpoint: await open(), sample_ratio: 1 }, shutdown: { drain_ms: 500 } };
+    const { gateway, key } = await startSystem({ config });
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => send(gateway, key)));
+    expect(statuses).toEqual(Array(10).fill(200));
+    const startedAtMs = awakeMs();
+    await gateway.close();
+    expect(awakeMs() - startedAtMs).toBeLessThan(5000);
+    expect(warnings(gateway)).toMatchObject([{ level: 'warn', spans: 20, reason: expect.any(String) }]);
+  });
 
   it('that refuses spans is warned of once a minute, with the number of spans since', async () => {
     const collector = await startCollector((_req, res) => res.writeHead(400).end());
@@ -137,7 +141,7 @@ describe('a collector', () => {
     ] as const) {
       clock.at = atMs;
       trace();
-      await expect.poll(() => dropped, { timeout: 10_000 }).toBe(total);
+      await expect.poll(() => dropped, { timeout: 30_000 }).toBe(total);
     }
     expect(lines.map(({ spans }) => spans)).toEqual([1, 2]);
     // More than may wait: the rest is dropped at once.
@@ -154,8 +158,7 @@ describe('a reload', () => {
     const { gateway, key } = await startSystem();
     const apply = async (tracing?: object) => {
       await writeFile(gateway.file, stringify({ ...gateway.sections, ...(tracing && { tracing }) }));
-      // Unless the watch of the file was faster.
-      expect(['applied', 'unchanged']).toContain((await gateway.reload('signal')).result);
+      await reload(gateway);
     };
     const counts = () => [first.spans.length, second.spans.length];
     await send(gateway, key);
@@ -167,7 +170,7 @@ describe('a reload', () => {
     await send(gateway, key);
     await apply({ endpoint: second.endpoint, sample_ratio: 1 });
     await send(gateway, key);
-    await expect.poll(counts, { timeout: 10_000 }).toEqual([4, 2]);
+    await expect.poll(counts, { timeout: 30_000 }).toEqual([4, 2]);
     await apply();
     await send(gateway, key);
     expect(await droppedSpans(gateway)).toBe(0);

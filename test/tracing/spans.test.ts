@@ -6,6 +6,7 @@ import * as names from '@opentelemetry/semantic-conventions';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApiKey } from '../../src/keys/api-key.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
+import { awakeMs } from '../support/awake-clock.ts';
 import { startBackend } from '../support/backend.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { type SystemSettings, startSystem, type TestSystem } from '../support/system.ts';
@@ -153,6 +154,31 @@ describe('a sampled request', () => {
     await (await get(system, '/v1/conversations')).text();
     const [server, client] = await system.spans();
     for (const span of [server, client]) expect(span && durationMs(span)).toBeGreaterThanOrEqual(145);
+  });
+
+  it('has a client span that ends with the response of the backend, however late its client gets it', async () => {
+    const held = Promise.withResolvers<ServerResponse>();
+    const system = await startTraced({
+      answer: (req, res) => void (req.url === LIST ? held.resolve(res) : res.end('{}')),
+    });
+    const { hostname, port } = new URL(system.gateway.public);
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    // Pipelined: the second response waits for the first.
+    for (const path of [LIST, `${LIST}/1`]) {
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${system.key}\r\n\r\n`);
+    }
+    const res = await held.promise;
+    await expect.poll(() => system.backend.seen.length).toBe(2);
+    const answeredAtMs = awakeMs();
+    await expect.poll(() => awakeMs() - answeredAtMs).toBeGreaterThan(200);
+    res.end('{}');
+    await once(socket, 'data');
+    await system.gateway.close();
+    const [second, client] = ['server', 'client'].map((kind) =>
+      system.collector.spans.find((span) => span.kind === kind && JSON.stringify(span.attributes).includes(ONE)),
+    );
+    expect(Number((second?.end ?? 0n) - (client?.end ?? 0n)) / 1e6).toBeGreaterThan(100);
   });
 
   it('over a unix socket names the socket', async () => {
