@@ -280,6 +280,8 @@ export const NOTICE_TEST = z.object({
   ),
 });
 
+export type NoticeTestDocument = z.output<typeof NOTICE_TEST>;
+
 export const AUDIT_ACTIONS = [
   'customer.create',
   'customer.update',
@@ -333,6 +335,7 @@ export const CONFIGURATION = z
     plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
     overrides: z.record(z.string(), z.unknown()).nullish(),
     portal: z.looseObject({}).nullish(),
+    console: z.object({ name: z.string().nullable(), color: z.string() }).nullish(),
   })
   .describe(
     'Named as in the configuration file (docs/configuration.md). Every key is present, defaults included; null means not set. Secrets are hidden.',
@@ -418,7 +421,7 @@ export const PREVIEW = z.object({
     .meta({
       maxItems: 100,
       description:
-        'The 100 refused and near customers that have used most of their limits; those without a limit first.',
+        '100 refused and near customers: first those whose limit changes, each part by the used share of the limit; those without a limit first.',
     }),
 });
 export type PreviewDocument = z.output<typeof PREVIEW>;
@@ -528,6 +531,8 @@ export interface SessionDocument {
   readonly via: 'cookie' | 'authorization';
   /** ISO 8601; null: the admin token in an Authorization header does not expire. */
   readonly expires_at: string | null;
+  /** `console` of the configuration. */
+  readonly installation: { readonly name: string | null; readonly color: string } | null;
   /** Only in the response to a login. */
   readonly binding?: string;
 }

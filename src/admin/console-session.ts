@@ -1,8 +1,9 @@
 /** Routes that begin, show and end a session of the console. Mounted before authentication: a login has none. */
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import type { SessionDocument } from '../admin-api/responses.ts';
+import type { ConfigDocument, SessionDocument } from '../admin-api/responses.ts';
 import { Throttle } from '../base/throttle.ts';
+import type { Disclosed } from '../config/config.ts';
 import { MAX_SESSION_MS } from '../console/session.ts';
 import { type BoundCookie, createBinding, isFromOwnPage } from '../pages/bound-cookie.ts';
 import { sendProblem } from '../problems/document.ts';
@@ -32,7 +33,8 @@ const PERSON = z
   .regex(/^[\p{L}\p{N}][\p{L}\p{N} ._@'-]{0,63}$/u, "must be at most 64 letters, digits, spaces and . _ @ ' -");
 const LOGIN = z.strictObject({ token: z.string().min(1), name: PERSON.optional() });
 
-export function consoleSessionRoutes({ clock, randomBytes, recordChange }: AdminContext, gate: Gate): PathHandlers {
+export function consoleSessionRoutes(context: AdminContext, gate: Gate): PathHandlers {
+  const { clock, randomBytes, recordChange, runningConfig } = context;
   const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
 
   const logIn: RequestHandler = async (req, res) => {
@@ -55,7 +57,10 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
     }
     if (audits.isDue(actor.name)) await recordChange(res, { action: 'session.create' });
     res.setHeader('Set-Cookie', header);
-    res.json({ ...sessionDocument({ ...actor, expiresAtMs }, 'cookie'), binding } satisfies SessionDocument);
+    res.json({
+      ...sessionDocument({ ...actor, expiresAtMs }, 'cookie', runningConfig()),
+      binding,
+    } satisfies SessionDocument);
   };
 
   return {
@@ -69,7 +74,8 @@ export function consoleSessionRoutes({ clock, randomBytes, recordChange }: Admin
           return;
         }
         const actor = await gate.admitReader(req, res, credentials);
-        if (actor) res.json(sessionDocument(actor, credentials.kind === 'cookie' ? 'cookie' : 'authorization'));
+        if (actor)
+          res.json(sessionDocument(actor, credentials.kind === 'cookie' ? 'cookie' : 'authorization', runningConfig()));
       },
       delete: [
         fromOwnPage(SESSION_COOKIE),
@@ -90,7 +96,13 @@ export function fromOwnPage(cookie: BoundCookie): RequestHandler {
   };
 }
 
-function sessionDocument({ name, mayWrite, expiresAtMs }: Actor, via: SessionDocument['via']): SessionDocument {
+function sessionDocument(
+  { name, mayWrite, expiresAtMs }: Actor,
+  via: SessionDocument['via'],
+  config: Disclosed,
+): SessionDocument {
   const expiresAt = isoTime(expiresAtMs) ?? null;
-  return { actor: name, scope: mayWrite ? 'write' : 'read', via, expires_at: expiresAt };
+  // The file's schema guarantees this shape.
+  const { console: installation = null } = config as ConfigDocument;
+  return { actor: name, scope: mayWrite ? 'write' : 'read', via, expires_at: expiresAt, installation };
 }

@@ -16,6 +16,7 @@ const RELOADABLE: readonly string[] = [
   'portal.support_url',
   'portal.accent_color',
   'portal.max_keys',
+  'console',
   'upstream.credentials',
   'upstream.authorization',
   'upstream.authorization_file',

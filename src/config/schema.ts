@@ -37,6 +37,9 @@ const ops = types.mapping({
   port: types.port().default(8081).describe('Port of the ops listener; 0 takes any free one.'),
 });
 
+/** Of the name in the console's header. */
+const CONSOLE_COLORS = ['gray', 'red', 'orange', 'green', 'blue', 'purple'] as const;
+
 const admin = types.mapping({
   host: types.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
   port: types.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
@@ -300,6 +303,13 @@ export const configSchema = types.mapping({
   portal: portal
     .optional()
     .describe('Usage and keys for your customers, see portal.md; if omitted, there is no portal. Needs admin.'),
+  console: types
+    .mapping({
+      name: types.title().optional().describe('Name of this installation in the header of the console.'),
+      color: types.oneOf(CONSOLE_COLORS).default('gray').describe('Background of the name.'),
+    })
+    .optional()
+    .describe('How the console tells this installation from others.'),
   workers: types
     .workers()
     .default(1)

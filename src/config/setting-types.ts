@@ -145,7 +145,6 @@ export const title = () =>
 
 export const color = () =>
   text('color', 'must be "#" and six hex digits, in quotes', (value) => /^#[0-9a-f]{6}$/i.test(value));
-
 /** The part of RFC 7519 §2's StringOrURI that is used in practice. */
 export const stringOrUri = () =>
   text('text', 'must be 1 to 512 printable ASCII characters without spaces', (value) =>

@@ -72,7 +72,10 @@ export interface Impact {
   readonly groups: readonly ImpactGroup[];
   /** The first 100. */
   readonly overrides: readonly OverrideChange[];
-  /** At most 100 refused and near customers: first those without a limit, then by falling share of the limit used. */
+  /**
+   * At most 100 refused and near customers: first those whose limit changes, each part by falling share of the limit used,
+   * those without a limit first.
+   */
   readonly closest: readonly CustomerImpact[];
 }
 
@@ -191,7 +194,9 @@ class Tally {
   }
 
   #trimClosest(): void {
-    this.#closest = this.#closest.toSorted((a, b) => ratioOf(b) - ratioOf(a)).slice(0, MAX_LISTED);
+    this.#closest = this.#closest
+      .toSorted((a, b) => Number(isChanged(b)) - Number(isChanged(a)) || ratioOf(b) - ratioOf(a))
+      .slice(0, MAX_LISTED);
   }
 }
 
@@ -208,6 +213,8 @@ function labelOf(change: LimitChange): string {
 function numberOf(plan: PlanPolicy | undefined): number | undefined {
   return typeof plan?.requestsPerHour === 'number' ? plan.requestsPerHour : undefined;
 }
+
+const isChanged = ({ before, after }: CustomerImpact) => before !== after;
 
 function ratioOf({ after, used }: CustomerImpact): number {
   return after === undefined ? Number.MAX_VALUE : used / after;

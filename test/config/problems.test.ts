@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, portal, workers, store, upstream, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
+  'listen, ops, admin, portal, console, workers, store, upstream, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
 const METHOD_RULE =
   'must be a method that Node.js can parse, in capitals, one of ACL, BIND, CHECKOUT, COPY, DELETE, GET, HEAD, LINK, LOCK, M-SEARCH, MERGE, MKACTIVITY, MKCALENDAR, MKCOL, MOVE, NOTIFY, OPTIONS, PATCH, POST, PROPFIND, PROPPATCH, PURGE, PUT, QUERY, REBIND, REPORT, SEARCH, SOURCE, SUBSCRIBE, UNBIND, UNLINK, UNLOCK, UNSUBSCRIBE';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
@@ -13,6 +13,8 @@ const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
 /** What is put below the minimal configuration, so from line 3 on, and the one problem that it has. */
 const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['color: red', `3: color: unknown key; known here: ${SECTIONS}`],
+  ['console: { name: "" }', '3: console.name: must be 1 to 80 characters without control characters'],
+  ['console: { color: pink }', '3: console.color: must be one of gray, red, orange, green, blue, purple'],
   ['rotues: []', `3: rotues: unknown key, perhaps routes is meant; known here: ${SECTIONS}`],
   ['__proto__: {}', '3: __proto__: is a name that cannot be used; choose another'],
   ['ops:\n  host: 127.0.0.1\n  prot: 1', '5: ops.prot: unknown key, perhaps port is meant; known here: host, port'],

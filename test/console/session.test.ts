@@ -45,6 +45,7 @@ describe('a login with the admin token', () => {
       scope: 'write',
       via: 'cookie',
       expires_at: '2026-03-01T20:00:00.000Z',
+      installation: null,
       binding: expect.stringMatching(/^[\w-]{43}$/),
     });
     const { port } = new URL(origin);
@@ -143,6 +144,7 @@ describe('a login with the admin token', () => {
       scope: 'write',
       via: 'cookie',
       expires_at: '2026-03-01T20:00:00.000Z',
+      installation: null,
     });
     const logout = await send(origin, 'DELETE', '/console/session', { ...session, ...OWN_PAGE });
     expect(logout.status).toBe(204);
@@ -481,6 +483,7 @@ describe('without a session', () => {
       scope: 'write',
       via: 'authorization',
       expires_at: null,
+      installation: null,
     });
     expect((await bearer(await jwtWith({}))).body).toMatchObject({ scope: 'read', via: 'authorization' });
     expect((await bearer('guess')).status).toBe(401);

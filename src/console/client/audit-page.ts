@@ -81,7 +81,8 @@ function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; with
     numberOf: (rows) => runsOf(rows).length,
   });
   const undo = (entry: AuditDocument) =>
-    undoOf(entry).length > 0 && html`<${FormButton} label="Undo" form=${() => undoForm(entry)} />`;
+    undoOf(entry).length > 0 &&
+    html`<span class="row-actions"><${FormButton} label="Undo" form=${() => undoForm(entry)} /></span>`;
   const columns: Column<Run>[] = [
     ['When', ({ entry }) => time(entry.at)],
     ['Who', ({ entry }) => html`<span>${entry.actor} <small class="quiet">${entry.from}</small></span>`],
@@ -154,8 +155,13 @@ function changes({ details, before }: AuditDocument) {
 }
 
 const WORDS: Readonly<Record<string, string>> = { true: 'yes', false: 'no', null: 'none' };
-const valueText = (value: string | number | boolean | null | undefined) =>
-  typeof value === 'number' ? count(value) : typeof value === 'string' ? value : WORDS[String(value)];
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+function valueText(value: string | number | boolean | null | undefined) {
+  if (typeof value === 'number') return count(value);
+  if (typeof value !== 'string') return WORDS[String(value)];
+  return TIME.test(value) ? time(value) : value;
+}
 
 const UNDONE = ['plan', 'requests_per_hour', 'suspended'] as const;
 

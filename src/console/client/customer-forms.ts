@@ -17,6 +17,13 @@ const LIMIT = {
   kind: 'number',
 } as const;
 
+const NOTIFY_URL = {
+  name: 'notify_url',
+  label: 'URL for its notices',
+  hint: 'https. Notices are sent once the customer has a secret: tollgate customers notify-secret.',
+  input: { type: 'url', maxlength: 2048 },
+};
+
 export function newCustomer(plans: readonly string[]): FormDescription {
   const hint = 'Letters, digits and . _ : @ -. It cannot be changed.';
   return {
@@ -27,12 +34,14 @@ export function newCustomer(plans: readonly string[]): FormDescription {
       { ...NAME, hint: 'For people. Optional.' },
       { name: 'plan', label: 'Plan', options: plans.map((plan) => [plan]), preset: plans[0] },
       { ...LIMIT, hint: "Empty: the plan's limit. A custom plan needs a number." },
+      NOTIFY_URL,
     ],
     command: (texts) => ['customers', 'create', texts.id || 'CUSTOMER'],
     submit: async ({ texts: { id = '' }, change }) => {
       await call('POST', '/admin/v1/customers', { json: { id, ...change } });
       navigate(at('customers', id));
     },
+    faultOf: { conflict: 'id' },
     said: 'Created. It needs a key.',
   };
 }
@@ -41,7 +50,7 @@ type Plans = Readonly<Record<string, { readonly requests_per_hour: number | 'cus
 
 /** `used`: in the last hour; undefined if unknown. */
 export function changeCustomer(customer: CustomerDocument, plans: Plans, used: number | undefined): FormDescription {
-  const { id, name, current_plan, requests_per_hour, limit, limit_source } = customer;
+  const { id, name, current_plan, requests_per_hour, limit, limit_source, notify_url } = customer;
   const isOverridden = limit_source === 'override';
   const note = ({ texts: { plan = '', requests_per_hour: own } }: FormInput) => {
     const newLimit = own ? Number(own) : (entryOf(plans, plan)?.requests_per_hour ?? null);
@@ -63,6 +72,7 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
       { name: 'plan', label: 'Plan', options, current: current_plan ?? customer.plan },
       { ...LIMIT, current: requests_per_hour, input: { autofocus: true } },
       { ...NAME, current: name },
+      { ...NOTIFY_URL, current: notify_url },
     ],
     note,
     command: () => ['customers', 'update', id],

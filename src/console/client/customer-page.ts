@@ -10,9 +10,10 @@ import { table } from '../../pages/client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
 import { CustomerAudit } from './audit-page.ts';
 import { changeCustomer, deleteCustomer, openPortal, resetUsage, suspendCustomer } from './customer-forms.ts';
-import { customerPath, customerState } from './customer-link.ts';
+import { customerPath, customerState, limitSource } from './customer-link.ts';
 import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
+import { testNotice } from './notices-page.ts';
 import { refusalReason } from './refusal-reasons.ts';
 import { useMayWrite } from './session.ts';
 
@@ -39,6 +40,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
     <div class="toolbar">
       <span>${record.name}</span>
       ${customerState(record)}
+      ${record.notify_url && html`<span class="quiet">notices to ${record.notify_url}</span>`}
       ${
         mayWrite &&
         html`<span class="actions">
@@ -46,6 +48,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
         <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
         <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
         ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
+        ${record.notify_url && html`<${FormButton} label="Test notice" form=${() => testNotice(id)} />`}
         <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
       </span>`
       }
@@ -62,7 +65,8 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
     </div>`;
 }
 
-function limitAndUsage({ plan, current_plan, limit, limit_problem, origin, usage }: ExplanationDocument) {
+function limitAndUsage(explanation: ExplanationDocument) {
+  const { plan, current_plan, limit, limit_problem, origin, usage } = explanation;
   const planText =
     current_plan === plan
       ? plan
@@ -75,7 +79,7 @@ function limitAndUsage({ plan, current_plan, limit, limit_problem, origin, usage
     ${usage && usageBar(usage)}
     ${facts([
       ['Plan', planText],
-      ['Set by', origin],
+      ['Set by', html`${limitSource(explanation)} <small class="quiet">${origin}</small>`],
       ...(usage
         ? ([
             ['Remaining', count(usage.remaining)],

@@ -19,6 +19,7 @@ export function newKey(customer?: string): FormDescription<GeneratedKeyDocument>
     command: (texts) => ['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
     submit: ({ texts, change }) =>
       call('POST', `${customerPath(customer ?? texts.customer ?? '')}/keys`, { json: change }),
+    faultOf: { not_found: 'customer' },
     show: showNewKey,
   };
 }

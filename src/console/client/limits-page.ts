@@ -135,10 +135,10 @@ const RELOAD_RESULTS = {
 function previewResult(preview: PreviewDocument) {
   const { reload, changes, changes_total, customers, dropped_plans, closest, uncompared_secrets } = preview;
   const [tone, label, verdict] = RELOAD_RESULTS[reload];
+  const refusedToday = customers.refused - customers.newly_refused;
   const stats = facts(
     [
-      ['Refused now', count(customers.refused)],
-      ['Newly refused', count(customers.newly_refused)],
+      ['Would be refused', html`${count(customers.refused)} <small>of whom ${count(refusedToday)} today</small>`],
       ['Near', count(customers.near)],
       ['Limit lowered', count(customers.lowered)],
       ['Limit raised', count(customers.raised)],
@@ -146,25 +146,20 @@ function previewResult(preview: PreviewDocument) {
     ],
     'stats',
   );
+  const changed = closest.filter(({ limit_before, limit_after }) => limit_before !== limit_after);
+  const unchanged = closest.filter(({ limit_before, limit_after }) => limit_before === limit_after);
   return html`<div class="result" role="status">
     <p>${badge(tone, label)} ${verdict}</p>
     ${stats}
     <p class="quiet">Of ${counted(customers.total, 'customer')}.</p>
     ${dropped_plans.map(({ plan, customers: number }) => html`<p>${badge('bad', `${plan} is dropped`)} ${counted(number, 'customer')} still on it.</p>`)}
-    <h3>Customers, worst first</h3>
-    ${table({
-      label: 'Customers that the file affects most',
-      rows: closest,
-      empty: 'No customer would be refused or near its limit.',
-      columns: [
-        ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
-        ['Plan', ({ plan }) => plan],
-        ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
-        ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],
-        ['Used', ({ used }) => count(used), 'number'],
-        ['Then', ({ state }) => badge(state === 'refused' ? 'bad' : 'warn', state)],
-      ],
-    })}
+    <h3>Customers whose limit changes, worst first</h3>
+    ${affected('Customers that the file affects most', changed, 'None of them would be refused or near its limit.')}
+    ${
+      unchanged.length > 0 &&
+      html`<details><summary>${counted(unchanged.length, 'customer')} refused or near with the same limit as today</summary>
+      ${affected('Customers whose limit stays', unchanged)}</details>`
+    }
     <h3>${counted(changes_total, 'change')}</h3>
     ${
       changes.length === 0
@@ -176,4 +171,20 @@ function previewResult(preview: PreviewDocument) {
     }
     ${uncompared_secrets.length > 0 && html`<p class="quiet">Not compared, because they are secret: ${uncompared_secrets.join(', ')}.</p>`}
   </div>`;
+}
+
+function affected(label: string, rows: PreviewDocument['closest'], empty?: string) {
+  return table({
+    label,
+    rows,
+    empty,
+    columns: [
+      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
+      ['Plan', ({ plan }) => plan],
+      ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
+      ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],
+      ['Used', ({ used }) => count(used), 'number'],
+      ['Then', ({ state }) => badge(state === 'refused' ? 'bad' : 'warn', state)],
+    ],
+  });
 }

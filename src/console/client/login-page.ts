@@ -19,7 +19,7 @@ export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (
       <${Field} label="Admin token" hint="The value of admin.token, or a JWT with the scope tollgate:read or tollgate:write.">
         <input name="token" type="password" required autofocus autocomplete="off" spellcheck=${false} />
       <//>
-      <${Field} label="Your name" hint="For the audit. A JWT has its own.">
+      <${Field} label="Your name" hint="Optional, for the audit. A JWT has its own.">
         <input name="name" autocomplete="username" maxlength="64" />
       <//>
       ${failure && html`<${Problem} failure=${failure} />`}

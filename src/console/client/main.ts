@@ -33,6 +33,7 @@ import { CustomersPage } from './customers-page.ts';
 import { KeysPage } from './keys-page.ts';
 import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
+import { NoticesPage } from './notices-page.ts';
 import { OverviewPage } from './overview-page.ts';
 import { mayBeSecret, SearchPage } from './search-page.ts';
 import { SessionContext } from './session.ts';
@@ -41,6 +42,7 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentTyp
   '': ['Overview', OverviewPage],
   customers: ['Customers', CustomersPage],
   keys: ['Keys', KeysPage],
+  notices: ['Notices', NoticesPage],
   limits: ['Limits', LimitsPage],
   audit: ['Audit', AuditPage],
   configuration: ['Configuration', ConfigurationPage],
@@ -84,24 +86,26 @@ function App() {
 
 function Shell({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
   const place = usePlace();
+  const { installation } = session;
   const [section = '', customer] = place.segments;
   const [title, Page] =
     section === 'search' ? (['Search', NotFound] as const) : (entryOf(PAGES, section) ?? ['Not found', NotFound]);
-  const outageSinceMs = useOutage();
+  const outage = useOutage();
   const [secret, setSecret] = useState('');
   const isSearch = section === 'search';
   const searched = isSearch ? (place.query.text ?? secret) : '';
   const isCustomer = section === 'customers' && customer !== undefined;
   const heading = isCustomer ? customer : title;
   useEffect(() => {
-    document.title = `${heading} · Tollgate`;
+    document.title = `${heading} · ${installation?.name ?? 'Tollgate'}`;
     // Screen readers read the new page's heading.
     document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
   }, [heading]);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <${TopBar} outageSinceMs=${outageSinceMs}>
+    <${TopBar} outage=${outage}>
       <a class="brand" href=${at()}>Tollgate</a>
+      ${installation?.name && html`<span class=${`installation ${installation.color}`}>${installation.name}</span>`}
       <nav aria-label="Pages">
         ${Object.entries(PAGES).map(
           ([name, [label]]) =>
@@ -115,7 +119,7 @@ function Shell({ session, logOut }: { session: SessionDocument; logOut: () => vo
         ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
       </div>
     <//>
-    <main id="main" tabindex="-1" class=${outageSinceMs === undefined ? '' : 'stale'} key=${isCustomer ? customer : section}>
+    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${isCustomer ? customer : section}>
       ${isCustomer ? html`<${CustomerPage} id=${customer} query=${place.query} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
     </main>
     <${Announcements} />`;

@@ -3,13 +3,12 @@ import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyDocument, NoticeDocument } from '../../admin-api/responses.ts';
 import { pathWith } from '../../pages/client/api.ts';
-import { badge, Command, Empty, Panel, time } from '../../pages/client/components.ts';
-import { shortened, tollgate } from '../../pages/client/format.ts';
+import { Command, Empty, Panel } from '../../pages/client/components.ts';
+import { tollgate } from '../../pages/client/format.ts';
 import { useList } from '../../pages/client/resources.ts';
-import { listTable } from '../../pages/client/table.ts';
-import { customerLink } from './customer-link.ts';
 import { Customers } from './customers-page.ts';
 import { KeyTable } from './key-table.ts';
+import { Notices } from './notices-page.ts';
 
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
 const MAX_BEGINNING_LENGTH = 12;
@@ -42,7 +41,7 @@ export function SearchPage({ text }: { text: string }) {
       html`<${Panel} title="Request" wide><p>If this is a <code>request_id</code>, the log of the gateway has its customer, key and outcome:</p>
       <${Command} line=${`jq 'select(.request_id == "${text}")' LOG_FILE`} /><//>`
     }
-    ${text.startsWith('msg_') && html`<${Notices} id=${text} />`}
+    ${text.startsWith('msg_') && html`<${FoundNotices} id=${text} />`}
     ${(isSecret || isOtherId) && keys}
     ${
       isSecret
@@ -76,29 +75,10 @@ function FoundKeys(props: { filter: Readonly<Record<string, string>>; command: s
   return html`<${Panel} title="Keys" wide command=${command}><${KeyTable} list=${list} withCustomer empty=${empty} /><//>`;
 }
 
-function Notices({ id }: { id: string }) {
+function FoundNotices({ id }: { id: string }) {
   const list = useList<NoticeDocument>(pathWith('/admin/v1/notices', { id }));
-  const notices = listTable({
-    label: 'Notices',
-    list,
-    keyOf: ({ id }) => id,
-    empty: `No undelivered notice has the id ${id}. Delivered notices are not kept.`,
-    columns: [
-      ['Notice', (notice) => html`<code title=${notice.id}>${shortened(notice.id)}</code>`],
-      ['Type', ({ type }) => type],
-      ['Customer', ({ customer, customer_name }) => customerLink(customer, customer_name)],
-      ['Created', ({ created_at }) => time(created_at)],
-      [
-        'Deliveries',
-        ({ deliveries }) =>
-          deliveries.map(
-            ({ endpoint, state, last_error }) =>
-              html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint} <small>${last_error}</small></div>`,
-          ),
-      ],
-    ],
-  });
-  return html`<${Panel} title="Notices" wide command=${tollgate('notices', 'list')}>${notices}<//>`;
+  const empty = `No undelivered notice has the id ${id}. Delivered notices are not kept.`;
+  return html`<${Panel} title="Notices" wide command=${tollgate('notices', 'list')}><${Notices} list=${list} empty=${empty} /><//>`;
 }
 
 /** Returns the SHA-256 in hex; undefined until it is known, or if the browser offers digests on https and loopback only. */

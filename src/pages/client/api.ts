@@ -7,7 +7,7 @@ import type { ProblemDocument } from '../../admin-api/responses.ts';
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
   Partial<Pick<ProblemDocument, 'status' | 'code' | 'request_id'>> & {
-    /** The gateway did not respond. */
+    /** The gateway or, for a read, the store did not respond. The page says so once. */
     readonly isOutage?: true;
   };
 
@@ -23,18 +23,32 @@ export class CallError extends Error {
 /** Dispatched on `window` when the gateway no longer accepts the session. */
 export const SESSION_ENDED = 'session-ended';
 
-/** Dispatched on `window` when the gateway stops responding, and when it responds again. */
+/** Dispatched on `window` when the gateway or its store stops responding, and when it responds again. */
 export const OUTAGE = 'outage';
 
-/** Wall time in ms of the last response before the outage; undefined without one. */
-export let outageSinceMs: number | undefined;
+export interface Outage {
+  /** `store`: the gateway responds, but not with what is in the store. */
+  readonly of: 'gateway' | 'store';
+  /** Wall time in ms of the last response before. */
+  readonly sinceMs: number;
+  /** What to read to learn whether it is over. */
+  readonly path: string;
+}
+
+export let outage: Outage | undefined;
 let respondedMs = Date.now();
 
-function noteOutage(isOutage: boolean): void {
-  const was = outageSinceMs;
-  if (!isOutage) respondedMs = Date.now();
-  outageSinceMs = isOutage ? respondedMs : undefined;
-  if (was !== outageSinceMs) window.dispatchEvent(new Event(OUTAGE));
+function noteOutage(of: Outage['of'] | undefined, path: string): void {
+  const was = outage;
+  if (of === undefined) {
+    // Without the store, some reads still succeed.
+    if (was?.of === 'store' && was.path !== path) return;
+    respondedMs = Date.now();
+    outage = undefined;
+  } else if (was?.of !== of) {
+    outage = { of, sinceMs: respondedMs, path: of === 'store' ? path : SESSION_PATH };
+  }
+  if (was !== outage) window.dispatchEvent(new Event(OUTAGE));
 }
 
 /** Reads are small, so a gateway that takes longer does not respond. */
@@ -62,15 +76,15 @@ export async function call<T>(method: string, path: string, options: CallOptions
   const response = await fetch(path, init).catch((error: unknown) => {
     if (signal?.aborted) throw error;
     const detail = 'No response from the gateway. It may be restarting, or the network is down.';
-    noteOutage(true);
+    noteOutage('gateway', path);
     throw new CallError({ title: 'Gateway unreachable', detail, isOutage: true });
   });
   if (response.ok) {
-    noteOutage(false);
+    noteOutage(undefined, path);
     return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
   }
-  const failure = await failureOf(response);
-  noteOutage(failure.isOutage ?? false);
+  const failure = await failureOf(response, method);
+  noteOutage(failure.isOutage && (failure.code === undefined ? 'gateway' : 'store'), path);
   if (response.status === 401 && path !== SESSION_PATH) window.dispatchEvent(new Event(SESSION_ENDED));
   throw new CallError(failure);
 }
@@ -105,9 +119,12 @@ export async function endSession(): Promise<void> {
   localStorage.removeItem(BINDING);
 }
 
-async function failureOf(response: Response): Promise<Failure> {
+async function failureOf(response: Response, method: string): Promise<Failure> {
   try {
-    return (await response.json()) as ProblemDocument;
+    const problem: ProblemDocument = await response.json();
+    // A change that failed has its own message.
+    const isOutage = method === 'GET' && problem.code === 'store_unavailable';
+    return { ...problem, ...(isOutage && { isOutage }) };
   } catch {
     return {
       title: `Status ${response.status}`,

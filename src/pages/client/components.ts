@@ -89,7 +89,10 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: (() => v
 /** Shows loaded data. If a later call fails, its problem is shown above the former data; an outage is shown once, by main.ts. */
 export function loaded<T>({ data, failure, reload }: Resource<T>, show: (data: T) => ComponentChildren) {
   const problem = failure && !failure.isOutage && html`<${Problem} failure=${failure} retry=${reload} />`;
-  if (data === undefined) return problem ?? html`<${Loading} />`;
+  if (data === undefined) {
+    if (failure?.isOutage) return html`<${Empty}>Not available now.<//>`;
+    return problem ?? html`<${Loading} />`;
+  }
   return html`${problem}${show(data)}`;
 }
 
@@ -110,9 +113,16 @@ export function Command({ line }: { line: string }) {
   </div>`;
 }
 
-export function Field(props: { label: string; hint?: ComponentChildren; children: ComponentChildren }) {
+/** `fault`: why the value was refused. */
+export function Field(props: {
+  label: string;
+  hint?: ComponentChildren;
+  fault?: string | undefined;
+  children: ComponentChildren;
+}) {
   return html`<label class="field">
     <span>${props.label}</span>${props.children}${props.hint && html`<small>${props.hint}</small>`}
+    ${props.fault && html`<small class="fault" role="alert">${props.fault}</small>`}
   </label>`;
 }
 

@@ -2,8 +2,10 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Failure } from './api.ts';
 import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
+import { entryOf } from './entry-of.ts';
 import { type CommandOptions, localInputTime, tollgate } from './format.ts';
 import { refreshAll } from './resources.ts';
 import { useSubmit } from './use-submit.ts';
@@ -47,6 +49,8 @@ export interface FormDescription<Result = unknown> {
   /** The words of the command line that does the same, without the options of the fields. */
   readonly command?: (texts: FormInput['texts']) => readonly (string | CommandOptions)[];
   readonly submit: (input: FormInput) => Promise<Result>;
+  /** By the code of a refusal, the field that it is about. */
+  readonly faultOf?: Readonly<Record<string, string>>;
   /** Announced after success. */
   readonly said?: string;
   /** Returns a dialog with the result, which replaces the form. */
@@ -72,16 +76,17 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       refreshAll();
     }
   });
+  const faults = faultsOf(failure, form);
   if (result !== undefined) return form.show?.(result, onClose);
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form class="dialog-form" onSubmit=${onSubmit} aria-busy=${isBusy}>
       ${text && html`<p>${text}</p>`}
       ${fields.map((field) => {
         const onInput = (event: Event) => setTexts({ ...texts, [field.name]: inputValue(event) });
-        return html`<${Field} label=${field.label} hint=${field.hint}><${Input} field=${field} text=${texts[field.name]} onInput=${onInput} /><//>`;
+        return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${field.name in faults} onInput=${onInput} /><//>`;
       })}
       ${note?.({ texts, change })}
-      ${failure && html`<${Problem} failure=${failure} />`}
+      ${failure && faults === NO_FAULTS && html`<${Problem} failure=${failure} />`}
       ${command && html`<${Command} line=${tollgate(...command(texts), change)} />`}
       <div class="buttons">
         <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
@@ -106,9 +111,26 @@ export function FormButton(props: {
     ${isOpen && html`<${FormDialog} form=${form()} onClose=${() => setIsOpen(false)} />`}`;
 }
 
-function Input(props: { field: FieldDescription; text: string; onInput: (event: Event) => void }) {
-  const { field, text: value, onInput } = props;
-  const { name, kind, options, input } = field;
+type Faults = Readonly<Record<string, string>>;
+const NO_FAULTS: Faults = {};
+
+/** Returns what is wrong with each field, if that is all that is wrong: details are as in `name: must not be empty; id: …`. */
+function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: FormDescription): Faults {
+  const only = failure?.code === undefined ? undefined : entryOf(faultOf, failure.code);
+  if (failure && only !== undefined) return { [only]: failure.detail };
+  const parts = failure?.status === 422 ? failure.detail.split('; ') : [];
+  const faults = parts.map((part) => {
+    const [, name = '', what = ''] = /^(\w+): (.*)$/s.exec(part) ?? [];
+    return [name, what] as const;
+  });
+  const areAll = faults.length > 0 && faults.every(([name]) => fields.some((field) => field.name === name));
+  return areAll ? Object.fromEntries(faults) : NO_FAULTS;
+}
+
+function Input(props: { field: FieldDescription; text: string; isWrong: boolean; onInput: (event: Event) => void }) {
+  const { field, text: value, isWrong, onInput } = props;
+  const { name, kind, options } = field;
+  const input = { ...field.input, 'aria-invalid': isWrong };
   if (options) return html`<${Select} name=${name} options=${options} value=${value} onInput=${onInput} ...${input} />`;
   const ofKind = kind === 'number' ? { type: 'number', min: 1, step: 1 } : kind && { type: 'datetime-local' };
   return html`<input name=${name} value=${value} onInput=${onInput} ...${ofKind} ...${input} />`;

@@ -3,7 +3,7 @@
  * the gateway almost nothing. After an action, everything on the page is loaded again.
  */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { call, type Failure, failureFrom, OUTAGE, outageSinceMs, type Page, pathWith, SESSION_PATH } from './api.ts';
+import { call, type Failure, failureFrom, OUTAGE, type Outage, outage, type Page, pathWith } from './api.ts';
 import { keptEntry } from './router.ts';
 
 export const POLL_MS = 10_000;
@@ -53,24 +53,24 @@ function useRefresher(run: () => Promise<void>, everyMs: number): void {
 
 const RETRY_MS = 2000;
 
-/** Returns since when the gateway does not respond, wall time in ms. When it responds again, everything is loaded again. */
-export function useOutage(): number | undefined {
-  const [sinceMs, setSinceMs] = useState(outageSinceMs);
+/** Returns what does not respond. When it responds again, everything is loaded again. */
+export function useOutage(): Outage | undefined {
+  const [current, setCurrent] = useState(outage);
   useEffect(() => {
-    const update = () => setSinceMs(outageSinceMs);
+    const update = () => setCurrent(outage);
     window.addEventListener(OUTAGE, update);
     return () => window.removeEventListener(OUTAGE, update);
   }, []);
   useEffect(() => {
-    if (sinceMs === undefined) return;
-    const retry = () => void (document.hidden || call('GET', SESSION_PATH).catch(() => undefined));
+    if (current === undefined) return;
+    const retry = () => void (document.hidden || call('GET', current.path).catch(() => undefined));
     const timer = setInterval(retry, RETRY_MS);
     return () => {
       clearInterval(timer);
       refreshAll();
     };
-  }, [sinceMs]);
-  return sinceMs;
+  }, [current]);
+  return current;
 }
 
 export interface Resource<T> {

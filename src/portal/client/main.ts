@@ -122,7 +122,7 @@ interface ShellProps {
 function Shell({ settings, session, leave }: ShellProps) {
   const { title, support_url: supportUrl } = settings;
   const { customer, customer_name: name, suspended, return_url: returnUrl } = session;
-  const outageSinceMs = useOutage();
+  const outage = useOutage();
   const sections = SECTIONS.filter(({ scopes }) => scopes.some((scope) => session.scopes.includes(scope)));
   const [segment] = usePlace().segments;
   const section = sections.find((each) => each.name === segment) ?? sections[0];
@@ -146,7 +146,7 @@ function Shell({ settings, session, leave }: ShellProps) {
     );
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <${TopBar} outageSinceMs=${outageSinceMs}>
+    <${TopBar} outage=${outage}>
       <span class="brand">${title}</span>
       <nav aria-label="Pages">
         ${sections.map(
@@ -161,7 +161,7 @@ function Shell({ settings, session, leave }: ShellProps) {
         <button type="button" onClick=${signOut}>Sign out</button>
       </div>
     <//>
-    <main id="main" tabindex="-1" class=${outageSinceMs === undefined ? '' : 'stale'} key=${section?.name}>
+    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${section?.name}>
       <h1 tabindex="-1">${heading}</h1>
       ${
         suspended &&

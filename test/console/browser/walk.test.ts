@@ -24,6 +24,7 @@ const PAGES = {
   customer: '/console/customers/initech',
   keys: '/console/keys',
   search: '/console/search?text=acme',
+  notices: '/console/notices',
   limits: '/console/limits',
   audit: '/console/audit',
   configuration: '/console/configuration',
@@ -491,6 +492,14 @@ describe.each(STORES)('over $name', (store) => {
         await see(page, 'plans.business.requests_per_hour: 20000 → 5');
         const worst = page.getByRole('table', { name: 'Customers that the file affects most' });
         await worst.getByRole('link', { name: 'acme' }).waitFor();
+        // Whose limit stays is folded.
+        expect(await worst.getByRole('link').allTextContents()).toEqual(['acme']);
+        await see(page, /^of whom [1-9]\d* today$/);
+        await page.getByText(/refused or near with the same limit as today/).click();
+        await page
+          .getByRole('table', { name: 'Customers whose limit stays' })
+          .getByRole('link', { name: 'initech' })
+          .waitFor();
         if (store === STORES[0]) await takeScreenshot(page, 'preview', 'light');
       },
       { expectedStatuses: [422] },
@@ -520,6 +529,120 @@ describe.each(STORES)('over $name', (store) => {
       },
       { expectedStatuses: [422] },
     );
+  });
+
+  it('while only the store does not respond, one bar says so, and what was read from it has no verdict', async () => {
+    const use = async (page: Page) => {
+      await see(page, /Its requests are admitted now|Its requests are refused now/);
+      const problem = {
+        title: 'Store unavailable',
+        detail: 'The store did not reply.',
+        status: 503,
+        code: 'store_unavailable',
+      };
+      await page.route('**/admin/v1/**', (route) => route.fulfill({ status: 503, json: problem }));
+      await see(page, /^The store does not respond\. What is read from it is as of \d\d:\d\d:\d\d; trying again\.$/);
+      await page.getByRole('link', { name: 'Customers', exact: true }).first().click();
+      await page.goBack();
+      expect(await page.getByRole('alert').count()).toBe(1);
+      expect(
+        await page
+          .getByText(/Its requests are/)
+          .filter({ visible: true })
+          .count(),
+      ).toBe(0);
+      await page.unrouteAll();
+      await see(page, /Its requests are admitted now|Its requests are refused now/);
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+    };
+    await open('/console/customers/globex', use, { expectedStatuses: [503] });
+  });
+
+  it('what is wrong with a field is said at the field', async () => {
+    const use = async (page: Page) => {
+      const dialog = page.getByRole('dialog');
+      await click(page, 'New customer');
+      await dialog.locator('[name=id]').fill('acme');
+      await click(page, 'Create');
+      await dialog.locator('label', { hasText: 'Id' }).getByText('exists already').waitFor();
+      await dialog.locator('[name=id]').fill('.x');
+      await dialog.locator('[name=notify_url]').fill('http://10.0.0.1/');
+      await click(page, 'Create');
+      await dialog.locator('label', { hasText: 'Id' }).getByText('must be 1 to 128 letters').waitFor();
+      await dialog.locator('label', { hasText: 'URL for its notices' }).getByText('must be').waitFor();
+      expect(await dialog.locator('[aria-invalid=true]').count()).toBe(2);
+      expect(await dialog.locator('.problem').count()).toBe(0);
+      await click(page, 'Cancel');
+      await page.goto('/console/keys');
+      await click(page, 'New key');
+      await dialog.locator('[name=customer]').fill('nobody');
+      await click(page, 'Create and copy');
+      await dialog
+        .locator('label', { hasText: 'Customer id' })
+        .getByText('There is no customer with this id.')
+        .waitFor();
+    };
+    await open('/console/customers', use, { expectedStatuses: [404, 409, 422] });
+  });
+
+  it('notices that are not delivered are listed and sent again, and the endpoints are tried', async () => {
+    const delivery = { endpoint: 'https://hooks.example/x', state: 'dead', attempts: 6, next_attempt_at: null };
+    const notice = {
+      id: 'msg_0123456789abcdef0123456789',
+      type: 'quota.exceeded',
+      customer: 'acme',
+      customer_name: 'Acme Logistics',
+      created_at: new Date().toISOString(),
+      deliveries: [{ ...delivery, last_error: 'the response was 500' }],
+    };
+    const use = async (page: Page) => {
+      await see(page, 'The configuration has no notices');
+      await see(page, 'All notices are delivered.');
+      await click(page, 'Send a test notice');
+      await see(page, 'tollgate notices test');
+      await click(page, 'Send');
+      await see(page, 'nowhere to send a notice to');
+      await click(page, 'Cancel');
+      await page.route('**/admin/v1/notices?*', (route) =>
+        route.fulfill({ json: { items: [notice], next_cursor: null } }),
+      );
+      const retried = page.waitForRequest(`**/admin/v1/notices/${notice.id}/retry`);
+      await page.route('**/retry', (route) => route.fulfill({ json: notice }));
+      await page.getByLabel('State').selectOption('dead');
+      await see(page, '6 failed: the response was 500');
+      await click(page, 'Send again');
+      await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click();
+      await retried;
+      await page.unrouteAll();
+
+      const url = 'https://hooks.example/acme';
+      await page.goto('/console/customers/acme', { waitUntil: 'networkidle' });
+      await click(page, 'Change');
+      await page.getByLabel('URL for its notices').fill(url);
+      await see(page, `tollgate customers update acme --notify-url ${url}`);
+      await click(page, 'Save');
+      await see(page, `notices to ${url}`);
+      await click(page, 'Test notice');
+      await see(page, 'tollgate notices test --customer acme');
+      await callAdmin(sample.gateway, '/admin/v1/customers/acme', { method: 'PATCH', body: { notify_url: null } });
+    };
+    await open('/console/notices', use, { expectedStatuses: [422] });
+  });
+
+  it('the header has the name of the installation in its colour', async () => {
+    const { file, sections } = sample.gateway;
+    const reload = () => callAdmin(sample.gateway, '/admin/v1/config/reload', { method: 'POST' });
+    await writeFile(file, stringify({ ...sections, console: { name: 'production', color: 'red' } }));
+    await reload();
+    await open('/console', async (page) => {
+      const name = page.getByText('production', { exact: true });
+      await name.waitFor();
+      const color = 'getComputedStyle(document.querySelector(".installation")).backgroundColor';
+      expect(await page.evaluate(color)).toBe('rgb(179, 38, 30)');
+      expect(await page.title()).toBe('Overview · production');
+    });
+    await writeFile(file, stringify(sections));
+    await reload();
   });
 
   it('the audit has who, old and new values, and the dates that are asked for; an import is one entry; a change is undone', async () => {
@@ -570,12 +693,14 @@ describe.each(STORES)('over $name', (store) => {
   it('a session that may only read sees no control that writes', async () => {
     await visit(browser, sample.origin, {}, async (page) => {
       await page.route('**/console/session', (route) =>
-        route.fulfill({ json: { actor: 'jwt:reader', scope: 'read', via: 'cookie', expires_at: null } }),
+        route.fulfill({
+          json: { actor: 'jwt:reader', scope: 'read', via: 'cookie', expires_at: null, installation: null },
+        }),
       );
       for (const path of Object.values(PAGES)) {
         await page.goto(path, { waitUntil: 'networkidle' });
         await see(page, 'read only');
-        const writes = /^(?:New|Change|Undo|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
+        const writes = /^(?:New|Send|Change|Undo|Suspend|Delete|Reset|Rotate|Revoke|Reload)\b/;
         expect(await page.getByRole('button', { name: writes }).count(), path).toBe(0);
       }
     });

@@ -1,0 +1,112 @@
+/** Notices that are not delivered: why, sending one again, and a test of the endpoints. */
+import { html } from 'htm/preact';
+import type { NoticeDocument, NoticeTestDocument, StatusDocument } from '../../admin-api/responses.ts';
+import { call, pathWith } from '../../pages/client/api.ts';
+import { badge, Command, facts, loaded, queryFilter, time } from '../../pages/client/components.ts';
+import { Dialog } from '../../pages/client/dialog.ts';
+import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
+import { count, shortened, tollgate } from '../../pages/client/format.ts';
+import { type List, POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
+import type { Place } from '../../pages/client/router.ts';
+import { listTable, table } from '../../pages/client/table.ts';
+import { customerLink } from './customer-link.ts';
+import { useMayWrite } from './session.ts';
+
+const STATES = [
+  ['', 'Pending and dead'],
+  ['pending', 'Pending'],
+  ['dead', 'Dead'],
+] as const;
+
+export function NoticesPage({ query }: Place) {
+  const { state } = query;
+  const mayWrite = useMayWrite();
+  const status = useResource<StatusDocument>('/status', POLL_MS);
+  const list = useList<NoticeDocument>(pathWith('/admin/v1/notices', { state }), { isFiltered: Boolean(state) });
+  return html`
+    <div class="toolbar">
+      ${queryFilter('state', 'State', STATES, query)}
+      ${mayWrite && html`<${FormButton} label="Send a test notice" form=${() => testNotice()} isPrimary />`}
+    </div>
+    ${loaded(status, ({ notices }) =>
+      notices === null
+        ? html`<p>The configuration has no <code>notices</code>, so none are sent.</p>`
+        : facts(
+            [
+              ['Pending', count(notices.pending)],
+              ['Dead', count(notices.dead)],
+            ],
+            'stats',
+          ),
+    )}
+    <${Notices} list=${list} empty="All notices are delivered." />
+    <${Command} line=${tollgate('notices', 'list', { state })} />`;
+}
+
+export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: string }) {
+  const mayWrite = useMayWrite();
+  const again = (notice: NoticeDocument) =>
+    html`<span class="row-actions"><${FormButton} label="Send again" form=${() => retryNotice(notice)} /></span>`;
+  return listTable<NoticeDocument>({
+    label: 'Notices',
+    list,
+    keyOf: ({ id }) => id,
+    empty,
+    columns: [
+      ['Notice', ({ id }) => html`<code title=${id}>${shortened(id)}</code>`],
+      ['Type', ({ type }) => type],
+      ['Customer', ({ customer, customer_name }) => customerLink(customer, customer_name)],
+      ['Created', ({ created_at }) => time(created_at)],
+      ['Deliveries', ({ deliveries }) => deliveries.map(delivery)],
+      ...(mayWrite ? [['Actions', again] as const] : []),
+    ],
+  });
+}
+
+function delivery({
+  endpoint,
+  state,
+  attempts,
+  next_attempt_at: next,
+  last_error,
+}: NoticeDocument['deliveries'][number]) {
+  return html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint}
+    <small class="quiet">${count(attempts)} failed${next && html`, next ${time(next, { isRelative: true })}`}${last_error && `: ${last_error}`}</small></div>`;
+}
+
+function retryNotice({ id, customer }: NoticeDocument): FormDescription {
+  return {
+    title: 'Send this notice again?',
+    label: 'Send again',
+    text: html`To every endpoint that does not have it. It is about <strong>${customer}</strong>.`,
+    command: () => ['notices', 'retry', id],
+    submit: () => call('POST', `/admin/v1/notices/${encodeURIComponent(id)}/retry`),
+    said: 'It is sent again within seconds.',
+  };
+}
+
+/** Without a customer, to the endpoints of the configuration. */
+export function testNotice(customer?: string): FormDescription<NoticeTestDocument> {
+  return {
+    title: 'Send a test notice?',
+    label: 'Send',
+    text:
+      customer === undefined
+        ? 'To each endpoint of the configuration, once.'
+        : `To the notify_url of ${customer}, once.`,
+    command: () => ['notices', 'test', { customer }],
+    submit: () => call('POST', pathWith('/admin/v1/notices/test', { customer })),
+    show: ({ results }, onClose) => html`<${Dialog} title="Test notice" onClose=${onClose}>
+      ${table({
+        label: 'Results',
+        rows: results,
+        columns: [
+          ['Endpoint', ({ endpoint }) => endpoint],
+          ['Result', ({ result }) => badge(result === 'delivered' ? 'good' : 'bad', result)],
+          ['Why', ({ reason }) => reason],
+        ],
+      })}
+      <div class="buttons"><button type="button" class="primary" autofocus onClick=${onClose}>Close</button></div>
+    <//>`,
+  };
+}
