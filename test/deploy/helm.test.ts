@@ -19,7 +19,7 @@ import {
   type Values,
 } from './support/chart.ts';
 import { REPOSITORY, readCommand, readInstruction } from './support/dockerfile.ts';
-import { ALL, LEAST, RENAMED, SECRETS, VARIANTS } from './support/value-sets.ts';
+import { ALL, LEAST, PORTAL, RENAMED, SECRETS, VARIANTS } from './support/value-sets.ts';
 
 function manifest(kind: string, values: Values = SECRETS): Manifest {
   const found = renderChart(values).find((each) => each.kind === kind);
@@ -61,10 +61,11 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
   });
 
   test('opens the ports that the configuration listens on', async () => {
-    const { listen, ops } = await loadConfig(writeConfig(values), {});
+    const { listen, ops, portal } = await loadConfig(writeConfig(values), {});
     expect(at(container(values), 'ports')).toStrictEqual([
       { name: 'public', containerPort: listen.port },
       { name: 'ops', containerPort: ops.port },
+      ...(portal ? [{ name: 'portal', containerPort: portal.port }] : []),
     ]);
   });
 
@@ -74,7 +75,7 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
     const selector = { 'app.kubernetes.io/name': 'tollgate', 'app.kubernetes.io/instance': RELEASE };
     expect(pod).toMatchObject(selector);
     for (const each of manifests) {
-      expect(each.metadata.name).toMatch(values === RENAMED ? /^edge/ : /^gate(-ops|-dashboard|-more)?$/);
+      expect(each.metadata.name).toMatch(values === RENAMED ? /^edge/ : /^gate(-ops|-portal|-dashboard|-more)?$/);
       if (each.kind === 'Service') expect(at(each, 'spec', 'selector')).toStrictEqual(selector);
       if (each.kind === 'Deployment' || each.kind === 'PodDisruptionBudget')
         expect(at(each, 'spec', 'selector', 'matchLabels')).toStrictEqual(selector);
@@ -214,6 +215,26 @@ test('ingress and route lead to the service, by a port that it has', () => {
   expect(at(manifest('HTTPRoute', ALL), 'spec', 'rules', 0, 'backendRefs')).toStrictEqual([
     { name: RELEASE, port: port.port },
   ]);
+});
+
+test('the portal has a port, a service and an ingress of its own, and the other services do not lead to it', () => {
+  const manifests = renderChart(PORTAL);
+  const named = (kind: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === `${RELEASE}-portal`);
+  const container = at(manifest('Deployment', PORTAL), 'spec', 'template', 'spec', 'containers', 0);
+  expect(at(container, 'ports')).toContainEqual({ name: 'portal', containerPort: 9083 });
+  expect(at(named('Service'), 'spec', 'ports')).toStrictEqual([{ name: 'http', port: 80, targetPort: 'portal' }]);
+  const [rule] = at(named('Ingress'), 'spec', 'rules') as Values[];
+  expect(rule?.host).toBe('keys.example.com');
+  expect(at(rule, 'http', 'paths', 0, 'backend', 'service')).toStrictEqual({
+    name: `${RELEASE}-portal`,
+    port: { name: 'http' },
+  });
+  expect(at(manifest('NetworkPolicy', PORTAL), 'spec', 'ingress')).toContainEqual({
+    ports: [{ port: 'portal' }],
+    from: [{ namespaceSelector: {} }],
+  });
+  expect(renderChart(ALL).some(({ metadata }) => metadata.name.endsWith('-portal'))).toBe(false);
 });
 
 test('what mounts the configuration mounts its folder: a subPath would keep its first contents', () => {

@@ -22,7 +22,7 @@ function documentedRules(): string[] {
 }
 
 /** Every call of the admin API that is not made above. */
-async function callEverything({ records, keyUses, audit, usages }: Store): Promise<void> {
+async function callEverything({ records, keyUses, audit, usages, portalSessions }: Store): Promise<void> {
   const hash = (digit: string) => digit.repeat(64);
   await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
   await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
@@ -33,6 +33,13 @@ async function callEverything({ records, keyUses, audit, usages }: Store): Promi
   await records.revokeKey('k1', '2026-01-01T00:00:00Z');
   await keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
   await keyUses.lastUses(['k1']);
+  const session = { id: 'ps_1', customer: 'globex', scopes: [], expiresAtMs: 0 };
+  await portalSessions.add('code', 'code', session, 60_000);
+  await portalSessions.open('code', 'cookie');
+  expect(await portalSessions.find('cookie', 'cookie')).toEqual(session);
+  await portalSessions.end('cookie');
+  await portalSessions.endAll('globex');
+  for (const id of ['w1', 'w2']) await portalSessions.countWrite('globex', id, 1);
   await audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
   await audit.list(undefined, 10);
   await records.listCustomers(undefined, 10);

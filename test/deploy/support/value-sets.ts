@@ -65,6 +65,19 @@ export const LEAST: Values = {
   securityContext: null,
   resources: null,
 };
+/** The portal, behind an ingress of its own. */
+export const PORTAL: Values = {
+  ...SECRETS,
+  config: { portal: { public_url: 'https://keys.example.com', port: 9083 } },
+  portalIngress: {
+    enabled: true,
+    className: 'nginx',
+    annotations: { 'example.com/c': 'on' },
+    hosts: ['keys.example.com'],
+    tls: [{ hosts: ['keys.example.com'], secretName: 'keys-tls' }],
+  },
+  networkPolicy: { enabled: true, portalFrom: [{ namespaceSelector: {} }] },
+};
 /** Names of one's own, a preflight without a Secret of the chart's, and an assigned user. */
 export const RENAMED: Values = {
   fullnameOverride: 'edge-gateway',
@@ -80,4 +93,5 @@ export const VARIANTS: readonly (readonly [string, Values])[] = [
   ['everything turned on', ALL],
   ['as little as possible', LEAST],
   ['other names', RENAMED],
+  ['the portal', PORTAL],
 ];
