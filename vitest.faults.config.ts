@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/faults/**/*.test.ts'],
     globalSetup: ['test/support/find-redis.ts', 'test/faults/find-compose-programs.ts'],
+    setupFiles: ['test/support/traces/setup.ts'],
     testTimeout: 180_000,
     hookTimeout: 120_000,
     // Each file starts a handful of servers.

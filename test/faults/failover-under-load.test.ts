@@ -4,6 +4,7 @@ import { type RedisClusterServers, startRedisCluster } from '../support/redis-cl
 import { type SentinelSystem, startSentinelSystem } from '../support/redis-sentinel.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { windowName } from '../support/redis-system.ts';
+import { allowInTraces } from '../support/traces/allowances.ts';
 import { LIMIT, type LoadedGateways, PATIENT_MS, startLoadedGateways, TIMEOUT_MS } from './loaded-gateways.ts';
 
 const HEALS = { timeout: 60_000, interval: 50 };
@@ -58,6 +59,7 @@ describe('behind Sentinel', () => {
         onError: 'local',
       });
       await system.more(20);
+      if (lost > 0) allowInTraces({ lostUnits: Number.POSITIVE_INFINITY });
       await lose(sentinels, master);
       await expect.poll(async () => (await sentinels.master()) !== master, HEALS).toBe(true);
       await expectSound(system, LIMIT + system.shares + lost);
@@ -99,6 +101,7 @@ describe('in a cluster', () => {
     await system.more(20);
     const window = windowName('limited');
     const master = await cluster.holderOf(window);
+    allowInTraces({ lostUnits: Number.POSITIVE_INFINITY });
     await master.kill();
     await system.decidedWithoutStore();
     await expect.poll(async () => (await cluster.holderOf(window)) !== master, HEALS).toBe(true);

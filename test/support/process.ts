@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { CHILD_ENVIRONMENT } from './child-environment.ts';
 import { eventually } from './eventually.ts';
+import { traceEnvironment } from './traces/environment.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const QUICK_START = fileURLToPath(new URL('../../demo/start.js', import.meta.url));
@@ -82,7 +83,7 @@ async function untilStarted({ child, finished, output, sawLine }: ReturnType<typ
 function launch({ args, env = {} }: ProcessSettings, program = MAIN) {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: REPOSITORY,
-    env: { ...CHILD_ENVIRONMENT, ...env },
+    env: { ...CHILD_ENVIRONMENT, ...traceEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => end(child));

@@ -1,0 +1,68 @@
+/** What a traced gateway writes, one JSON document a line. `atMs`: wall time of the machine, the same for all processes. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+interface Occurrence {
+  readonly atMs: number;
+  /** The window store of one gateway or worker: unique in a folder of traces. */
+  readonly gateway: string;
+  readonly customer: string;
+}
+
+/** The store's reply to a reservation. */
+export interface Granted extends Occurrence {
+  readonly event: 'granted';
+  /** Unique in a folder of traces. */
+  readonly grant: string;
+  /** When the reservation was sent. */
+  readonly sentMs: number;
+  readonly storeTimeMs: number;
+  readonly granted: number;
+  readonly used: number;
+  readonly limit: number;
+  readonly holdMs: number;
+  readonly epoch: string;
+  readonly bucket: number;
+  readonly session: number;
+}
+
+/** A request is about to be written to the backend for the first time. */
+export interface Begun extends Occurrence {
+  readonly event: 'begun';
+  /** Whose unit it uses. `local`: of the gateway's own window, while the store is unavailable. */
+  readonly grant: string;
+}
+
+/** Units are passed to the connection, to be refunded. */
+export interface Refunded extends Occurrence {
+  readonly event: 'refunded';
+  readonly epoch: string;
+  readonly bucket: number;
+  readonly session: number;
+  readonly units: number;
+}
+
+/** A request is admitted without the store. */
+export interface AdmittedLocally extends Occurrence {
+  readonly event: 'admitted locally';
+  readonly limit: number;
+  /** How many gateways share the limit. */
+  readonly instances: number;
+}
+
+/** Units that were admitted without the store are passed to the connection, to be counted. */
+export interface Charged extends Occurrence {
+  readonly event: 'charged';
+  readonly units: number;
+}
+
+export type TraceEvent = Granted | Begun | Refunded | AdmittedLocally | Charged;
+
+/** Reads the traces of all processes in a folder, in the order of time. The last line may be incomplete: a process was killed. */
+export function readTraces(folder: string): TraceEvent[] {
+  const events = readdirSync(folder).flatMap((file) => {
+    const lines = readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1);
+    return lines.map((line): TraceEvent => JSON.parse(line));
+  });
+  return events.toSorted((a, b) => a.atMs - b.atMs);
+}

@@ -1,0 +1,154 @@
+/**
+ * Writes what gateways of this process do with units. Wraps methods of the gateway's own classes from outside: nothing in
+ * `src` knows of it. The embedded store is not traced: one process uses it alone.
+ *
+ * Each line is written before the request begins, so the trace of a killed process lacks nothing that it did.
+ */
+import { openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { RequestContext } from '../../../src/edge/request-context.ts';
+import type { Admission } from '../../../src/quota/hourly-quota.ts';
+import { Instances } from '../../../src/quota/instances.ts';
+import { Lease } from '../../../src/quota/lease.ts';
+import { LocalWindows } from '../../../src/quota/local-windows.ts';
+import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
+import type { Grant, Refund, ReserveRequest } from '../../../src/store/store.ts';
+import { Relay } from '../../../src/upstream/relay.ts';
+import type { TraceEvent } from './events.ts';
+
+/** Of one gateway: where its trace goes. */
+interface Trace {
+  readonly gateway: string;
+  readonly folder: string;
+}
+
+type Unstamped<Event> = Event extends TraceEvent ? Omit<Event, 'atMs' | 'gateway'> : never;
+
+// A test may replace the clock later.
+const { now } = Date;
+const files = new Map<string, number>();
+const traces = new WeakMap<object, Trace>();
+const grants = new WeakMap<Grant, { readonly id: string; readonly trace: Trace }>();
+const local = new WeakMap<object, Trace>();
+/** Leases by the deadlines of their requests: all that an admission shows of its lease. */
+const leases = new Map<string, Lease>();
+let count = 0;
+
+/** Records from now on, each gateway in the folder that `folderNow` returns when it first asks the store. */
+export function recordTraces(folderNow: () => string | undefined): void {
+  const traceOf = (owner: object): Trace | undefined => {
+    const folder = folderNow();
+    const known = traces.get(owner);
+    if (known !== undefined || folder === undefined) return known;
+    const trace = { gateway: `${process.pid}-${++count}`, folder };
+    traces.set(owner, trace);
+    return trace;
+  };
+  recordStoreCalls(traceOf);
+  recordLocalAdmissions(traceOf);
+  recordBegins();
+}
+
+function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
+  const { reserve, refund, charge } = HourlyWindow.prototype;
+  const refunded = (trace: Trace, customer: string, refunds: readonly Refund[]) => {
+    for (const { epoch, bucket, session, units } of refunds)
+      write(trace, { event: 'refunded', customer, epoch, bucket, session, units });
+  };
+  HourlyWindow.prototype.reserve = function (request: ReserveRequest) {
+    const trace = traceOf(this);
+    if (trace === undefined) return reserve.call(this, request);
+    const { customer, limit, holdMs } = request;
+    const sentMs = now();
+    refunded(trace, customer, request.refunds);
+    const reply = reserve.call(this, request);
+    reply.then(
+      (grant) => {
+        const id = `${trace.gateway}-${++count}`;
+        grants.set(grant, { id, trace });
+        const { storeTimeMs, granted, used, epoch, bucket, session } = grant;
+        const reply = { storeTimeMs, granted, used, epoch, bucket, session };
+        write(trace, { event: 'granted', customer, grant: id, sentMs, limit, holdMs, ...reply });
+      },
+      () => undefined,
+    );
+    return reply;
+  };
+  HourlyWindow.prototype.refund = function (customer, refunds) {
+    const trace = traceOf(this);
+    if (trace !== undefined) refunded(trace, customer, refunds);
+    return refund.call(this, customer, refunds);
+  };
+  HourlyWindow.prototype.charge = function (customer, charged) {
+    const trace = traceOf(this);
+    const units = charged.reduce((sum, each) => sum + each.units, 0);
+    if (trace !== undefined) write(trace, { event: 'charged', customer, units });
+    return charge.call(this, customer, charged);
+  };
+}
+
+function recordLocalAdmissions(traceOf: (owner: object) => Trace | undefined): void {
+  const { admit } = LocalWindows.prototype;
+  const { countForShare } = Instances.prototype;
+  let instances = 1;
+  Instances.prototype.countForShare = function () {
+    instances = countForShare.call(this);
+    return instances;
+  };
+  LocalWindows.prototype.admit = function (state) {
+    const admission = admit.call(this, state);
+    const trace = traceOf(this);
+    if (trace === undefined || admission.outcome !== 'admitted') return admission;
+    local.set(admission, trace);
+    const { customer, settings } = state;
+    write(trace, { event: 'admitted locally', customer, limit: settings.limit, instances });
+    return admission;
+  };
+}
+
+function recordBegins(): void {
+  const { beginDeadline } = Lease.prototype;
+  Lease.prototype.beginDeadline = function (instant) {
+    const deadline = beginDeadline.call(this, instant);
+    leases.set(`${deadline.monotonicMs} ${deadline.wallMs}`, this);
+    return deadline;
+  };
+  const { get: deadlineOf } = Object.getOwnPropertyDescriptor(RequestContext.prototype, 'beginDeadlineMs') ?? {};
+  if (deadlineOf === undefined) throw new Error('a request has no deadline to begin');
+  let checked: RequestContext | undefined;
+  Object.defineProperty(RequestContext.prototype, 'beginDeadlineMs', {
+    get(this: RequestContext) {
+      checked = this;
+      return deadlineOf.call(this);
+    },
+  });
+  const { onSend } = Relay.prototype;
+  const begun = new WeakSet<Relay>();
+  Relay.prototype.onSend = function () {
+    const atMs = now();
+    checked = undefined;
+    const isSent = onSend.call(this);
+    if (isSent && checked !== undefined && !begun.has(this)) {
+      begun.add(this);
+      recordBegin(checked, atMs);
+    }
+    return isSent;
+  };
+}
+
+function recordBegin({ customer = '', admitted }: RequestContext, atMs: number): void {
+  const admission: Admission | undefined = admitted?.admission;
+  if (admission?.outcome !== 'admitted') return;
+  const lease = leases.get(`${admission.beginDeadlineMs} ${admission.beginDeadlineWallMs}`);
+  const granted = lease && grants.get(lease.grant);
+  const trace = granted?.trace ?? local.get(admission);
+  if (trace === undefined) return;
+  write(trace, { event: 'begun', customer, grant: granted?.id ?? 'local' }, atMs);
+}
+
+function write({ folder, gateway }: Trace, event: Unstamped<TraceEvent>, atMs = now()): void {
+  const name = join(folder, `${process.pid}.jsonl`);
+  const file = files.get(name) ?? openSync(name, 'a');
+  files.set(name, file);
+  writeSync(file, `${JSON.stringify({ atMs, gateway, ...event })}\n`);
+}
