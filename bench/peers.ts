@@ -30,14 +30,22 @@ export interface TollgateOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Where a peer's backend and Redis are. */
+export type PeerSurroundings = Pick<Surroundings, 'workspace' | 'programs' | 'pinning'> & {
+  readonly upstream: Pick<Surroundings['upstream'], 'port' | 'origin'>;
+  readonly redis: Pick<Surroundings['redis'], 'port' | 'url'>;
+  /** Requests in an hour of any customer, for the peers that have one limit for all. Left out: no limit that matters. */
+  readonly limit?: number;
+};
+
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PEERS_FOLDER = fileURLToPath(new URL('peers', import.meta.url));
 
 /** Why a peer cannot take part, or undefined. */
-type Hindrance = (surroundings: Surroundings) => string | undefined;
+type Hindrance = (surroundings: PeerSurroundings) => string | undefined;
 
 interface PeerKind {
-  readonly start: (surroundings: Surroundings, tollgate?: TollgateOptions) => Promise<Peer>;
+  readonly start: (surroundings: PeerSurroundings, tollgate?: TollgateOptions) => Promise<Peer>;
   readonly hindrance: Hindrance;
 }
 
@@ -66,7 +74,7 @@ export interface StartedPeers {
 /** `tollgate`: what is special about ours. */
 export async function startPeers(
   names: readonly PeerName[],
-  surroundings: Surroundings,
+  surroundings: PeerSurroundings,
   tollgate?: TollgateOptions,
 ): Promise<StartedPeers> {
   const peers: Peer[] = [];
@@ -90,7 +98,7 @@ export async function startPeers(
 
 /** Starts it as its operators do: the production configuration, the access log into a file. */
 export async function startTollgate(
-  { workspace, pinning, upstream, redis }: Surroundings,
+  { workspace, pinning, upstream, redis }: PeerSurroundings,
   {
     nodeOptions = [],
     workers = 1,
@@ -128,7 +136,7 @@ export async function startTollgate(
   };
 }
 
-async function startPlainNginx({ workspace, programs, pinning, upstream }: Surroundings): Promise<Peer> {
+async function startPlainNginx({ workspace, programs, pinning, upstream }: PeerSurroundings): Promise<Peer> {
   const name = 'nginx-plain';
   const port = await freePort();
   const values = { upstream_port: upstream.port };
@@ -136,7 +144,7 @@ async function startPlainNginx({ workspace, programs, pinning, upstream }: Surro
   return { name, origin: `http://127.0.0.1:${port}`, process };
 }
 
-async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: Surroundings): Promise<Peer> {
+async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: PeerSurroundings): Promise<Peer> {
   const name = 'nginx-lua';
   const port = await freePort();
   const values = {
@@ -149,11 +157,15 @@ async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: 
   return { name, origin: `http://127.0.0.1:${port}`, process };
 }
 
-/** A peer that is a module of peers/: its arguments are its own port, the backend's and Redis's. */
-async function startNodePeer(name: PeerName, { workspace, pinning, upstream, redis }: Surroundings): Promise<Peer> {
+/** A peer that is a module of peers/: its arguments are its own port, the backend's and Redis's, and the limit. */
+async function startNodePeer(name: PeerName, surroundings: PeerSurroundings): Promise<Peer> {
+  const { workspace, pinning, upstream, redis, limit } = surroundings;
   installPeers();
   const port = await freePort();
-  const args = [`${PEERS_FOLDER}/${name}.mjs`, ...[port, upstream.port, redis.port].map(String)];
+  const args = [
+    `${PEERS_FOLDER}/${name}.mjs`,
+    ...[port, upstream.port, redis.port, ...(limit === undefined ? [] : [limit])].map(String),
+  ];
   const process = await workspace.start({
     name,
     command: nodeCommand(pinning.measured, args),

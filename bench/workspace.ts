@@ -36,16 +36,17 @@ const ENDING_SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 export class Workspace {
   readonly folder: string;
-  readonly #path: string | undefined;
+  /** Of every process. */
+  readonly #env: Readonly<Record<string, string>>;
   readonly #children = new Map<ChildProcess, NodeJS.Signals>();
   readonly #clearAtOnce = () => {
     for (const child of this.#children.keys()) endGroup(child, 'SIGKILL');
     this.#removeFolder();
   };
 
-  /** `path`: where the processes find programs. */
-  constructor(path: string | undefined) {
-    this.#path = path;
+  /** `path`: where the processes find programs. `env`: what else is in the environment of each. */
+  constructor(path: string | undefined, env: Readonly<Record<string, string>> = {}) {
+    this.#env = { ...(path !== undefined && { PATH: path }), ...env };
     this.folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
     // nginx, started by root, runs its workers as another user.
     chmodSync(this.folder, 0o755);
@@ -63,7 +64,7 @@ export class Workspace {
     const outputs = [`${name}.out`, `${name}.err`].map((file) => openSync(join(this.folder, file), 'a'));
     const child = spawn(program, args, {
       cwd,
-      env: { ...(this.#path !== undefined && { PATH: this.#path }), ...env },
+      env: { ...this.#env, ...env },
       stdio: ['ignore', ...outputs],
       // A process group of its own: Ctrl-C reaches the benchmark alone, and one signal ends a server with its workers.
       detached: true,

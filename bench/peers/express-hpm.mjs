@@ -8,9 +8,9 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { Redis } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 
-const [port, upstreamPort, redisPort] = process.argv.slice(2).map(Number);
+const [port, upstreamPort, redisPort, points = 1_000_000_000] = process.argv.slice(2).map(Number);
 const redis = new Redis(redisPort, '127.0.0.1', { enableAutoPipelining: true });
-const quota = new RateLimiterRedis({ storeClient: redis, keyPrefix: 'quota', points: 1_000_000_000, duration: 3600 });
+const quota = new RateLimiterRedis({ storeClient: redis, keyPrefix: 'quota', points, duration: 3600 });
 
 async function authenticate(request, response, next) {
   const [, key] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];

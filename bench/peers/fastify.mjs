@@ -4,12 +4,12 @@ import rateLimit from '@fastify/rate-limit';
 import fastify from 'fastify';
 import { Redis } from 'ioredis';
 
-const [port, upstreamPort, redisPort] = process.argv.slice(2).map(Number);
+const [port, upstreamPort, redisPort, limit = 1_000_000_000] = process.argv.slice(2).map(Number);
 const redis = new Redis(redisPort, '127.0.0.1', { enableAutoPipelining: true });
 
 const app = fastify();
 await app.register(rateLimit, {
-  max: 1_000_000_000,
+  max: limit,
   timeWindow: 3_600_000,
   redis,
   keyGenerator: (request) => request.headers.authorization,

@@ -1,0 +1,104 @@
+/** What a client without manners does to get more than its limit: to any gateways, known by their URLs alone. */
+import { setTimeout } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { type CountingBackend, mostInAnyWindow } from './counting-backend.ts';
+
+export interface Target {
+  /** Instances of one gateway that share a quota. */
+  readonly origins: readonly string[];
+  readonly path: string;
+  /** Of every request. A new customer for each attack, where the tool may create them. */
+  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly backend: CountingBackend;
+  /** Lets so much time pass. */
+  readonly pass: (ms: number) => Promise<void>;
+  readonly faults: readonly Fault[];
+}
+
+export interface Fault {
+  readonly name: string;
+  /** Resolves to what ends it. */
+  begin(): Promise<() => Promise<void>>;
+}
+
+export interface Finding {
+  readonly attack: string;
+  /** Requests at the backend, in the fullest window. */
+  readonly most: number;
+  readonly sent: number;
+}
+
+const CONNECTIONS = 32;
+const EDGE_SHARE = 0.003;
+const FAULT_MS = 1500;
+/** A gateway may hold a request while its store is away. */
+const RESPONSE_MS = 10_000;
+
+/** Runs all attacks, one after the other. */
+export async function attack(target: Target): Promise<Finding[]> {
+  const { windowMs, pass, faults } = target;
+  const edgeMs = windowMs * EDGE_SHARE;
+  const findings = [
+    await run('burst', target, (burst) => burst(2)),
+    await run('bursts at the edge of a window', target, async (burst) => {
+      // A fixed window begins with this request.
+      await burst(0);
+      await pass(windowMs - edgeMs);
+      await burst(2);
+      await pass(2 * edgeMs);
+      await burst(2);
+    }),
+    await run('a burst at each fifth of a window', target, async (burst) => {
+      for (let step = 0; step < 8; step += 1) {
+        await burst(0.5);
+        await pass(windowMs / 5);
+      }
+    }),
+  ];
+  for (const fault of faults) {
+    findings.push(
+      await run(fault.name, target, async (burst) => {
+        await burst(0.5);
+        const end = await fault.begin();
+        const meanwhile = burst(2);
+        await setTimeout(FAULT_MS);
+        await end();
+        await meanwhile;
+        await setTimeout(FAULT_MS);
+        await burst(2);
+      }),
+    );
+  }
+  return findings;
+}
+
+/** `burst`: sends so many times the limit, and at least one request, over all instances at once. */
+type Attack = (burst: (timesLimit: number) => Promise<void>) => Promise<void>;
+
+async function run(name: string, target: Target, act: Attack): Promise<Finding> {
+  const { backend, limit, windowMs, origins, path } = target;
+  backend.forget();
+  const headers = await target.headers();
+  let sent = 0;
+  await act(async (timesLimit) => {
+    const requests = Math.max(1, Math.ceil(timesLimit * limit));
+    sent += requests;
+    // New connections each time: those of the last burst may have expired.
+    const pools = origins.map((origin) => new Pool(origin, { connections: CONNECTIONS, headersTimeout: RESPONSE_MS }));
+    await Promise.all(
+      Array.from({ length: requests }, async (_, i) => {
+        const pool = pools[i % pools.length];
+        try {
+          const response = await pool?.request({ path, method: 'GET', headers });
+          await response?.body.dump();
+        } catch {
+          // A lost connection is no response; what counts is what the backend saw.
+        }
+      }),
+    );
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  });
+  return { attack: name, most: mostInAnyWindow(backend.arrivals, windowMs), sent };
+}
