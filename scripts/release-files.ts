@@ -14,6 +14,13 @@ const PLACES: readonly (readonly [file: string, version: RegExp])[] = [
   ['Dockerfile', /(?<=org\.opencontainers\.image\.version=")[^"]*(?=")/],
 ];
 
+/** Returns the version that the changelog names last. @throws Error if it names none. */
+export function lastReleasedVersion(folder: string): string {
+  const [, version] = /^## \[(\d+\.\d+\.\d+)\]/m.exec(readFileSync(join(folder, 'CHANGELOG.md'), 'utf8')) ?? [];
+  if (version === undefined) throw new Error('CHANGELOG.md names no released version');
+  return version;
+}
+
 /** Returns why `next` cannot follow `current`, or undefined if it can. */
 export function versionFault(current: string, next: string): string | undefined {
   const [old, wanted] = [current, next].map((text) => VERSION.exec(text)?.slice(1).map(Number));

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makeArtifacts, versionFault, writeVersion } from './release-files.ts';
+import { lastReleasedVersion, makeArtifacts, versionFault, writeVersion } from './release-files.ts';
 
 const REPOSITORY = fileURLToPath(new URL('../', import.meta.url));
 
@@ -36,6 +36,8 @@ if (fault !== undefined) {
   process.exit(1);
 }
 
+// Before this version is written there.
+const last = lastReleasedVersion(REPOSITORY);
 try {
   run('npm', 'run', '--silent', 'check');
   // UTC, as in all times of the gateway.
@@ -56,6 +58,7 @@ ${git('diff', '--stat')}
 The files to hand out are in ${relative(process.cwd(), out)}:
 ${readdirSync(out).join('\n')}
 
+The last release, which npm run test:faults tests together with these sources: ${last}.
 When npm test and .ci/run pass, commit and tag:
   git commit --all --message 'chore: release ${version}'
   git tag --annotate v${version} --message 'Tollgate ${version}'

@@ -17,6 +17,8 @@ export interface ProcessSettings {
   readonly args: readonly string[];
   /** The whole environment of the process, but for what finding programs needs. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The start file. Left out: of this version. */
+  readonly program?: string;
 }
 
 export interface Finished {
@@ -43,12 +45,12 @@ export interface RunningGateway {
 
 /** Runs one command to its end. */
 export async function runProgram(settings: ProcessSettings): Promise<Finished> {
-  return launch(settings).finished;
+  return launch(settings, settings.program).finished;
 }
 
 /** Starts `start` with the given arguments and waits until the gateway says that it runs. Killed when the test ends. */
-export async function startProgram({ args, env }: ProcessSettings): Promise<RunningGateway> {
-  return await untilStarted(launch({ args: ['start', ...args], ...(env && { env }) }));
+export async function startProgram({ args, env, program }: ProcessSettings): Promise<RunningGateway> {
+  return await untilStarted(launch({ args: ['start', ...args], ...(env && { env }) }, program));
 }
 
 /** Runs what `npm start` runs, until it has printed what to try. Killed when the test ends. */
