@@ -45,12 +45,13 @@ test.each<[ClientKind, Outcome]>([
   expect(judge(client, outcome, false)).toBeUndefined();
 });
 
-describe('memory, descriptors and handles', () => {
+describe('memory, descriptors, handles and Redis keys', () => {
   const reading = (size: number): Vitals => ({
     memoryBytes: size * 2 ** 20,
     heapBytes: size * 2 ** 20,
     descriptors: size,
     handles: size,
+    redisKeys: size,
   });
 
   test('that rise while the gateway warms up, and then stay, have not grown', () => {
@@ -61,7 +62,22 @@ describe('memory, descriptors and handles', () => {
   test('that rise all the time have grown', () => {
     const readings = Array.from({ length: 30 }, (_, i) => reading(100 + 10 * i));
     for (const name of VITALS) {
-      expect(findGrowth(readings, name)).toMatch(new RegExp(`^${name} grew from `));
+      expect(findGrowth(readings, name)).toMatch(new RegExp(`^${name} grew by `));
+    }
+  });
+
+  test('that leak slowly below the noise of each reading have grown', () => {
+    const noise = [0, 7, -6, 3, -8, 5, -2, 8, -5, 1];
+    const readings = Array.from({ length: 100 }, (_, i) => reading(400 + i + (noise[i % noise.length] ?? 0)));
+    expect(findGrowth(readings, 'memoryBytes')).toMatch(/^memoryBytes grew by /);
+  });
+
+  test('that jump once and fall back, or swing, have not grown', () => {
+    const spike = Array.from({ length: 30 }, (_, i) => reading(i === 25 ? 400 : 100));
+    const swing = Array.from({ length: 30 }, (_, i) => reading(100 + 30 * (i % 2)));
+    for (const name of VITALS) {
+      expect(findGrowth(spike, name)).toBeUndefined();
+      expect(findGrowth(swing, name)).toBeUndefined();
     }
   });
 });

@@ -31,7 +31,7 @@ const READINESS = z.object({ status: z.string() });
 
 const program = new Command('npm run soak --')
   .description('Runs a gateway under load while Redis, backend, clients and configuration fail in turn.')
-  .option('--minutes <number>', 'how long; each fault strikes at least once', positive, 1)
+  .option('--minutes <number>', 'how long; each fault strikes at least once', positive, 5)
   .option('--workers <number>', 'workers of the gateway; with several, some are killed', positive, 1)
   .option('--seed <number>', 'order of the faults', positive, 1)
   .option('--json <file>', 'write the report as JSON, too')
@@ -86,7 +86,8 @@ async function survive(fault: Fault, scene: Scene, clients: Clients): Promise<Ro
   clients.duringFault = false;
   await setTimeout(WHOLE_MS);
   await clients.stop();
-  const vitals = await readVitalsAtRest({ ...scene, pid: scene.gateway.pid });
+  const redisKeys = () => scene.redis.client.dbsize();
+  const vitals = await readVitalsAtRest({ ...scene, pid: scene.gateway.pid, redisKeys });
   return { fault: fault.name, recoveredMs, requests: clients.requests - before, vitals };
 }
 

@@ -24,7 +24,7 @@ export interface SoakReport {
 
 export function renderReport({ minutes, workers, requests, outcomes, rounds, problems }: SoakReport): string {
   const table = renderTable({
-    head: ['fault', 'recovered ms', 'requests', 'memory MiB', 'heap MiB', 'descriptors', 'handles'],
+    head: ['fault', 'recovered ms', 'requests', 'memory MiB', 'heap MiB', 'descriptors', 'handles', 'Redis keys'],
     rows: rounds.map(({ fault, recoveredMs, requests: sent, vitals }) => [
       fault,
       recoveredMs.toFixed(0),
@@ -33,12 +33,13 @@ export function renderReport({ minutes, workers, requests, outcomes, rounds, pro
       formatMebibytes(vitals.heapBytes),
       String(vitals.descriptors),
       String(vitals.handles),
+      String(vitals.redisKeys),
     ]),
   });
   const counts = Object.entries(outcomes).map(([name, count]) => `${name} ${count}`);
   const verdict =
     problems.length === 0
-      ? 'Passed: every fault was survived; memory, descriptors and handles are flat.'
+      ? 'Passed: every fault was survived; memory, descriptors, handles and Redis keys are flat.'
       : ['FAILED:', ...problems.map((problem) => `- ${problem}`)].join('\n');
   return [
     `${minutes} minutes, ${workers} ${workers === 1 ? 'worker' : 'workers'}, ${requests} requests: ${counts.join(', ')}.`,

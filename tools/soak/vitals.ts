@@ -1,4 +1,4 @@
-/** What must not grow: memory, descriptors and handles of the gateway and its workers, with no request in progress. */
+/** What must not grow: memory, descriptors and handles of the gateway and its workers, and keys in Redis; all at rest. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -16,13 +16,23 @@ export interface Vitals {
   readonly descriptors: number;
   /** What keeps Node.js's event loop busy: sockets, timers, watches. */
   readonly handles: number;
+  readonly redisKeys: number;
 }
 
-export const VITALS = ['memoryBytes', 'heapBytes', 'descriptors', 'handles'] as const;
+export const VITALS = ['memoryBytes', 'heapBytes', 'descriptors', 'handles', 'redisKeys'] as const;
 
-/** Beside a tenth, so much more is not growth: caches fill, pools breathe. */
-const TOLERANCE: Vitals = { memoryBytes: 16 * 2 ** 20, heapBytes: 4 * 2 ** 20, descriptors: 32, handles: 32 };
-const TOLERATED_SHARE = 0.1;
+/** So much more in one run is not growth, even if it is steady: caches fill, pools breathe. */
+const TOLERANCE: Vitals = {
+  memoryBytes: 16 * 2 ** 20,
+  heapBytes: 4 * 2 ** 20,
+  descriptors: 32,
+  handles: 32,
+  redisKeys: 64,
+};
+/** A rise that is as steady as this comes about by chance in one of 200 flat series. */
+const SIGNIFICANT = 2.58;
+/** With fewer, no rise is steady enough. */
+const MIN_READINGS = 6;
 const SETTLE_MS = 250;
 const MAX_SETTLING_MS = 10_000;
 const TELLS_WITHIN_MS = 10_000;
@@ -36,9 +46,10 @@ export interface Patient {
   readonly opsOrigin: string;
   /** Where its processes write what they tell (tell-vitals.ts). */
   readonly vitalsFolder: string;
+  readonly redisKeys: () => Promise<number>;
 }
 
-async function readVitals({ pid, vitalsFolder }: Patient): Promise<Vitals> {
+async function readVitals({ pid, vitalsFolder, redisKeys }: Patient): Promise<Vitals> {
   const pids = [pid, ...descendants(pid)];
   const told = await Promise.all(pids.map((each) => ask(each, vitalsFolder)));
   return {
@@ -46,6 +57,7 @@ async function readVitals({ pid, vitalsFolder }: Patient): Promise<Vitals> {
     heapBytes: sum(told.map(({ heapBytes }) => heapBytes)),
     descriptors: countDescriptors(pid),
     handles: sum(told.map(({ handles }) => handles)),
+    redisKeys: await redisKeys(),
   };
 }
 
@@ -94,15 +106,18 @@ export function descendants(pid: number): number[] {
 }
 
 /**
- * What has grown, by the medians of the second third and the last: the first is for warming up. Undefined while it is
- * flat, and while there are too few readings to say.
+ * What has grown after the first third, which is for warming up: a rise that is steady (by the test of Mann and Kendall) and
+ * steep (by the slope of Theil and Sen, the median of all slopes between two readings). Neither minds single outliers.
+ * Undefined while there is none, and while there are too few readings to say.
  */
 export function findGrowth(readings: readonly Vitals[], name: keyof Vitals): string | undefined {
-  const third = Math.floor(readings.length / 3);
-  if (third < 2) return undefined;
-  const values = readings.map((each) => each[name]);
-  const before = median(values.slice(third, 2 * third));
-  const after = median(values.slice(2 * third));
-  if (after <= before + TOLERANCE[name] + TOLERATED_SHARE * before) return undefined;
-  return `${name} grew from ${before} to ${after}`;
+  const values = readings.slice(Math.floor(readings.length / 3)).map((each) => each[name]);
+  const n = values.length;
+  if (n < MIN_READINGS) return undefined;
+  const slopes = values.flatMap((before, i) => values.slice(i + 1).map((after, j) => (after - before) / (j + 1)));
+  const rises = sum(slopes.map(Math.sign));
+  const steadiness = (rises - 1) / Math.sqrt((n * (n - 1) * (2 * n + 5)) / 18);
+  const slope = median(slopes);
+  if (steadiness < SIGNIFICANT || slope * (n - 1) <= TOLERANCE[name]) return undefined;
+  return `${name} grew by ${slope.toFixed(1)} a round, from ${values[0]} to ${values.at(-1)}`;
 }
