@@ -15,6 +15,7 @@ import { PROBLEMS } from '../src/problems/table.ts';
 import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
+import { evidenceRows, guaranteeFaults, guaranteeRows, readEvidence } from './guarantees.ts';
 import { linkFaults } from './links.ts';
 import { portalSections } from './portal-openapi.ts';
 
@@ -102,6 +103,21 @@ const GENERATED: readonly Section[] = [
   ...openApi('docs/openapi/portal.yaml', portalSections()),
   { name: 'imports', file: 'docs/architecture.md', make: importsTable },
   {
+    name: 'guarantees',
+    file: 'docs/guarantees.md',
+    make: () => table(['promise', 'bound', 'what breaks it', 'shown by', 'last release run'], guaranteeRows()),
+  },
+  {
+    name: 'evidence',
+    file: 'docs/guarantees.md',
+    make: () => table(['what', 'command', 'last release run'], evidenceRows()),
+  },
+  {
+    name: 'over-admission',
+    file: 'docs/guarantees.md',
+    make: () => readEvidence().overAdmission ?? 'Not run yet.',
+  },
+  {
     name: 'chart-values',
     file: 'deploy/helm/tollgate/README.md',
     make: () => table(['value', 'default', 'meaning'], chartValues()),
@@ -136,6 +152,7 @@ keep('config/gateway.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n
 const faults = [
   ...[...boundaryFaults(), ...circleFaults()].map((fault) => `${fault}: see scripts/boundaries.ts`),
   ...linkFaults(),
+  ...guaranteeFaults(),
 ];
 for (const fault of faults) console.error(fault);
 process.exitCode = stale + faults.length > 0 ? 1 : 0;

@@ -1,0 +1,315 @@
+/**
+ * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md. How
+ * often each test ran is in docs/evidence.json, which `npm run evidence` writes.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+export const EVIDENCE_FILE = `${ROOT}docs/evidence.json`;
+
+interface Promised {
+  readonly promise: string;
+  readonly bound: string;
+  readonly brokenBy: string;
+  /** Titles as they are in the source, by file. Placeholders stand for several tests. */
+  readonly tests: Readonly<Record<string, readonly string[]>>;
+  /** Shown by the formal model, too. */
+  readonly model?: true;
+}
+
+const NOT_COVERED = '[what is not covered](quota.md#what-is-not-covered)';
+
+export const PROMISES: readonly Promised[] = [
+  {
+    promise: 'A customer gets no more than its limit, over any number of gateways.',
+    bound: 'limit requests in any 3600 s of store time',
+    brokenBy: NOT_COVERED,
+    model: true,
+    tests: {
+      'test/quota/simulation.test.ts': [
+        'whatever networks, stopped processes, clocks and crashes do',
+        'with the store away now and then, when nothing is admitted without it',
+      ],
+      'test/integration/three-gateways.test.ts': [
+        'of 3,000 concurrent requests over three gateways exactly the limit of 500 reach the backend, in a handful of store calls',
+      ],
+      'test/faults/storm.test.ts': [
+        'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, and each request at the backend is in a trace',
+      ],
+    },
+  },
+  {
+    promise: 'A customer can use all of its limit.',
+    bound: 'exactly the remaining units, once no lease is open',
+    brokenBy: 'a gateway that crashes: its open leases stay counted for an hour',
+    tests: {
+      'test/quota/simulation.test.ts': [
+        'all of the limit that no request has used',
+        'less what crashes and lost messages have cost, and nothing else',
+      ],
+    },
+  },
+  {
+    promise: 'While the store is unavailable, known keys are served and excess requests are bounded.',
+    bound: '`local`: the limit and a share for each gateway; `deny`: the limit',
+    brokenBy: '`on_error: allow`; gateways that start together and do not know of each other',
+    model: true,
+    tests: {
+      'test/quota/simulation.test.ts': [
+        'no 3600 s see more than the limit and a share for each gateway, and nothing is reported twice',
+      ],
+      'test/faults/store-under-load.test.ts': [
+        'Redis $name: known keys are served in time, no valid key gets 401, excess requests are bounded, and the gateway recovers',
+        'Redis $name: no request fails, and the limit is exact',
+      ],
+      'test/faults/failover-under-load.test.ts': [
+        'when a master %s under load, no valid key gets 401, no request waits too long, and excess requests are bounded',
+      ],
+    },
+  },
+  {
+    promise: 'The Lua scripts and the TypeScript code count alike.',
+    bound: 'same replies, same buckets',
+    brokenBy: '–',
+    tests: {
+      'test/store/differential.test.ts': ['Lua and TypeScript give the same answers and keep the same buckets'],
+    },
+  },
+  {
+    promise: 'A request that was sent costs one unit, and one that could not be sent costs none.',
+    bound: 'exact',
+    brokenBy: 'a lost reply of the store: at most the units of one reservation stay counted',
+    tests: {
+      'test/integration/quota.test.ts': [
+        'every request that was sent counts one: HEAD, and what the backend refuses or does not know',
+        'the unit of a request that could not be sent is refunded',
+      ],
+      'test/faults/lost-reply.test.ts': [
+        'a reservation whose reply is lost is charged once, and its request is refused if the store must decide',
+      ],
+    },
+  },
+  {
+    promise: 'A client that waits as long as `Retry-After` says is admitted.',
+    bound: 'its next request, if no other client of the customer sends any',
+    brokenBy: 'a lower limit meanwhile',
+    tests: {
+      'test/quota/simulation.test.ts': ['who waits as long as a refusal says, alone, is admitted'],
+      'test/integration/retry-after.test.ts': [
+        'a client that waits exactly as long as its refusal said, alone, is admitted',
+      ],
+    },
+  },
+  {
+    promise: 'The usage history has what was granted, less refunds.',
+    bound: 'exact, for each hour and day',
+    brokenBy: 'lost writes; a crash: units of open leases',
+    model: true,
+    tests: {
+      'test/store/usage-history-exact.test.ts': [
+        'in Redis, each hour and day has what was granted in it, less refunds, plus reports',
+        'in SQLite, each hour and day has what was granted in it, less refunds, plus reports',
+      ],
+    },
+  },
+  {
+    promise: 'A changed key or customer applies in every gateway at once.',
+    bound: 'a second while changes are pushed, else `auth.cache_seconds`',
+    brokenBy: '–',
+    tests: {
+      'test/integration/push.test.ts': [
+        '$name by another program holds in every gateway at once',
+        '$name while nothing is pushed holds when auth.cache_seconds are over',
+      ],
+    },
+  },
+  {
+    promise: 'A request that may have an effect is never written to a second connection.',
+    bound: 'once',
+    brokenBy: '–',
+    tests: {
+      'test/bodies/never-twice.test.ts': [
+        'SIGTERM under load: each POST arrives at most once, and what the backend got is answered',
+      ],
+    },
+  },
+  {
+    promise: 'The backend gets only requests that a client sent, in one canonical form.',
+    bound: 'byte for byte',
+    brokenBy: '–',
+    tests: {
+      'test/http/differential.test.ts': [
+        'one request, made of parts that are right or wrong',
+        'several requests over one connection, some of them wrong',
+        'an upload in chunks, made of parts that are right or wrong',
+      ],
+      'test/fuzz/fuzz.test.ts': [
+        'mutated bytes cause no crash, hang, 500, unreadable response, or request that the client did not send',
+      ],
+    },
+  },
+  {
+    promise: 'An API key is in no log, metric, response or request to the backend.',
+    bound: 'none, but the one response that creates it',
+    brokenBy: '`upstream.credentials: forward`',
+    tests: {
+      'test/integration/secrets.test.ts': [
+        'is in no output about a request that passes or is refused',
+        'is in no output when the backend or the store is unavailable',
+        'reaches the backend in no header, whatever the response',
+      ],
+    },
+  },
+  {
+    promise: 'A stop or a replacement fails no request.',
+    bound: 'none, if the load balancer checks `/readyz`',
+    brokenBy: 'requests that take longer than `shutdown.drain_ms`',
+    tests: {
+      'test/integration/shutdown.test.ts': [
+        'no request of clients that continue to send over kept connections is lost',
+      ],
+      'test/faults/compose.test.ts': [
+        'the services of compose.yaml work together, and replacing the gateways one by one under load fails no request',
+      ],
+      'test/faults/upgrade.test.ts': [
+        'serve together on one Redis, up and back: no request is lost, limits are exact, and both read the same records, usage and history',
+      ],
+    },
+  },
+  {
+    promise: 'A broken config file changes nothing.',
+    bound: 'the last valid one stays in use',
+    brokenBy: '–',
+    tests: {
+      'test/reload/swaps.test.ts': ['a file truncated anywhere disturbs no request, and each truncation is reported'],
+    },
+  },
+  {
+    promise: 'A usage level causes one notice, however many gateways see it.',
+    bound: 'one; after a crash the same notice again, with the same id',
+    brokenBy: 'an upgrade: a level may be reported once more',
+    tests: {
+      'test/faults/notices.test.ts': [
+        'three gateways, one of them with workers, tell of each level once while a customer climbs to 120 %',
+        'a notice of a gateway that is killed before its receiver responds is sent by another one, with the same id',
+      ],
+    },
+  },
+];
+
+export interface TestEvidence {
+  /** Tests with this title that passed. */
+  readonly tests: number;
+  /** Cases of fast-check in these; 0 where there is one for each test. */
+  readonly cases: number;
+  readonly seconds: number;
+}
+
+export interface Evidence {
+  /** When, of which version, and by what part, in the order of the last runs. */
+  readonly runs: Readonly<Record<string, string>>;
+  /** By file, then by title. */
+  readonly tests: Readonly<Record<string, Readonly<Record<string, TestEvidence>>>>;
+  /** Events of traced gateways in the fault suite. */
+  readonly traces?: Readonly<Record<string, number>>;
+  readonly model?: {
+    readonly searches: number;
+    readonly states: number;
+    readonly mutants: number;
+    readonly seconds: number;
+  };
+  /** Running totals. */
+  readonly fuzz?: {
+    readonly runs: number;
+    readonly cases: number;
+    readonly seconds: number;
+    readonly findings: number;
+    readonly seeds: readonly number[];
+  };
+  /** What `npm run test:servers` prints, by lines. */
+  readonly servers?: readonly string[];
+  /** The table that the tool prints. */
+  readonly overAdmission?: string;
+}
+
+export function readEvidence(): Evidence {
+  if (!existsSync(EVIDENCE_FILE)) return { runs: {}, tests: {} };
+  return JSON.parse(readFileSync(EVIDENCE_FILE, 'utf8'));
+}
+
+const NOT_YET = 'not run yet';
+const number = (value: number) => value.toLocaleString('en');
+
+/** Rows: promise, bound, what breaks it, shown by, last run. */
+export function guaranteeRows(): string[][] {
+  const evidence = readEvidence();
+  return PROMISES.map(({ promise, bound, brokenBy, tests, model }) => {
+    const shown = Object.entries(tests).flatMap(([file, titles]) => titles.map((title) => `\`${file}\`: “${title}”`));
+    const ran = Object.entries(tests).flatMap(([file, titles]) => titles.map((title) => evidence.tests[file]?.[title]));
+    return [
+      promise,
+      bound,
+      brokenBy,
+      [...(model ? ['[the formal model](model.md)'] : []), ...shown].join(' <br> '),
+      ran.some((each) => each === undefined) ? NOT_YET : lastRun(ran.filter((each) => each !== undefined)),
+    ];
+  });
+}
+
+function lastRun(ran: readonly TestEvidence[]): string {
+  const sum = (of: (each: TestEvidence) => number) => ran.reduce((total, each) => total + of(each), 0);
+  const cases = sum((each) => Math.max(each.cases, each.tests));
+  return `${number(cases)} ${cases === 1 ? 'case' : 'cases'}, ${number(Math.ceil(sum((each) => each.seconds)))} s`;
+}
+
+/** What else ran: a table of parts. */
+export function evidenceRows(): string[][] {
+  const { runs, model, traces, fuzz, servers } = readEvidence();
+  const seeds = fuzz?.seeds.slice(-10).join(', ');
+  return [
+    ['tests of the table above, of `npm test`', '`npm run evidence -- tests`', runs.tests ?? NOT_YET],
+    [
+      'tests of outages and failovers, traced and replayed against the rules of the model',
+      '`npm run evidence -- faults`',
+      traces === undefined
+        ? NOT_YET
+        : `${runs.faults}: ${number(traces.begins ?? 0)} requests on ${number(traces.grants ?? 0)} grants, ${number(traces.refunds ?? 0)} refunds, no violation`,
+    ],
+    [
+      'the formal model, and mutants that it must refute',
+      '`npm run evidence -- model`',
+      model === undefined
+        ? NOT_YET
+        : `${runs.model}: ${model.searches} searches, ${number(model.states)} states, ${model.mutants} mutants, ${number(model.seconds)} s`,
+    ],
+    [
+      'mutated and generated requests, in all runs so far',
+      '`npm run evidence -- fuzz`',
+      fuzz === undefined
+        ? NOT_YET
+        : `${runs.fuzz}: ${number(fuzz.cases)} requests in ${fuzz.runs} runs, ${number(fuzz.seconds)} s, ${fuzz.findings} findings; last seeds ${seeds}`,
+    ],
+    [
+      'the contract of the stores, on the servers of Debian releases',
+      '`npm run evidence -- servers`',
+      servers === undefined ? NOT_YET : `${runs.servers}: ${servers.join('; ')}`,
+    ],
+    ['attacks on the limit', '`npm run evidence -- over-admission`', runs['over-admission'] ?? NOT_YET],
+  ];
+}
+
+/** Returns what is wrong with the list of promises, one sentence each. */
+export function guaranteeFaults(): string[] {
+  const faults = PROMISES.flatMap(({ tests }) =>
+    Object.entries(tests).flatMap(([file, titles]) => {
+      if (!existsSync(ROOT + file)) return [`scripts/guarantees.ts names ${file}, which does not exist`];
+      const source = readFileSync(ROOT + file, 'utf8');
+      const isThere = (title: string) => ["'", '"', '`'].some((quote) => source.includes(`${quote}${title}${quote}`));
+      return titles
+        .filter((title) => !isThere(title))
+        .map((title) => `${file} has no test “${title}”: scripts/guarantees.ts`);
+    }),
+  );
+  return faults;
+}
