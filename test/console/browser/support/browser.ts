@@ -15,7 +15,6 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const LOOKS = {
   light: { colorScheme: 'light', viewport: { width: 1280, height: 900 } },
   dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
-  tablet: { colorScheme: 'dark', viewport: { width: 768, height: 1024 } },
   narrow: { colorScheme: 'light', viewport: { width: 360, height: 740 } },
   tablet: { colorScheme: 'light', viewport: { width: 768, height: 1024 } },
   tabletDark: { colorScheme: 'dark', viewport: { width: 768, height: 1024 } },
