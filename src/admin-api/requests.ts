@@ -3,9 +3,11 @@
  * No message repeats a value, because it may be a misplaced API key.
  */
 import { z } from 'zod';
+import { isAddressOrBlock } from '../base/address-block.ts';
 import { isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../keys/api-key.ts';
+import { isScope, MAX_RESTRICTIONS } from '../store/key-restrictions.ts';
 import { MAX_PORTAL_SESSION_MS } from '../store/portal-sessions.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
@@ -75,6 +77,26 @@ export function expiry(nowMs: () => number) {
   );
 }
 
+const SCOPE = z
+  .string()
+  .refine(isScope, 'must be 1 to 128 visible ASCII characters without " and \\')
+  .refine((scope) => !containsGeneratedKey(scope), NO_KEY)
+  .meta({ pattern: '^[!#-[\\]-~]{1,128}$' });
+
+function restriction<Item extends z.ZodType>(item: Item) {
+  const few = `must have at most ${MAX_RESTRICTIONS}`;
+  return z.array(item).min(1, 'must not be empty: null allows everything').max(MAX_RESTRICTIONS, few);
+}
+
+/** What a key is restricted to. */
+export const SCOPES = restriction(SCOPE).describe('The key may use the routes with these scopes, and those without.');
+export const ALLOWED_ADDRESSES = restriction(
+  z.string().refine(isAddressOrBlock, 'must be an IP address or a CIDR block such as 10.0.0.0/8'),
+).meta({
+  description: 'The addresses and CIDR blocks that may use the key.',
+  examples: [['203.0.113.7', '2001:db8::/32']],
+});
+
 /** What the rules of some bodies depend on. */
 export interface BodyContext {
   /** Names of the configured plans. */
@@ -110,6 +132,8 @@ export function keyCreation({ nowMs }: Pick<BodyContext, 'nowMs'>) {
     .strictObject({
       name: DISPLAY_NAME.optional(),
       expires_at: expiry(nowMs).optional(),
+      scopes: SCOPES.optional(),
+      allowed_addresses: ALLOWED_ADDRESSES.optional(),
       value: KEY_VALUE.optional(),
       sha256: KEY_SHA256.optional(),
     })
@@ -119,7 +143,12 @@ export function keyCreation({ nowMs }: Pick<BodyContext, 'nowMs'>) {
 
 export function keyChange({ nowMs }: Pick<BodyContext, 'nowMs'>) {
   return z
-    .strictObject({ name: DISPLAY_NAME.nullable().optional(), expires_at: expiry(nowMs).nullable().optional() })
+    .strictObject({
+      name: DISPLAY_NAME.nullable().optional(),
+      expires_at: expiry(nowMs).nullable().optional(),
+      scopes: SCOPES.nullable().optional(),
+      allowed_addresses: ALLOWED_ADDRESSES.nullable().optional(),
+    })
     .describe('Null unsets a member.');
 }
 

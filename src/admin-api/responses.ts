@@ -5,7 +5,6 @@
  * Checks that other programs' records could fail are in `.meta` only: the client must still list such records.
  */
 import { z } from 'zod';
-import { KEY_STATES } from '../keys/key-state.ts';
 import { PORTAL_SCOPES } from './allowed-values.ts';
 
 const TEXT = z.string().nullable();
@@ -214,6 +213,8 @@ export const EXPLANATION = z.object({
 });
 export type ExplanationDocument = z.output<typeof EXPLANATION>;
 
+const RESTRICTION = z.array(z.string()).nullable();
+
 /** The response to an import: the key itself is not repeated. */
 const IMPORTED_KEY = z.object({
   id: z.string(),
@@ -222,6 +223,8 @@ const IMPORTED_KEY = z.object({
   name: TEXT,
   created_at: RECORD_TIME,
   expires_at: RECORD_TIME,
+  scopes: RESTRICTION.describe('Null: all routes. Empty: unreadable, so all requests get 403.'),
+  allowed_addresses: RESTRICTION.describe('Null: all addresses. Empty: unreadable, so all requests get 403.'),
 });
 
 /** `key` is the API key itself: no other response ever contains it. */
@@ -233,7 +236,7 @@ export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `k
 export const KEY = z.object({
   id: IMPORTED_KEY.shape.id,
   state: z
-    .enum(KEY_STATES)
+    .enum(['live', 'rotated', 'expired', 'revoked'])
     .describe('`rotated`: replaced, and valid until `expires_at`. Whether the customer is suspended does not matter.'),
   ...IMPORTED_KEY.omit({ id: true }).shape,
   customer: z.string().describe('Possibly a customer without a record.'),

@@ -2,10 +2,11 @@
  * Records every change made through the admin API: a log line and an audit entry. Both are written after the change,
  * which is kept even if recording it fails. Lists the audit entries, newest first.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { AUDIT_ENTRY } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
-import type { AdminDependencies, ChangeAction, RecordChange } from './dependencies.ts';
+import type { AdminDependencies, ChangeAction, Details, RecordChange } from './dependencies.ts';
 import { documentsOf } from './document-of.ts';
 import { definedMembers, pageOf, withCustomerNames } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
@@ -59,9 +60,10 @@ export function createChangeRecorder({
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
   return async (res, { details = {}, before = {}, ...change }) => {
     const { actor, peerAddress } = factsOf(res);
-    const given = definedMembers({ ...details, user: details.user ?? actor?.user });
+    const given = flattened({ ...details, user: details.user ?? actor?.user });
+    const set = flattened(before);
     const former = Object.entries(given).flatMap(([name, value]) => {
-      const was = before[name] ?? null;
+      const was = set[name] ?? null;
       return name in before && was !== value ? [[name, was] as const] : [];
     });
     const entry: AuditEntry = {
@@ -86,6 +88,16 @@ export function createChangeRecorder({
   };
 }
 
+/** Returns the members that are set. A list is one text in the audit. */
+function flattened(details: Details) {
+  const isList = (value: Details[string]): value is readonly string[] => Array.isArray(value);
+  return definedMembers(
+    Object.fromEntries(
+      Object.entries(details).map(([name, value]) => [name, isList(value) ? value.join(' ') : value] as const),
+    ),
+  );
+}
+
 /**
  * Returns whether the record already has the values of the change. Such a change needs no write and no audit entry:
  * otherwise repeating it would fill the audit log.
@@ -95,5 +107,5 @@ export function changesNothing<Change extends object>(
   change: Change,
 ): boolean {
   const names = Object.keys(change) as (keyof Change)[];
-  return names.every((name) => (record[name] ?? null) === change[name]);
+  return names.every((name) => isDeepStrictEqual(record[name] ?? null, change[name]));
 }

@@ -1,5 +1,6 @@
 /** Adds keys to the store: generated here, or imported. */
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../keys/api-key.ts';
+import type { KeyRestrictions } from '../store/key-restrictions.ts';
 import type { KeyRecord } from '../store/record-fields.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
@@ -8,11 +9,9 @@ import { Refusal } from './refusal.ts';
 
 type Dependencies = Pick<AdminDependencies, 'records' | 'clock' | 'randomBytes'>;
 
-interface KeyFacts {
-  readonly customer: string;
-  readonly name?: string | undefined;
-  readonly expiresAt?: string | undefined;
-}
+type KeyFacts = Pick<KeyRecord, 'customer'> & {
+  readonly [Name in 'name' | 'expiresAt' | keyof KeyRestrictions]?: KeyRecord[Name] | undefined;
+};
 
 /** Generates a key. Only its hash is stored: the key itself is shown once. Undefined if the customer does not exist. */
 export async function issueKey(
@@ -51,11 +50,11 @@ export async function importKey(
 }
 
 function newRecord({ clock, randomBytes }: Dependencies, facts: KeyFacts, prefix: string | undefined): KeyRecord {
-  const { customer, name, expiresAt } = facts;
+  const { customer, name, expiresAt, scopes, allowedAddresses } = facts;
   return {
     id: createKeyId(randomBytes),
     customer,
     createdAt: isoTime(clock.nowMs()),
-    ...definedMembers({ prefix, name, expiresAt }),
+    ...definedMembers({ prefix, name, expiresAt, scopes, allowedAddresses }),
   };
 }

@@ -76,6 +76,8 @@ export interface AdminDependencies {
   randomBytes(size: number): Buffer;
 }
 
+export type Details = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
+
 export type ChangeAction = Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>;
 
 interface Change {
@@ -83,9 +85,9 @@ interface Change {
   readonly customer?: string;
   readonly keyId?: string;
   /** As named in the admin API; undefined members are omitted. */
-  readonly details?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  readonly details?: Details;
   /** The values of the same members before the change. Those that stay are omitted. */
-  readonly before?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  readonly before?: Details;
 }
 
 /** Never rejects: the change is already made, and an error response would make the client repeat it. */

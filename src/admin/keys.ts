@@ -40,7 +40,8 @@ export function keyHandlers(context: AdminContext) {
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);
-      const facts = { customer, name: details.name, expiresAt: details.expires_at };
+      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = details;
+      const facts = { customer, name, expiresAt, scopes, allowedAddresses };
       const isImport = value !== undefined || sha256 !== undefined;
       const { record, ...generated } =
         (isImport ? await importKey(context, { value, sha256 }, facts) : await issueKey(context, facts)) ??
@@ -59,14 +60,19 @@ export function keyHandlers(context: AdminContext) {
       return describe(await requireKey(records, keyId));
     },
     async 'PATCH /admin/v1/keys/:keyId'({ keyId, body: details }, res) {
-      const { name, expires_at: expiresAt } = details;
-      const change: KeyChange = definedMembers({ name, expiresAt });
+      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = details;
+      const change: KeyChange = definedMembers({ name, expiresAt, scopes, allowedAddresses });
       const key = await requireKey(records, keyId);
       if (changesNothing(key, change)) return describe(key);
 
       const check = (current: EnforcedKey) => expiryProblem(current, expiresAt);
       const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
-      const before = { name: key.name, expires_at: key.expiresAt };
+      const before = {
+        name: key.name,
+        expires_at: key.expiresAt,
+        scopes: key.scopes,
+        allowed_addresses: key.allowedAddresses,
+      };
       await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details, before });
       return describe(result);
     },

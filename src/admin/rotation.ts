@@ -3,7 +3,7 @@
  * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
  * belong to the customer and share its quota.
  */
-import { expiryMsOf, keyState } from '../keys/key-state.ts';
+import { expiryMsOf, isUnreadable, keyState } from '../keys/key-state.ts';
 import type { KeyRecord } from '../store/record-fields.ts';
 import type { KeyReplacement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
@@ -19,7 +19,8 @@ export function rotationHandlers(context: AdminContext) {
     async 'POST /admin/v1/keys/:keyId/rotate'({ keyId, body }, res) {
       const old = await requireKey(records, keyId);
       requireReplaceable(old, clock.nowMs());
-      const successor = await issueKey(context, { customer: old.customer, name: old.name });
+      const { customer, name, scopes, allowedAddresses } = old;
+      const successor = await issueKey(context, { customer, name, scopes, allowedAddresses });
       const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
       const expiresAt = endOfGrace(old, clock.nowMs() + body.grace_seconds * 1000);
       await retire(old, { replacedBy: record.id, expiresAt });
@@ -76,6 +77,12 @@ function requireReplaceable(key: KeyRecord, nowMs: number): void {
   const state = keyState(key, nowMs);
   if (state === 'revoked') throw new Refusal('conflict', 'The key is revoked. Create a new one.');
   if (state === 'expired') throw new Refusal('conflict', 'The key has expired. Create a new one.');
+  if (isUnreadable(key)) {
+    throw new Refusal(
+      'conflict',
+      'The scopes or allowed addresses of the key are unreadable. Set them, and rotate it then.',
+    );
+  }
 }
 
 function endOfGrace(key: KeyRecord, graceEndsMs: number): string {

@@ -1,4 +1,4 @@
-import { isValidKey } from '../keys/key-state.ts';
+import { isUnreadable, isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { Usage } from '../quota/hourly-quota.ts';
@@ -42,7 +42,7 @@ export function usageHandlers(context: AdminContext) {
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,
-        ...verdictOf(customer, limit, used, await hasValidKey(customer.id)),
+        ...verdictOf(customer, limit, used, await keysOf(customer.id)),
         plan: customer.plan,
         currentPlan: currentPlan(customer.plan),
         suspended: customer.suspended,
@@ -59,24 +59,34 @@ export function usageHandlers(context: AdminContext) {
     },
   } satisfies Partial<Handlers>;
 
-  async function hasValidKey(customer: string): Promise<boolean> {
+  /** Returns what the best of the customer's valid keys allows. */
+  async function keysOf(customer: string): Promise<KeysOf> {
+    let best: KeysOf = 'none';
     let cursor: string | undefined;
     do {
       const { items, next } = await records.listCustomerKeys(customer, cursor, KEYS_AT_ONCE);
-      if (items.some((key) => isValidKey(key, clock.nowMs()))) return true;
+      for (const key of items.filter((key) => isValidKey(key, clock.nowMs()))) {
+        if (isUnreadable(key)) best = best === 'none' ? 'unreadable' : best;
+        else if (key.scopes ?? key.allowedAddresses) best = 'restricted';
+        else return 'unrestricted';
+      }
       cursor = next;
     } while (cursor !== undefined);
-    return false;
+    return best;
   }
 }
 
-function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: Usage | undefined, hasKey: boolean) {
+type KeysOf = 'none' | 'unreadable' | 'restricted' | 'unrestricted';
+
+function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: Usage | undefined, keys: KeysOf) {
   const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
-  if (!hasKey) return refused('it has no valid key');
+  if (keys === 'none') return refused('it has no valid key');
+  if (keys === 'unreadable') return refused('the scopes or allowed addresses of its valid keys are unreadable');
   if (suspended) return refused('the customer is suspended');
   if (!limit.found) return refused('it has no limit');
   if (used?.remaining === 0) return refused(`the hourly limit is used up; more in ${used.resetSeconds} s`);
-  return { admitted: true, verdict: 'Its requests are admitted now.' };
+  const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
+  return { admitted: true, verdict: `Its requests are admitted now${extent}.` };
 }
 
 function withIsoTimes({ firstAtMs, lastAtMs, ...refusal }: RecentRefusal) {

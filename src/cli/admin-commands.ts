@@ -95,6 +95,11 @@ export function integerParser(min: number, max = Number.MAX_SAFE_INTEGER): (text
   };
 }
 
+/** Parser of an option that may be repeated. `before`: its earlier values, or the default of its negation. */
+export function repeated(value: string, before: string[] | boolean | undefined): string[] {
+  return [...(Array.isArray(before) ? before : []), value];
+}
+
 function parseAdminUrl(text: string): string {
   const origin = parseOrigin(text);
   if (origin !== undefined) return origin;

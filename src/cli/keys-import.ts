@@ -3,7 +3,15 @@
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
 import { z } from 'zod';
-import { DISPLAY_NAME, expiry, KEY_SHA256, KEY_VALUE, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
+import {
+  ALLOWED_ADDRESSES,
+  DISPLAY_NAME,
+  expiry,
+  KEY_SHA256,
+  KEY_VALUE,
+  NEW_CUSTOMER_ID,
+  SCOPES,
+} from '../admin-api/requests.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
@@ -30,7 +38,7 @@ export function importKeys(options: ImportOptions): Promise<void> {
 /** Finds all faults that can be found without the gateway. `nowMs`: a key that has expired by then is a fault. */
 export function readKeysFile(content: Uint8Array, nowMs: number): ImportFile<KeyItem> {
   return readImportFile(content, {
-    columns: ['customer', 'value', 'sha256', 'name', 'expires_at'],
+    columns: ['customer', 'value', 'sha256', 'name', 'expires_at', 'scopes', 'allowed_addresses'],
     missingIn(header) {
       if (!header.includes('customer')) return 'no column customer';
       if (header.includes('value') || header.includes('sha256')) return undefined;
@@ -49,6 +57,8 @@ function lineSchema(nowMs: number) {
       value: KEY_VALUE.optional(),
       sha256: KEY_SHA256.optional(),
       name: DISPLAY_NAME.optional(),
+      scopes: z.preprocess(itemsOf(' '), SCOPES.optional()),
+      allowed_addresses: z.preprocess(itemsOf(','), ALLOWED_ADDRESSES.optional()),
       expires_at: z
         .string()
         .transform((text) => readTime(text, nowMs, 'future') ?? text)
@@ -59,6 +69,11 @@ function lineSchema(nowMs: number) {
       path: ['value, sha256'],
       message: 'exactly one of the two must be given',
     });
+}
+
+/** A field of CSV has all items in one text. */
+function itemsOf(separator: string) {
+  return (value: unknown) => (typeof value === 'string' ? value.split(separator).map((item) => item.trim()) : value);
 }
 
 function digestOf({ value, sha256 = '' }: KeyItem): string {

@@ -14,6 +14,7 @@ import {
   integerParser,
   keyArgument,
   parseCustomerId,
+  repeated,
   requireSomeChange,
   unset,
 } from './admin-commands.ts';
@@ -28,6 +29,13 @@ const EXPIRES_AT = [
   '--expires-at <time>',
   'expiry: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 90d',
   timeParser('future'),
+] as const;
+
+const SCOPE = ['--scope <scope>', 'a scope of the key; repeat it for several', repeated] as const;
+const ALLOWED_ADDRESS = [
+  '--allowed-address <address>',
+  'an address or CIDR block that may use the key; repeat it for several',
+  repeated,
 ] as const;
 
 const COLUMNS: Columns<KeyDocument> = {
@@ -89,16 +97,18 @@ export function addKeyCommands(program: Command): void {
     .addArgument(customerArgument())
     .option('--name <name>', 'display name of the key')
     .option(...EXPIRES_AT)
+    .option(...SCOPE)
+    .option(...ALLOWED_ADDRESS)
     .action(async (customer, options) => {
-      const { name, expiresAt } = options;
+      const { name, expiresAt, scope, allowedAddress } = options;
       const client = await connect(options);
-      const body = { name, expires_at: expiresAt };
+      const body = { name, expires_at: expiresAt, scopes: scope, allowed_addresses: allowedAddress };
       const created = await client.call('POST /admin/v1/customers/:id/keys', { id: customer, body });
       remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
       await printNewKey(created, options);
     });
 
-  const imported = 'customer, value or sha256, name, expires_at';
+  const imported = 'customer, value or sha256, name, expires_at, scopes, allowed_addresses';
   importCommand(keys, 'import existing keys from a file of CSV or JSON Lines; safe to repeat', imported).action(
     async (options) => {
       const { importKeys } = await import('./keys-import.ts');
@@ -106,14 +116,24 @@ export function addKeyCommands(program: Command): void {
     },
   );
 
-  documentCommand(keys, 'update', 'change the name or the expiry of a key; members without an option stay unchanged')
+  documentCommand(keys, 'update', 'change a key; members without an option stay unchanged')
     .addArgument(keyArgument())
     .option('--name <name>', 'display name of the key')
     .option('--no-name', 'remove its name')
     .option(...EXPIRES_AT)
     .option('--no-expires-at', 'remove its expiry')
+    .option(...SCOPE)
+    .option('--no-scope', 'let it use all routes')
+    .option(...ALLOWED_ADDRESS)
+    .option('--no-allowed-address', 'let every address use it')
     .action(async (keyId, options) => {
-      const body = { name: unset(options.name), expires_at: unset(options.expiresAt) };
+      const { name, expiresAt, scope, allowedAddress } = options;
+      const body = {
+        name: unset(name),
+        expires_at: unset(expiresAt),
+        scopes: unset(scope),
+        allowed_addresses: unset(allowedAddress),
+      };
       requireSomeChange(body);
       const client = await connect(options);
       await printKey(await client.call('PATCH /admin/v1/keys/:keyId', { keyId, body }), options);

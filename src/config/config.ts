@@ -41,7 +41,7 @@ export interface Config
   readonly store: StoreConfig;
   readonly upstream: UpstreamConfig;
   /** GET includes HEAD. */
-  readonly routes: readonly Required<Section<'routes'>[number]>[];
+  readonly routes: readonly (Section<'routes'>[number] & { readonly maxBodyBytes: number })[];
   /** Alias prefixes, each with the route prefix that it replaces. */
   readonly aliases: Section<'aliases'>;
   /** Canonical path where a client reads its own quota; absent: not offered. */

@@ -124,10 +124,11 @@ function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Co
     ...(portal && { portal: { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl } }),
     store: storeConfig(store, secrets, folder),
     upstream: upstreamConfig(upstream, secrets),
-    routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes }) => ({
+    routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes, scope }) => ({
       path,
       methods: [...new Set(methods.includes('GET') ? ['GET', 'HEAD', ...methods] : methods)],
       maxBodyBytes,
+      ...(scope !== undefined && { scope }),
     })),
     aliases: aliasesOf(values),
     ...(usagePath !== null && { usagePath }),

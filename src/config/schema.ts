@@ -192,6 +192,12 @@ const route = types.mapping({
     .bodyBytes()
     .optional()
     .describe('Maximum length of a request body, longer ones get 413; if omitted, limits.body_bytes.'),
+  scope: types
+    .scope()
+    .optional()
+    .describe(
+      'A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use the route.',
+    ),
 });
 
 const plan = types.mapping({

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { isAddressOrBlock } from '../base/address-block.ts';
 import { isHttpUrl, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
+import { isScope } from '../store/key-restrictions.ts';
 import { isCustomerId } from '../store/record-fields.ts';
 import { camelCased } from './camel-case.ts';
 import { isDocumentationUrl, isListenHost, isPrefix, isRoutePath, parseOrigin, parseUpstreamUrl } from './formats.ts';
@@ -69,6 +70,8 @@ export const listenHost = () =>
 
 export const addressOrBlock = () =>
   text('address or CIDR', 'must be an IP address or a CIDR block such as 10.0.0.0/8', isAddressOrBlock);
+
+export const scope = () => text('scope', 'must be 1 to 128 visible ASCII characters without " and \\', isScope);
 
 /** Empty counts as not set, so `${NAME:-}` can switch a setting off. Checked further after `…_file` is read. */
 export const secret = (type: string) => text(type, 'must be text; put it in quotes', () => true, true);

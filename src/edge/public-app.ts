@@ -1,7 +1,7 @@
 /**
- * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, browser use,
- * suspension, quota. Then forwards it to the upstream. Only the quota check uses up quota, and a request that fails a
- * check never reaches the backend.
+ * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, allowed
+ * address, browser use, suspension, scope, quota. Then forwards it to the upstream. Only the quota check uses up quota,
+ * and a request that fails a check never reaches the backend.
  */
 
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
@@ -14,7 +14,7 @@ import type { Problem } from '../problems/document.ts';
 import { ConcurrencyLimiter } from '../quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/hourly-quota.ts';
-import type { CustomerRecord } from '../store/record-fields.ts';
+import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
@@ -34,7 +34,7 @@ export interface PublicAppParts {
   /** Read once per request. */
   readonly settings: { readonly current: PublicSettings };
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
-  /** `note` is called for every request with a valid key, so it must be cheap. */
+  /** `note` is called for every request that its key allows, so it must be cheap. */
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
@@ -87,6 +87,11 @@ const ownLines = {
 /** A promise only if the request has to wait: one for each request would cost more than most checks. */
 type Ending = Promise<void> | undefined;
 
+/** A key with unreadable scopes, which is an empty list, is refused on every route. */
+function allowsScope({ scopes }: EnforcedKey, scope: string | undefined): boolean {
+  return scopes === undefined || (scopes.length > 0 && (scope === undefined || scopes.includes(scope)));
+}
+
 /** Takes the next step of a request once its value is known. */
 function proceed<Value>(
   context: RequestContext,
@@ -112,13 +117,14 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
     const match = settings.routes.match(verdict.path);
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
-    const { allow, maxBodyBytes, methods, purpose, template } = match.route;
+    const { allow, maxBodyBytes, methods, purpose, scope, template } = match.route;
     context.route = template;
     if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow, req.method));
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? undefined : length, maxBodyBytes);
     context.purpose = purpose;
+    context.scope = scope;
     context.path = match.path + verdict.query;
     context.passed = verdict;
 
@@ -134,18 +140,21 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { settings } = context;
     recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
     if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
-    const { key, customer } = authentication;
+    const { key, customer, addresses } = authentication;
     context.known = authentication;
     context.keyId = key.id;
     context.customer = key.customer;
-    parts.keyUses.note(authentication);
-    if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-    context.plan = quota.planNameOf(customer) ?? 'unknown';
+    if (customer !== undefined) context.plan = quota.planNameOf(customer) ?? 'unknown';
+    if (addresses?.has(context.client.address) === false) return refuse(context, refusals.ADDRESS_NOT_ALLOWED);
+    const hasScope = allowsScope(key, context.scope);
+    if (hasScope) parts.keyUses.note(authentication);
     if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
       recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
       if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
-    if (customer.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
+    if (customer?.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
+    if (!hasScope) return refuse(context, refusals.insufficientScope(context.scope));
+    if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     if (context.purpose === 'usage') return sendUsage(context, customer);
     if (context.purpose === 'usage_history') return sendHistory(context, customer);
     if (context.body !== undefined || settings.assertions !== undefined) return prepare(context, customer);

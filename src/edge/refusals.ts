@@ -52,6 +52,24 @@ export function browserUse(settings: KeyRefusalSettings): Problem {
   };
 }
 
+export const ADDRESS_NOT_ALLOWED: Problem = {
+  code: 'address_not_allowed',
+  detail: 'This API key may not be used from your address. Use another key, or have its allowed addresses changed.',
+};
+
+/** `scope`: what the route needs. Undefined: the key's scopes are unreadable, and the route needs none. */
+export function insufficientScope(scope: string | undefined): Problem {
+  const challenge = 'Bearer error="insufficient_scope"';
+  return {
+    code: 'insufficient_scope',
+    detail:
+      scope === undefined
+        ? 'The scopes of this API key cannot be read. Contact support.'
+        : `This API key lacks the scope ${scope}. Use another key, or have its scopes changed.`,
+    headers: ['WWW-Authenticate', scope === undefined ? challenge : `${challenge}, scope="${scope}"`],
+  };
+}
+
 export const CUSTOMER_SUSPENDED: Problem = {
   code: 'customer_suspended',
   detail: 'This account is suspended. Contact support to have it reactivated.',

@@ -47,6 +47,8 @@ export class RequestContext implements ForwardRequest {
   /** What the guard has read from the request; undefined until then. */
   passed: PassedRequest | undefined;
   purpose: RoutePurpose = 'forward';
+  /** The scope that the route needs; undefined: none. */
+  scope: string | undefined;
   body: RequestBody | undefined;
   /** Undefined: the request is not sampled. */
   readonly trace: RequestTrace | undefined;

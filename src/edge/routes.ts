@@ -17,17 +17,17 @@ export interface RouteDefinition {
   readonly path: string;
   readonly methods: readonly string[];
   readonly maxBodyBytes: number;
+  /** The scope that a key with scopes needs; undefined: none. */
+  readonly scope?: string | undefined;
   readonly purpose: RoutePurpose;
 }
 
-interface Route {
+interface Route extends Pick<RouteDefinition, 'maxBodyBytes' | 'scope' | 'purpose'> {
   /** The canonical path template: the `route` label of metrics and logs. */
   readonly template: string;
-  readonly purpose: RoutePurpose;
   readonly methods: ReadonlySet<string>;
   /** Value of the Allow header. */
   readonly allow: string;
-  readonly maxBodyBytes: number;
 }
 
 /** Routes that have the same segments so far, as a tree of their further segments. */

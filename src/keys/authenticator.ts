@@ -4,6 +4,7 @@
  * all of its keys.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { AddressBlocks } from '../base/address-block.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Invalidation, Invalidations } from '../store/invalidations.ts';
 import { type EnforcedCustomer, type EnforcedKey, isCustomerId, isKeyId } from '../store/record-fields.ts';
@@ -21,6 +22,8 @@ export interface KnownKey extends KeyUse {
   readonly key: EnforcedKey;
   /** Wall time in ms at which the key expires; undefined if it does not. */
   readonly expiresAtMs: number | undefined;
+  /** The addresses that may use the key; undefined if all may. */
+  readonly addresses: AddressBlocks | undefined;
   /** Undefined if the key names a customer that has no record. */
   readonly customer: EnforcedCustomer | undefined;
 }
@@ -125,6 +128,7 @@ function cachedKeyOf(sha256: string, key: EnforcedKey | undefined): CachedKey | 
     outcome: 'known',
     key,
     expiresAtMs: expiryMsOf(key),
+    addresses: key.allowedAddresses && new AddressBlocks(key.allowedAddresses),
     customer: undefined,
     sha256,
     flushesWhenNoted: NEVER_NOTED,

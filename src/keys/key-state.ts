@@ -1,9 +1,9 @@
 import { parseTimestamp } from '../base/timestamp.ts';
+import type { KeyRestrictions } from '../store/key-restrictions.ts';
 import type { EnforcedKey, KeyRecord } from '../store/record-fields.ts';
 
 /** The states of a key's record; its customer may also be suspended. `rotated`: replaced, and valid until it expires. */
-export const KEY_STATES = ['live', 'rotated', 'expired', 'revoked'] as const;
-type KeyState = (typeof KEY_STATES)[number];
+type KeyState = 'live' | 'rotated' | 'expired' | 'revoked';
 
 /**
  * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already
@@ -23,6 +23,11 @@ export function keyState(record: EnforcedKey, nowMs: number): KeyState {
 /** Returns whether a key is neither revoked nor expired. */
 export function isValidKey(record: EnforcedKey, nowMs: number): boolean {
   return ['live', 'rotated'].includes(keyState(record, nowMs));
+}
+
+/** Returns whether every request with the key is refused, because its record cannot be read. */
+export function isUnreadable({ scopes, allowedAddresses }: KeyRestrictions): boolean {
+  return scopes?.length === 0 || allowedAddresses?.length === 0;
 }
 
 /**

@@ -25,7 +25,16 @@ type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_err
 const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
 /** What can be wrong with a record that a request needs. */
 const DAMAGES = Object.entries({
-  key: ['wrong_type', 'no_id', 'bad_id', 'no_customer', 'bad_customer_id', 'unreadable_time'],
+  key: [
+    'wrong_type',
+    'no_id',
+    'bad_id',
+    'no_customer',
+    'bad_customer_id',
+    'unreadable_scopes',
+    'unreadable_addresses',
+    'unreadable_time',
+  ],
   customer: ['wrong_type', 'no_plan', 'unbraced_name'],
 }).flatMap(([record, faults]) => faults.map((fault) => [record, fault]));
 

@@ -58,6 +58,22 @@ export const PROBLEMS = {
     remedy: 'Rotate the key: every user of the page can read it. Call the API from your own server.',
     advice: 'Rotate the key: users of the page can read it.',
   },
+  address_not_allowed: {
+    status: 403,
+    title: 'Address not allowed',
+    when: 'The key may be used from certain addresses only, and the request comes from another one. Or the allowed addresses in its record are unreadable.',
+    remedy: 'Send the request from an allowed address, or use another key. The request was not counted.',
+    advice:
+      'Compare the address in the log with the allowed addresses of the key. If many clients share one address, check listen.trusted_proxies.',
+  },
+  insufficient_scope: {
+    status: 403,
+    title: 'Insufficient scope',
+    when: 'The key has scopes, but not the `scope` of the route (RFC 6750), or the scopes in its record are unreadable. Portal: the session or token lacks the scope that the call needs.',
+    remedy:
+      'Use a key that has the scope in `WWW-Authenticate`; the request was not counted. Portal: ask whoever made the session or token for one with that scope.',
+    advice: 'Give the key the scope of the route, or the client another key.',
+  },
   customer_suspended: {
     status: 403,
     title: 'Account suspended',
@@ -102,12 +118,6 @@ export const PROBLEMS = {
     when: 'The gateway cannot use its store, so it can decide neither on the key nor on the quota.',
     remedy: 'Try again after `Retry-After`; the key itself may be valid.',
     advice: 'Restore the store: the overview shows its last error.',
-  },
-  insufficient_scope: {
-    status: 403,
-    title: 'Insufficient scope',
-    when: 'Portal: the session or token lacks the scope that the call needs.',
-    remedy: 'Ask whoever made the session or token for one with the scope that `detail` names.',
   },
   too_many_writes: {
     status: 429,

@@ -5,6 +5,7 @@
 
 import { parseTimestamp } from '../base/timestamp.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
+import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
 import {
   type CustomerFields,
   type EnforcedCustomerFields,
@@ -39,6 +40,10 @@ const TEXTS = {
     'works, but cannot be revoked by its id and is not deleted with its customer: run "tollgate store reindex"',
   damaged_index: () =>
     'cannot be indexed: its key-id entry or the customer-keys set of its customer has another type. Delete that, and run "tollgate store reindex"',
+  unreadable_scopes: () =>
+    `has unreadable scopes, so the key is refused: write at most ${MAX_RESTRICTIONS} scopes separated by spaces, or delete the field to allow everything`,
+  unreadable_addresses: () =>
+    `has unreadable allowed_addresses, so the key is refused: write at most ${MAX_RESTRICTIONS} addresses or CIDR blocks separated by commas, or delete the field to allow every address`,
   unreadable_time: (field: string, value: string, effect: string, remedy: string) =>
     `has ${field} ${value}, which is not a time, ${effect}: ${remedy}`,
   no_plan: () =>
@@ -145,7 +150,8 @@ export function customerFaults(id: string, { plan, suspended, notify_url }: Cust
   return faults;
 }
 
-function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): readonly RecordFault[] {
+function faultsForRequests(fields: EnforcedKeyFields): readonly RecordFault[] {
+  const { id, customer, expires_at, scopes, allowed_addresses: addresses } = fields;
   const faults: RecordFault[] = [];
   if (!id) faults.push(recordFault('no_id'));
   else if (!isKeyId(id)) faults.push(recordFault('bad_id'));
@@ -153,6 +159,8 @@ function faultsForRequests({ id, customer, expires_at }: EnforcedKeyFields): rea
   else if (!isCustomerId(customer)) {
     faults.push(recordFault('bad_customer_id', ', so the key is refused as invalid: write'));
   }
+  if (scopes && parseScopes(scopes).length === 0) faults.push(recordFault('unreadable_scopes'));
+  if (addresses && parseAllowedAddresses(addresses).length === 0) faults.push(recordFault('unreadable_addresses'));
   const remedy = `${TIME_FORM}, or delete the field`;
   return [...faults, ...timeFaults('expires_at', expires_at, 'so the key counts as expired', remedy)];
 }

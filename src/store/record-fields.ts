@@ -2,9 +2,10 @@
  * Key and customer records, and their form as named text fields, in which both stores keep them. An absent, null or empty
  * field is unset. Other programs also write such records, so no value is trusted.
  */
+import { type KeyRestrictions, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
 
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
-export interface KeyRecord {
+export interface KeyRecord extends KeyRestrictions {
   readonly id: string;
   readonly customer: string;
   readonly name?: string;
@@ -18,7 +19,7 @@ export interface KeyRecord {
 }
 
 /** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
-export type EnforcedKey = Pick<KeyRecord, 'id' | 'customer' | 'expiresAt' | 'revokedAt' | 'replacedBy'>;
+export type EnforcedKey = Omit<KeyRecord, 'name' | 'prefix' | 'createdAt'>;
 
 export interface CustomerRecord {
   readonly id: string;
@@ -50,6 +51,9 @@ export interface CustomerChange {
 export interface KeyChange {
   readonly name?: string | null;
   readonly expiresAt?: string | null;
+  /** Not empty, like `allowedAddresses`. */
+  readonly scopes?: readonly string[] | null;
+  readonly allowedAddresses?: readonly string[] | null;
 }
 
 /** A customer's id: safe in header values, Redis key names and URLs. */
@@ -69,27 +73,29 @@ export function isKeyId(text: string): boolean {
 /** The members of a record, each with its field. */
 type FieldNames<Member extends string = string> = Readonly<Record<Member, string>>;
 
+/** Like {@link ENFORCED_CUSTOMER}. */
 const ENFORCED_KEY = {
   id: 'id',
   customer: 'customer',
   expiresAt: 'expires_at',
   revokedAt: 'revoked_at',
   replacedBy: 'replaced_by',
-} as const satisfies FieldNames<keyof EnforcedKey>;
+} as const satisfies FieldNames<Exclude<keyof EnforcedKey, keyof KeyRestrictions>>;
 const KEY = {
   ...ENFORCED_KEY,
   name: 'name',
   prefix: 'prefix',
   createdAt: 'created_at',
-} as const satisfies FieldNames<keyof KeyRecord>;
+} as const satisfies FieldNames<Exclude<keyof KeyRecord, keyof KeyRestrictions>>;
+const RESTRICTION_FIELDS = ['scopes', 'allowed_addresses'] as const;
 
 /** Without the members that are not texts. */
 const ENFORCED_CUSTOMER = { plan: 'plan', createdAt: 'created_at', usageResetAt: 'usage_reset_at' } as const;
 const CUSTOMER = { ...ENFORCED_CUSTOMER, name: 'name', notifyUrl: 'notify_url' } as const;
 
 /** The fields of {@link EnforcedKey}. */
-export const ENFORCED_KEY_FIELDS = Object.values(ENFORCED_KEY);
-export const KEY_FIELDS = Object.values(KEY);
+export const ENFORCED_KEY_FIELDS = [...Object.values(ENFORCED_KEY), ...RESTRICTION_FIELDS];
+export const KEY_FIELDS = [...Object.values(KEY), ...RESTRICTION_FIELDS];
 /** The fields of {@link EnforcedCustomer}. */
 export const ENFORCED_CUSTOMER_FIELDS = [
   ...Object.values(ENFORCED_CUSTOMER),
@@ -106,14 +112,22 @@ export type EnforcedCustomerFields = Fields<(typeof ENFORCED_CUSTOMER_FIELDS)[nu
 
 /** Returns the record, or undefined when a required field is unset: then the key does not exist. */
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
-  const { id, customer, ...rest } = textsFrom(KEY, fields);
-  return id === undefined || customer === undefined ? undefined : { id, customer, ...rest };
+  const enforced = enforcedKeyFrom(fields);
+  return enforced && { ...textsFrom(KEY, fields), ...enforced };
 }
 
 /** Like {@link keyRecordFrom}, without the fields that do not affect requests. */
 export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefined {
   const { id, customer, ...rest } = textsFrom(ENFORCED_KEY, fields);
-  return id === undefined || customer === undefined ? undefined : { id, customer, ...rest };
+  if (id === undefined || customer === undefined) return undefined;
+  const { scopes, allowed_addresses: addresses } = fields;
+  return {
+    id,
+    customer,
+    ...rest,
+    ...(scopes && { scopes: parseScopes(scopes) }),
+    ...(addresses && { allowedAddresses: parseAllowedAddresses(addresses) }),
+  };
 }
 
 /** Returns the record, or undefined when the plan is unset: then the customer does not exist. */
@@ -138,7 +152,18 @@ export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields)
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
 export function keyFields(record: KeyRecord | KeyChange): KeyFields {
-  return fieldsOf(KEY, record);
+  const { scopes, allowedAddresses } = record;
+  return {
+    ...fieldsOf(KEY, record),
+    ...(scopes !== undefined && { scopes: listText(scopes, ' ') }),
+    ...(allowedAddresses !== undefined && { allowed_addresses: listText(allowedAddresses, ',') }),
+  };
+}
+
+/** @throws Error for an empty list: its text would unset the field, and the key could do everything. */
+function listText(items: readonly string[] | null, separator: string): string | null {
+  if (items?.length === 0) throw new Error('a key is restricted to nothing: its record is unreadable');
+  return items?.join(separator) ?? null;
 }
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */

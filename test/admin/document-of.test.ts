@@ -17,6 +17,8 @@ it('what a record lacks is null, and its times are in UTC', () => {
     name: null,
     created_at: '2026-03-01T12:00:00.000Z',
     expires_at: null,
+    scopes: null,
+    allowed_addresses: null,
     revoked_at: null,
     replaced_by: null,
     last_used_at: null,

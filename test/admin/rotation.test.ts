@@ -36,6 +36,8 @@ overBothStores((start) => {
         name: 'ci',
         created_at: NOW,
         expires_at: null,
+        scopes: null,
+        allowed_addresses: null,
         replaces: old.id,
       });
       expect(Object.keys(body)[0]).toBe('key');

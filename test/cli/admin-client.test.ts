@@ -16,6 +16,8 @@ const KEY = {
   name: null,
   created_at: null,
   expires_at: null,
+  scopes: null,
+  allowed_addresses: null,
   revoked_at: null,
   state: 'live',
   replaced_by: null,

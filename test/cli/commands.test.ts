@@ -124,6 +124,26 @@ describe.each(STORES)('over $name', (kind) => {
       expires_at: null,
     });
 
+    const restricted = [
+      '--scope',
+      'read',
+      '--scope=write',
+      '--allowed-address',
+      '10.0.0.0/8',
+      '--allowed-address',
+      '::1',
+    ];
+    const restrictions = { scopes: ['read', 'write'], allowed_addresses: ['10.0.0.0/8', '::1'] };
+    expect(await succeedAsJson('keys', 'create', 'acme', ...restricted)).toMatchObject(restrictions);
+    expect(await succeedAsJson('keys', 'update', id, ...restricted)).toMatchObject(restrictions);
+    expect(await succeed('keys', 'show', id)).toMatch(
+      /^scopes +\["read","write"\]\nallowed_addresses +\["10.0.0.0\/8","::1"\]$/m,
+    );
+    expect(await succeedAsJson('keys', 'update', id, '--no-scope', '--no-allowed-address')).toMatchObject({
+      scopes: null,
+      allowed_addresses: null,
+    });
+
     const rotated = await tollgate('keys', 'rotate', id, '--grace-seconds', '3600', '--json');
     const successor = JSON.parse(rotated.stdout);
     expect(successor).toMatchObject({ customer: 'acme', name: 'build', replaces: id });

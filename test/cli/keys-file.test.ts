@@ -29,6 +29,25 @@ it('takes values and digests, each with a name and an expiry or without', () => 
   ]);
 });
 
+it('takes scopes and allowed addresses, as texts of CSV and as lists of JSON', () => {
+  const [scopes, allowed_addresses] = [
+    ['read', 'write'],
+    ['10.0.0.0/8', '2001:db8::1'],
+  ];
+  const csv = `customer,value,scopes,allowed_addresses\nacme,${VALUE},read write,"10.0.0.0/8, 2001:db8::1"\nacme,${OTHER_VALUE},,\n`;
+  expect(read(csv)).toMatchObject({ faults: [], items: [{ scopes, allowed_addresses }, {}] });
+  expect(read(csv).items[1]?.scopes).toBeUndefined();
+  const json = JSON.stringify({ customer: 'acme', value: VALUE, scopes, allowed_addresses });
+  expect(read(json)).toMatchObject({ faults: [], items: [{ scopes, allowed_addresses }] });
+  expect(faultsOf(`customer,value,scopes,allowed_addresses\nacme,${VALUE},re"ad,"10.0.0.0/8,"\n`)).toEqual([
+    '2: a quote or a lone carriage return in a field that is not in quotes',
+  ]);
+  expect(faultsOf(`customer,value,scopes,allowed_addresses\nacme,${VALUE},a\\b,"10.0.0.0/8,"\n`)).toEqual([
+    '2: scopes.0: must be 1 to 128 visible ASCII characters without " and \\',
+    '2: allowed_addresses.1: must be an IP address or a CIDR block such as 10.0.0.0/8',
+  ]);
+});
+
 it('takes dates and durations as expiries', () => {
   const { items } = read(`customer,value,expires_at\nacme,${VALUE},2030-01-31\nacme,${OTHER_VALUE},90d\n`);
   expect(items.map(({ expires_at: at }) => at)).toEqual(['2030-01-31T00:00:00.000Z', '2026-05-30T12:00:00.000Z']);

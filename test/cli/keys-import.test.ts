@@ -172,7 +172,9 @@ it('stops at a failure that the next line would meet too, and says how far it ca
     detail: 'Try later.',
     code: 'store_unavailable',
   });
-  const imported = { id: 'key_1', prefix: null, customer: 'acme', name: null, created_at: null, expires_at: null };
+  const times = { created_at: null, expires_at: null };
+  const restrictions = { scopes: null, allowed_addresses: null };
+  const imported = { id: 'key_1', prefix: null, customer: 'acme', name: null, ...times, ...restrictions };
   let posts = 0;
   const admin = await startServer((req, res) => {
     res.setHeader('content-type', 'application/json');

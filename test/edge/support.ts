@@ -18,6 +18,7 @@ import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
 import { RecentUsage } from '../../src/quota/recent-usage.ts';
+import type { KeyRestrictions } from '../../src/store/key-restrictions.ts';
 import type { CustomerRecord } from '../../src/store/record-fields.ts';
 import { createForwarder } from '../../src/upstream/forwarder.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
@@ -41,11 +42,16 @@ export interface EdgeSettings {
 }
 
 /** What the authenticator says of a good key. */
-export function goodKey(keyId: string, customer: Partial<CustomerRecord> = {}): Authentication {
+export function goodKey(
+  keyId: string,
+  customer: Partial<CustomerRecord> = {},
+  restrictions: KeyRestrictions = {},
+): Authentication {
   const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
-  const key = { id: keyId, customer: record.id };
+  const key = { id: keyId, customer: record.id, ...restrictions };
+  const addresses = restrictions.allowedAddresses && new AddressBlocks(restrictions.allowedAddresses);
   const use = { sha256: 'a'.repeat(64), flushesWhenNoted: NEVER_NOTED };
-  return { outcome: 'known', key, expiresAtMs: undefined, customer: record, ...use };
+  return { outcome: 'known', key, expiresAtMs: undefined, addresses, customer: record, ...use };
 }
 
 /**

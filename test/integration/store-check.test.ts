@@ -129,6 +129,12 @@ const WRONG: readonly (readonly [
     ['unreadable_time', 'unreadable_time', 'unreadable_time'],
   ],
   [
+    'restrictions that cannot be read',
+    () => writeKey('9', { scopes: ' ', allowed_addresses: 'everywhere' }),
+    shown('9'),
+    ['unreadable_scopes', 'unreadable_addresses'],
+  ],
+  [
     'a key of a customer without a record',
     () => writeKey('7', { customer: 'nobody' }),
     shown('7'),

@@ -151,6 +151,13 @@ async function askSample(received: Set<string>): Promise<void> {
   await writeKey(redis, 'key-that-expires', 'good');
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   await redis.command('HSET', keyName('key-that-expires'), 'expires_at', tomorrow);
+  for (const [name, field, value] of [
+    ['key-from-elsewhere', 'allowed_addresses', '192.0.2.1'],
+    ['key-without-scopes', 'scopes', ' '],
+  ] as const) {
+    await writeKey(redis, name, 'good');
+    await redis.command('HSET', keyName(name), field, value);
+  }
   const key = 'key-of-good';
 
   const [list, one, usage] = ['/conversations', '/conversations/{id}', '/usage'].map((path) =>
@@ -189,6 +196,9 @@ async function askSample(received: Set<string>): Promise<void> {
   await session.expectRefusal(READ, 'key_in_query', { query: `?key=${createApiKey()}` });
   expectFields(await session.expectRefusal(READ, 'invalid_key', { key: 'unknown-key' }), ['www-authenticate']);
   await session.expectRefusal(READ, 'browser_use', { key, fields: [host, 'Origin: https://app.example'] });
+  await session.expectRefusal(READ, 'address_not_allowed', { key: 'key-from-elsewhere' });
+  const scoped = await session.expectRefusal(READ, 'insufficient_scope', { key: 'key-without-scopes' });
+  expectFields(scoped, ['www-authenticate']);
   await session.expectRefusal(READ, 'customer_suspended', { key: 'key-of-suspended' });
   await session.expectRefusal(READ, 'quota_not_configured', { key: 'key-of-unlimited' });
   await session.expectRefusal([one], 'not_found', { key, id: 'x'.repeat(513) });

@@ -53,7 +53,9 @@ overEachStore('a link', (system) => {
 
     const created = await change('POST', '/portal/v1/keys', { name: 'ci' });
     expect(created.status).toBe(201);
-    expect(Object.keys(created.body)).toEqual(['key', 'id', 'prefix', 'name', 'created_at', 'expires_at']);
+    const restrictions = ['scopes', 'allowed_addresses'];
+    const members = ['key', 'id', 'prefix', 'name', 'created_at', 'expires_at', ...restrictions];
+    expect(Object.keys(created.body)).toEqual(members);
     const { id } = created.body;
     const renamed = await change('PATCH', `/portal/v1/keys/${id}`, { name: 'build' });
     expect(renamed.body).toMatchObject({ id, name: 'build', state: 'live' });

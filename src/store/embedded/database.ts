@@ -146,6 +146,7 @@ const MIGRATIONS = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX portal_write_by_customer ON portal_write (customer, at_ms);
 `,
+  'ALTER TABLE api_key ADD COLUMN scopes TEXT; ALTER TABLE api_key ADD COLUMN allowed_addresses TEXT',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;
