@@ -2,17 +2,21 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { withoutUserInfo } from '../config/disclose.ts';
+import { isValidKey } from '../keys/key-state.ts';
 import { countCustomersWithoutPlan } from '../reload/customers-without-plan.ts';
 import { tryStore } from '../store/open/try-store.ts';
-import type { Store, StoreFinding } from '../store/store.ts';
+import type { RecordStore, Store, StoreFinding } from '../store/store.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import { tryUpstream } from '../upstream/try-upstream.ts';
 import { withStore } from './configured-store.ts';
 
 /** Bounds the whole attempt at a store: sentinels and cluster members are tried one after the other. */
 const STORE_TIMEOUT_MS = 10_000;
-/** Bounds the count of customers. */
+/** Bounds each reading of all customers or keys. */
 const COUNT_TIMEOUT_MS = 60_000;
+const KEYS_AT_ONCE = 1000;
+/** Scopes that a finding names. */
+const MAX_LISTED = 10;
 
 interface ConnectionFinding extends StoreFinding {
   /** Such as `store redis://redis:6379`; without secrets. */
@@ -23,7 +27,7 @@ interface ConnectionFinding extends StoreFinding {
 export async function tryConnections(config: Config): Promise<readonly ConnectionFinding[]> {
   const [store, ...upstreams] = await Promise.all([tryStoreOf(config), ...tryUpstreamsOf(config)]);
   const isUsable = store.every(({ outcome }) => outcome !== 'error');
-  return [...store, ...(isUsable ? await findingsOfPlans(config) : []), ...upstreams];
+  return [...store, ...(isUsable ? await findingsOfRecords(config) : []), ...upstreams];
 }
 
 async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
@@ -33,24 +37,57 @@ async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
   return findings.map((finding) => ({ subject, ...finding }));
 }
 
-/**
- * Finds customers on plans that the file lacks: a reload refuses such a file, but a start with it does not. Not in the
- * embedded store: opening its file would write to it.
- */
-async function findingsOfPlans(config: Config): Promise<ConnectionFinding[]> {
+/** Compares the records with the file. Not in the embedded store: opening its file would write to it. */
+async function findingsOfRecords(config: Config): Promise<ConnectionFinding[]> {
   if (parseStoreUrl(config.store.url).kind === 'sqlite') return [];
-  const subject = 'plans of the customers';
-  try {
-    const count = ({ records }: Store) =>
-      countCustomersWithoutPlan(config, records, AbortSignal.timeout(COUNT_TIMEOUT_MS));
-    const { customers, plans } = await withStore(config, count, { readOnly: true, warn() {} });
-    if (customers === 0) return [];
-    const text = `customers on plans that are not configured: ${customers} (${plans.join(', ')}); their requests get 403`;
-    return [{ subject, outcome: 'error', text }];
-  } catch (error) {
-    return [{ subject, outcome: 'warning', text: `not counted: ${error instanceof Error ? error.message : error}` }];
+  const found: ConnectionFinding[] = [];
+  for (const [subject, find] of [
+    ['plans of the customers', plansNotConfigured],
+    ['scopes of the keys', scopesWithoutRoute],
+  ] as const) {
+    try {
+      const signal = AbortSignal.timeout(COUNT_TIMEOUT_MS);
+      const work = ({ records }: Store) => find(config, records, signal);
+      const finding = await withStore(config, work, { readOnly: true, warn() {} });
+      if (finding) found.push({ subject, ...finding });
+    } catch (error) {
+      const text = `not counted: ${error instanceof Error ? error.message : error}`;
+      found.push({ subject, outcome: 'warning', text });
+    }
   }
+  return found;
 }
+
+type FindInRecords = (config: Config, records: RecordStore, signal: AbortSignal) => Promise<StoreFinding | undefined>;
+
+/** A reload refuses such a file, but a start with it does not. */
+const plansNotConfigured: FindInRecords = async (config, records, signal) => {
+  const { customers, plans } = await countCustomersWithoutPlan(config, records, signal);
+  if (customers === 0) return undefined;
+  const text = `customers on plans that are not configured: ${customers} (${plans.join(', ')}); their requests get 403`;
+  return { outcome: 'error', text };
+};
+
+/** Finds scopes of valid keys that no route has: one of the two is probably mistyped. */
+const scopesWithoutRoute: FindInRecords = async ({ routes }, records, signal) => {
+  const ofRoutes = new Set(routes.map(({ scope }) => scope));
+  const unknown = new Set<string>();
+  let keys = 0;
+  let cursor: string | undefined;
+  do {
+    signal.throwIfAborted();
+    const { items, next } = await records.listKeys(cursor, KEYS_AT_ONCE);
+    for (const key of items) {
+      const others = key.scopes?.filter((scope) => !ofRoutes.has(scope)) ?? [];
+      if (others.length === 0 || !isValidKey(key, Date.now())) continue;
+      keys += 1;
+      for (const scope of others) if (unknown.size < MAX_LISTED) unknown.add(scope);
+    }
+    cursor = next;
+  } while (cursor !== undefined);
+  if (keys === 0) return undefined;
+  return { outcome: 'warning', text: `keys with scopes that no route has: ${keys} (${[...unknown].join(', ')})` };
+};
 
 function tryUpstreamsOf({ upstream }: Config): Promise<ConnectionFinding>[] {
   const { urls, healthCheck } = upstream;

@@ -114,6 +114,31 @@ describe('a single Redis', () => {
   });
 });
 
+test('scopes of valid keys that no route has are a warning, and with --strict a failure', async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const write = (digit: string, ...fields: string[]) =>
+    redis.command('HSET', `tollgate:key:${digit.repeat(64)}`, 'id', `k${digit}`, 'customer', 'acme', ...fields);
+  await redis.command('HSET', 'tollgate:customer:{acme}', 'plan', 'starter');
+  await write('1', 'scopes', 'read typo');
+  await write('2', 'scopes', 'typo read other');
+  await write('3', 'scopes', 'revoked', 'revoked_at', '2020-01-01T00:00:00Z');
+  await write('4', 'scopes', 'read');
+  await write('5');
+  const backend = await startBackend();
+  onTestFinished(() => backend.close());
+  const yaml = `store: { url: "${redis.url}" }\nupstream: { urls: ["${backend.url}"] }\n`;
+  const route = (scope: string) =>
+    `routes: [{ path: /a, methods: [GET], scope: ${scope} }]\naliases: {}\nusage_path: null\n`;
+  const file = await temporaryFile('gateway.yaml', yaml + route('read'));
+  const check = (...options: string[]) => runProgram({ args: ['check-config', file, '--connect', ...options] });
+  const [lenient, strict] = await Promise.all([check(), check('--strict')]);
+  expect([lenient.status, strict.status]).toEqual([0, 1]);
+  expect(strict.stdout).toMatch(
+    /^scopes of the keys: warning: keys with scopes that no route has: 2 \((?:typo, other|other, typo)\)$/m,
+  );
+});
+
 test('what a server responds cannot control the terminal', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => {}).on('data', () => socket.write('-ERR \u001b[31mred\r\n'));
