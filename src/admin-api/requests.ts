@@ -115,14 +115,27 @@ export function newCustomer({ plans }: Pick<BodyContext, 'plans'>) {
   });
 }
 
-export function customerChange({ plans }: Pick<BodyContext, 'plans'>) {
+export function customerChange({ plans, nowMs }: BodyContext) {
   return z
     .strictObject({
       plan: configuredPlan(plans).optional(),
       name: DISPLAY_NAME.nullable().optional(),
       requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
-      suspended: z.boolean().optional().describe('Requests of a suspended customer get 403.'),
+      temporary_limit: z
+        .strictObject({ requests_per_hour: REQUESTS_PER_HOUR, until: expiry(nowMs) })
+        .nullable()
+        .optional()
+        .describe('Precedes the other limits of the record until it ends.'),
+      suspended: z
+        .boolean()
+        .optional()
+        .describe('Requests of a suspended customer get 403. Without `suspended_until`, the suspension has no end.'),
+      suspended_until: expiry(nowMs).optional().describe('Suspends the customer until then.'),
       notify_url: NOTIFY_URL.nullable().optional(),
+    })
+    .refine(({ suspended, suspended_until: until }) => suspended !== false || until === undefined, {
+      path: ['suspended_until'],
+      message: 'must not be given with suspended: false',
     })
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }

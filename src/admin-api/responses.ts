@@ -47,12 +47,25 @@ export const CURRENT_PLAN = TEXT.describe(
 );
 export const EFFECTIVE_LIMIT = z.int().min(1).nullable().describe('Requests per hour; null if there is no limit.');
 export const LIMIT_SOURCE = z
-  .enum(['override', 'customer', 'plan'])
+  .enum(['override', 'temporary', 'customer', 'plan'])
   .nullable()
-  .describe("What set the limit: an override in the configuration, else the customer's own number, else its plan.");
+  .describe(
+    "What set the limit: an override in the configuration, else the customer's temporary limit, else its own number, else its plan.",
+  );
 export const LIMIT_PROBLEM = TEXT.describe('Why there is no limit. Requests of such customers get 403.');
 
-const LIMIT = { limit: EFFECTIVE_LIMIT, limit_source: LIMIT_SOURCE, limit_problem: LIMIT_PROBLEM };
+const LIMIT = {
+  limit: EFFECTIVE_LIMIT,
+  limit_source: LIMIT_SOURCE,
+  limit_problem: LIMIT_PROBLEM,
+  limit_until: TIME.nullable().describe('When a temporary limit that applies now ends.'),
+  limit_then: EFFECTIVE_LIMIT.describe('The limit from then on; null if there is none, or if `limit_until` is null.'),
+};
+
+const SUSPENSION = {
+  suspended: z.boolean().describe('Whether the customer is suspended now.'),
+  suspended_until: TIME.nullable().describe('When the suspension ends; null if it has no end.'),
+};
 
 export const CUSTOMER = z.object({
   id: CUSTOMER_ID,
@@ -60,7 +73,11 @@ export const CUSTOMER = z.object({
   plan: RECORD_PLAN,
   current_plan: CURRENT_PLAN,
   requests_per_hour: z.int().nullable().describe("The customer's own limit."),
-  suspended: z.boolean(),
+  temporary_limit: z
+    .object({ requests_per_hour: z.int(), until: TIME })
+    .nullable()
+    .describe('Precedes the other limits of the record. Null also once it has ended.'),
+  ...SUSPENSION,
   usage_reset_at: RECORD_TIME,
   notify_url: TEXT.describe("Where the customer's own notices are sent."),
   ...LIMIT,
@@ -184,11 +201,11 @@ export const EXPLANATION = z.object({
   verdict: z.string().describe('The same in words: if not, why.'),
   plan: RECORD_PLAN,
   current_plan: CURRENT_PLAN,
-  suspended: z.boolean(),
+  ...SUSPENSION,
   ...LIMIT,
   origin: z.string().meta({
     description: "The line of the configuration file that set the limit, or the member of the customer's record.",
-    examples: ['config/gateway.yaml:41', 'customer record: requests_per_hour'],
+    examples: ['config/gateway.yaml:41', 'customer record: requests_per_hour', 'customer record: temporary_limit'],
   }),
   usage: USAGE.nullable().describe('Null if there is no limit, or the store is unavailable.'),
   instance: z

@@ -88,14 +88,14 @@ export function createChangeRecorder({
   };
 }
 
-/** Returns the members that are set. A list is one text in the audit. */
+/** Returns the members that are set, each as one text, number or flag. */
 function flattened(details: Details) {
-  const isList = (value: Details[string]): value is readonly string[] => Array.isArray(value);
-  return definedMembers(
-    Object.fromEntries(
-      Object.entries(details).map(([name, value]) => [name, isList(value) ? value.join(' ') : value] as const),
-    ),
-  );
+  return definedMembers(Object.fromEntries(Object.entries(details).map(([name, value]) => [name, flat(value)])));
+}
+
+function flat(value: Details[string]) {
+  if (typeof value !== 'object' || value === null) return value;
+  return 'until' in value ? `${value.requests_per_hour} until ${value.until}` : value.join(' ');
 }
 
 /**

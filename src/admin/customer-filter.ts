@@ -11,16 +11,17 @@ type Filter = Partial<Omit<CheckedRequestOf<'GET /admin/v1/customers'>['query'],
 /** Returns what to search for; undefined without a filter. */
 export function searchOf(
   { plan, suspended, search, id_prefix }: Filter,
-  { planNamesOf }: Pick<AdminContext, 'planNamesOf'>,
+  { planNamesOf, limitClock }: Pick<AdminContext, 'planNamesOf' | 'limitClock'>,
 ): CustomerSearch | undefined {
   const plans = plan === undefined ? undefined : planNamesOf(plan);
-  const wanted: CustomerSearch = definedMembers({ beginning: search ?? id_prefix, suspended, plans });
+  const atMs = suspended === undefined ? undefined : limitClock.nowMs();
+  const wanted: CustomerSearch = definedMembers({ beginning: search ?? id_prefix, suspended, atMs, plans });
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
 
 export function filteredCustomers(
   filter: Filter,
-  context: Pick<AdminContext, 'records' | 'planNamesOf'>,
+  context: Pick<AdminContext, 'records' | 'planNamesOf' | 'limitClock'>,
 ): ReadPage<CustomerRecord> {
   const { records } = context;
   const wanted = searchOf(filter, context);

@@ -1,20 +1,23 @@
+import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { newWebhookSecret } from '../notices/webhook-signature.ts';
-import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/record-fields.ts';
+import type { CustomerChange, CustomerRecord, EnforcedCustomer, TemporaryLimit } from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
 import { filteredCustomers } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { definedMembers, limitMembers, pageOf } from './documents.ts';
+import { definedMembers, limitMembers, pageOf, suspensionMembers } from './documents.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
 /** Notices are signed with both secrets for so long, so that the receiver can change to the new one. */
 const FORMER_SECRET_MS = 24 * 3600 * 1000;
 
+const UPDATE = 'PATCH /admin/v1/customers/:id';
+
 /** Lists, creates, reads, changes and deletes customers. */
 export function customerHandlers(context: AdminContext) {
   const { records, notifySecrets, currentPlan, effectiveLimit } = context;
-  const { recordChange, randomBytes, clock } = context;
+  const { recordChange, randomBytes, clock, limitClock } = context;
 
   return {
     async 'GET /admin/v1/customers'({ query: { cursor, limit, ...filter } }) {
@@ -38,9 +41,17 @@ export function customerHandlers(context: AdminContext) {
     async 'GET /admin/v1/customers/:id'({ id }) {
       return describe(await requireCustomer(records, id));
     },
-    async 'PATCH /admin/v1/customers/:id'({ id, body: details }, res) {
-      const { plan, name, requests_per_hour: requestsPerHour, suspended, notify_url: notifyUrl } = details;
-      const change: CustomerChange = definedMembers({ plan, name, requestsPerHour, suspended, notifyUrl });
+    async [UPDATE]({ id, body: details }, res) {
+      const { plan, name, requests_per_hour: requestsPerHour, temporary_limit, notify_url: notifyUrl } = details;
+      const temporaryLimit = temporary_limit && {
+        requestsPerHour: temporary_limit.requests_per_hour,
+        untilMs: Date.parse(temporary_limit.until),
+      };
+      const suspension = suspensionOf(details);
+      const change: CustomerChange = definedMembers({
+        ...{ plan, name, requestsPerHour, temporaryLimit, notifyUrl },
+        ...suspension,
+      });
       const customer = await requireCustomer(records, id);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
       const changesLimit = 'plan' in change || 'requestsPerHour' in change;
@@ -71,9 +82,12 @@ export function customerHandlers(context: AdminContext) {
   } satisfies Partial<Handlers>;
 
   function describe(customer: CustomerRecord) {
-    const { requestsPerHour } = customer;
+    const { requestsPerHour, temporaryLimit } = customer;
+    const isTemporary = temporaryLimit !== undefined && limitClock.nowMs() < temporaryLimit.untilMs;
     return {
       ...customer,
+      temporaryLimit: isTemporary ? { ...temporaryLimit, until: isoTime(temporaryLimit.untilMs) } : undefined,
+      ...suspensionMembers(customer, limitClock),
       currentPlan: currentPlan(customer.plan),
       requestsPerHour: requestsPerHour === 'invalid' ? null : requestsPerHour,
       ...limitMembers(effectiveLimit(customer)),
@@ -87,14 +101,32 @@ export function customerHandlers(context: AdminContext) {
 }
 
 /** Returns the members that can be changed, as named in the admin API. */
-function valuesOf({ plan, name, requestsPerHour, suspended, notifyUrl }: CustomerRecord) {
-  const own = requestsPerHour === 'invalid' ? undefined : requestsPerHour;
-  return { plan, name, requests_per_hour: own, suspended, notify_url: notifyUrl };
+function valuesOf(customer: CustomerRecord) {
+  const { plan, name, requestsPerHour, temporaryLimit, suspended, suspendedUntilMs, notifyUrl } = customer;
+  return {
+    plan,
+    name,
+    requests_per_hour: requestsPerHour === 'invalid' ? undefined : requestsPerHour,
+    temporary_limit: limitDetail(temporaryLimit),
+    suspended,
+    suspended_until: isoTime(suspendedUntilMs),
+    notify_url: notifyUrl,
+  };
 }
 
-/** Applies the part of a change that affects the limit. */
+function limitDetail(limit: TemporaryLimit | undefined) {
+  return limit && { requests_per_hour: limit.requestsPerHour, until: isoTime(limit.untilMs) };
+}
+
+/** A suspension without an end removes the end of an earlier one. */
+function suspensionOf({ suspended, suspended_until: until }: CheckedRequestOf<typeof UPDATE>['body']) {
+  if (until !== undefined) return { suspended: true, suspendedUntilMs: Date.parse(until) };
+  return suspended === undefined ? {} : { suspended, suspendedUntilMs: null };
+}
+
+/** Applies the part of a change that affects the lasting limit: a customer must have one. */
 function withLimitOf(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
-  const { requestsPerHour: before, ...rest } = customer;
+  const { requestsPerHour: before, temporaryLimit: _, ...rest } = customer;
   const after = requestsPerHour === undefined ? before : (requestsPerHour ?? undefined);
   return { ...rest, ...definedMembers({ plan, requestsPerHour: after }) };
 }

@@ -46,6 +46,8 @@ export interface AdminDependencies {
   /** Returns all names of a plan that records may have: this one, and the former ones of a configured plan. */
   planNamesOf(plan: string): readonly string[];
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
+  /** Wall time by which temporary limits and suspensions end. */
+  readonly limitClock: Pick<Clock, 'nowMs'>;
   /** Returns where a limit was set: `file:line`, or a description. */
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
   /** Returns the running configuration, named as in the file, without secrets. */
@@ -76,7 +78,12 @@ export interface AdminDependencies {
   randomBytes(size: number): Buffer;
 }
 
-export type Details = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
+interface LimitDetail {
+  readonly requests_per_hour: number;
+  readonly until: string;
+}
+type DetailValue = string | number | boolean | null | readonly string[] | LimitDetail;
+export type Details = Readonly<Record<string, DetailValue | undefined>>;
 
 export type ChangeAction = Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>;
 

@@ -1,7 +1,8 @@
 /** What several documents of the admin API are made of. See document-of.ts for the conversion. */
+import type { Clock } from '../base/clock.ts';
 import { keyState } from '../keys/key-state.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
-import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
+import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../store/record-fields.ts';
 import type { Page, RecordStore } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
@@ -9,18 +10,25 @@ import { unlessUnavailable } from './unless-unavailable.ts';
 
 /** `limitProblem` says why there is no limit. */
 export function limitMembers(limit: EffectiveLimit) {
-  return limit.found
-    ? { limit: limit.requestsPerHour, limitSource: limit.source, limitProblem: null }
-    : { limit: null, limitSource: null, limitProblem: limit.reason };
+  if (!limit.found) return { limit: null, limitSource: null, limitProblem: limit.reason };
+  const { requestsPerHour, source, until } = limit;
+  const temporary = { limitUntil: isoTime(until?.atMs), limitThen: until?.then };
+  return { limit: requestsPerHour, limitSource: source, limitProblem: null, ...temporary };
+}
+
+/** A suspension that has ended is none. */
+export function suspensionMembers(customer: CustomerRecord, clock: Pick<Clock, 'nowMs'>) {
+  const suspended = isSuspendedAt(customer, clock.nowMs());
+  return { suspended, suspendedUntil: suspended ? isoTime(customer.suspendedUntilMs) : undefined };
 }
 
 /** `percent` is rounded down, so 100 means that the limit is used up. */
 export function customerUsage(
   customer: CustomerRecord,
   used: number,
-  { effectiveLimit, currentPlan }: Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan'>,
+  { effectiveLimit, currentPlan, limitClock }: Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan' | 'limitClock'>,
 ) {
-  const { id, name, plan, suspended } = customer;
+  const { id, name, plan } = customer;
   const { limit, limitSource } = limitMembers(effectiveLimit(customer));
   const percent = limit === null ? null : Math.floor((100 * used) / limit);
   return {
@@ -28,7 +36,7 @@ export function customerUsage(
     customerName: name,
     plan,
     currentPlan: currentPlan(plan),
-    suspended,
+    suspended: isSuspendedAt(customer, limitClock.nowMs()),
     limit,
     limitSource,
     used,

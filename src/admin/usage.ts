@@ -2,10 +2,9 @@ import { isUnreadable, isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { Usage } from '../quota/hourly-quota.ts';
-import type { CustomerRecord } from '../store/record-fields.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { limitMembers, withCustomerNames } from './documents.ts';
+import { limitMembers, suspensionMembers, withCustomerNames } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -16,7 +15,7 @@ const KEYS_AT_ONCE = 1000;
 
 /** Shows and resets usage, and explains a customer's limit, or why there is none. */
 export function usageHandlers(context: AdminContext) {
-  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals, clock } = context;
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals, clock, limitClock } = context;
 
   return {
     async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
@@ -38,14 +37,15 @@ export function usageHandlers(context: AdminContext) {
     async 'GET /admin/v1/customers/:id/explain'({ id }) {
       const customer = await requireCustomer(records, id);
       const limit = effectiveLimit(customer);
+      const suspension = suspensionMembers(customer, limitClock);
       const used = limit.found ? await unlessUnavailable(() => usage(customer.id, limit.requestsPerHour)) : undefined;
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,
-        ...verdictOf(customer, limit, used, await keysOf(customer.id)),
+        ...verdictOf(suspension, limit, used, await keysOf(customer.id)),
         plan: customer.plan,
         currentPlan: currentPlan(customer.plan),
-        suspended: customer.suspended,
+        ...suspension,
         ...limitMembers(limit),
         origin: limitOrigin(customer, limit),
         usage: used,
@@ -78,11 +78,16 @@ export function usageHandlers(context: AdminContext) {
 
 type KeysOf = 'none' | 'unreadable' | 'restricted' | 'unrestricted';
 
-function verdictOf({ suspended }: CustomerRecord, limit: EffectiveLimit, used: Usage | undefined, keys: KeysOf) {
+function verdictOf(
+  { suspended, suspendedUntil }: ReturnType<typeof suspensionMembers>,
+  limit: EffectiveLimit,
+  used: Usage | undefined,
+  keys: KeysOf,
+) {
   const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
   if (keys === 'none') return refused('it has no valid key');
   if (keys === 'unreadable') return refused('the scopes or allowed addresses of its valid keys are unreadable');
-  if (suspended) return refused('the customer is suspended');
+  if (suspended) return refused(`the customer is suspended${suspendedUntil ? ` until ${suspendedUntil}` : ''}`);
   if (!limit.found) return refused('it has no limit');
   if (used?.remaining === 0) return refused(`the hourly limit is used up; more in ${used.resetSeconds} s`);
   const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';

@@ -14,13 +14,15 @@ import {
 } from './admin-commands.ts';
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
+import { UsageError } from './exit-status.ts';
 import { print, printDocument, printList, remark } from './output.ts';
-import { type Columns, shortTime } from './table.ts';
+import { type Columns, limitText, shortTime, withTimes } from './table.ts';
+import { timeParser } from './times.ts';
 
 const COLUMNS: Columns<CustomerDocument> = {
   CUSTOMER: 'id',
   PLAN: 'plan',
-  'PER HOUR': 'limit',
+  'PER HOUR': limitText,
   'SET BY': 'limit_source',
   SUSPENDED: 'suspended',
   NAME: 'name',
@@ -55,7 +57,7 @@ export function addCustomerCommands(program: Command): void {
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      await printDocument(await client.call('GET /admin/v1/customers/:id', { id: customer }), options);
+      await printCustomer(await client.call('GET /admin/v1/customers/:id', { id: customer }), options);
     });
 
   documentCommand(customers, 'create', 'create a customer')
@@ -86,17 +88,35 @@ export function addCustomerCommands(program: Command): void {
     .option('--no-name', 'remove its name')
     .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
     .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
+    .option('--temporary-limit <number>', 'a limit for a time, instead of all others of its record', integerParser(1))
+    .option('--no-temporary-limit', 'remove it')
     .option('--suspended', 'refuse its requests')
     .option('--no-suspended', 'accept its requests again')
+    .option(
+      '--until <time>',
+      'when the temporary limit or the suspension ends: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 7d',
+      timeParser('future'),
+    )
     .option('--notify-url <url>', 'where its notices are sent (https)')
     .option('--no-notify-url', 'send it no notices')
     .action(async (customer, options) => {
-      const { plan, name, requestsPerHour, suspended, notifyUrl } = options;
+      const { plan, name, requestsPerHour, temporaryLimit, suspended, until, notifyUrl } = options;
+      const isTemporary = typeof temporaryLimit === 'number';
+      if (isTemporary && until === undefined) throw new UsageError('--temporary-limit needs --until');
+      if (until !== undefined && !isTemporary && !suspended) {
+        throw new UsageError('--until needs --temporary-limit or --suspended');
+      }
       const body = {
         plan,
         name: unset(name),
         requests_per_hour: unset(requestsPerHour),
+        temporary_limit: isTemporary
+          ? { requests_per_hour: temporaryLimit, until: until ?? '' }
+          : temporaryLimit === false
+            ? null
+            : undefined,
         suspended,
+        suspended_until: suspended ? until : undefined,
         notify_url: unset(notifyUrl),
       };
       requireSomeChange(body);
@@ -134,17 +154,24 @@ export function addCustomerCommands(program: Command): void {
     });
 }
 
+function printCustomer(customer: CustomerDocument, options: DocumentOptions): Promise<void> {
+  return printDocument(options.json ? customer : withTimes(customer), options);
+}
+
+type LimitOption = number | boolean | undefined;
+
 /** Prints the changed customer, with a remark if an override takes precedence over the limit just set. */
 async function printChanged(
   customer: CustomerDocument,
-  options: DocumentOptions & { readonly requestsPerHour?: number | boolean | undefined },
+  options: DocumentOptions & { readonly requestsPerHour?: LimitOption; readonly temporaryLimit?: LimitOption },
 ): Promise<void> {
-  await printDocument(customer, options);
-  if (typeof options.requestsPerHour !== 'number' || customer.limit_source !== 'override') return;
+  await printCustomer(customer, options);
+  const setsLimit = [options.requestsPerHour, options.temporaryLimit].some((limit) => typeof limit === 'number');
+  if (!setsLimit || customer.limit_source !== 'override') return;
   const { id, limit } = customer;
   remark(
     printable(
-      `The limit stays ${limit} requests an hour: an override in the configuration file takes precedence over the customer's own number. "tollgate explain ${id}" names its line.`,
+      `The limit stays ${limit} requests an hour: an override in the configuration file takes precedence over the limits of the customer. "tollgate explain ${id}" names its line.`,
     ),
   );
 }

@@ -2,7 +2,9 @@
  * Reads all records as stored, and lists their faults. Prints each finding at once, so that memory use
  * does not depend on the size of the store.
  */
+
 import { printable, printableJson } from '../admin-client/printable.ts';
+import { systemClock } from '../base/clock.ts';
 import { isValidKey } from '../keys/key-state.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
 import { effectiveLimit, type LimitPolicy, planOf } from '../quota/effective-limit.ts';
@@ -94,7 +96,7 @@ function faultsOfCustomer({ found }: InspectedCustomer, policy: LimitPolicy): re
   const { id, fields } = found;
   const faults = customerFaults(id, fields);
   const customer = customerRecordFrom(id, fields);
-  const limit = customer && effectiveLimit(customer, policy);
+  const limit = customer && effectiveLimit(customer, policy, systemClock);
   if (limit === undefined || limit.found) return faults;
   const code = planOf(customer?.plan ?? '', policy) === undefined ? 'unknown_plan' : 'no_limit';
   return [...faults, recordFault(code, limit.reason)];

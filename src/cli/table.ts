@@ -48,6 +48,26 @@ export function shortTime(time: string): string {
   return time.replace(/\.\d+Z$/, 'Z');
 }
 
+interface LimitForATime {
+  readonly limit: number | null;
+  readonly limit_until: string | null;
+  readonly limit_then: number | null;
+}
+
+/** Returns `2000 until 2026-11-29T00:00:00Z, then 1000` for a temporary limit. */
+export function limitText({ limit, limit_until: until, limit_then: then }: LimitForATime): string | number | null {
+  return until === null ? limit : `${limit} until ${shortTime(until)}, then ${then ?? 'none'}`;
+}
+
+/** Returns the members for people: what lasts for a time is one text. */
+export function withTimes<Document extends LimitForATime & { suspended: boolean; suspended_until: string | null }>(
+  document: Document,
+) {
+  const { limit_until: _, limit_then: __, suspended, suspended_until: until, ...rest } = document;
+  const suspension = suspended && until !== null ? `until ${shortTime(until)}` : suspended;
+  return { ...rest, suspended: suspension, limit: limitText(document) };
+}
+
 function memberText(value: unknown): string {
   if (value !== null && typeof value === 'object') return printable(JSON.stringify(value));
   return value === null || value === '' ? '-' : printable(String(value));

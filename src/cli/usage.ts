@@ -6,7 +6,7 @@ import { customerArgument, destructiveCommand, documentCommand } from './admin-c
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
 import { print, printDocument, printJson, printList, printSections } from './output.ts';
-import { type Columns, formatDocument, formatTable } from './table.ts';
+import { type Columns, formatDocument, formatTable, withTimes } from './table.ts';
 import { addHistoryCommands } from './usage-history.ts';
 
 const COLUMNS: Columns<CustomerUsageDocument> = {
@@ -68,7 +68,7 @@ export function addExplainCommand(program: Command): void {
       } as const;
       await printSections(
         `${printable(verdict)}\n`,
-        formatDocument({ ...reasons, used, remaining, reset_seconds, leases, refuses_for_seconds }),
+        formatDocument({ ...withTimes(reasons), used, remaining, reset_seconds, leases, refuses_for_seconds }),
         formatTable(refusals, columns),
       );
     });

@@ -152,7 +152,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
       if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
-    if (customer?.suspended) return refuse(context, refusals.CUSTOMER_SUSPENDED);
+    if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
     if (!hasScope) return refuse(context, refusals.insufficientScope(context.scope));
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     if (context.purpose === 'usage') return sendUsage(context, customer);

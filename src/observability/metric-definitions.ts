@@ -134,7 +134,7 @@ export const METRICS = {
     {
       record: '`key` or `customer`',
       fault:
-        '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id`, `unreadable_scopes`, `unreadable_addresses` or `unreadable_time` of a key, `wrong_type`, `no_plan` or `unbraced_name` of a customer: see docs/redis.md',
+        '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id`, `unreadable_scopes`, `unreadable_addresses` or `unreadable_time` of a key, `wrong_type`, `no_plan`, `unbraced_name`, `unreadable_temporary_limit` or `unreadable_time` of a customer: see docs/redis.md',
     },
   ),
   tollgate_notices_created_total: counter(

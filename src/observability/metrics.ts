@@ -35,7 +35,7 @@ const DAMAGES = Object.entries({
     'unreadable_addresses',
     'unreadable_time',
   ],
-  customer: ['wrong_type', 'no_plan', 'unbraced_name'],
+  customer: ['wrong_type', 'no_plan', 'unbraced_name', 'unreadable_temporary_limit', 'unreadable_time'],
 }).flatMap(([record, faults]) => faults.map((fault) => [record, fault]));
 
 /** A finished request of the public listener. */

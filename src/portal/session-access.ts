@@ -12,7 +12,7 @@ import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type BoundCookie, bindingOf, ownCookies } from '../pages/bound-cookie.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
-import type { CustomerRecord } from '../store/record-fields.ts';
+import { type CustomerRecord, isSuspendedAt } from '../store/record-fields.ts';
 import type { PortalContext } from './portal-context.ts';
 
 const FAILURES_PER_MINUTE = 30;
@@ -53,7 +53,7 @@ export interface SessionAccess {
 }
 
 export function createSessionAccess(
-  { records, portalSessions, logger, clock }: PortalContext,
+  { records, portalSessions, logger, clock, limitClock }: PortalContext,
   cookie: BoundCookie,
 ): SessionAccess {
   const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
@@ -73,8 +73,11 @@ export function createSessionAccess(
   async function find(kind: 'cookie' | 'token', sha256s: readonly string[]): Promise<Visit | undefined> {
     for (const sha256 of sha256s) {
       const session = await portalSessions.find(kind, sha256);
-      const customer = session && (await records.findCustomerRecord(session.customer));
-      if (customer) return { session, customer, sha256 };
+      const record = session && (await records.findCustomerRecord(session.customer));
+      if (record) {
+        // A suspension that has ended is none.
+        return { session, customer: { ...record, suspended: isSuspendedAt(record, limitClock.nowMs()) }, sha256 };
+      }
     }
     return undefined;
   }

@@ -49,7 +49,7 @@ export interface DataPlaneView
 interface ControlPlaneParts extends ProcessParts {
   readonly dataPlane: DataPlaneView;
   readonly store: Store;
-  readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly'>;
+  readonly quota: Pick<CustomerQuota, 'limitOf' | 'hourly' | 'clock'>;
   readonly metrics: Metrics;
   /** Returns the metrics that Prometheus scrapes. */
   expose(): Promise<string>;
@@ -105,6 +105,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     },
     records: store.records,
     usages: store.usages,
+    limitClock: quota.clock,
     metrics,
     logger,
     clock,
@@ -129,6 +130,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       }),
     records: store.records,
     usages: store.usages,
+    limitClock: quota.clock,
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
   const pageFiles = lazyPageFiles('console');
@@ -165,6 +167,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       currentPlan: (plan) => planNameOf(plan, config),
       planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
+      limitClock: quota.clock,
       // From the last file read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
       runningConfig: () => config.disclosed,

@@ -10,6 +10,7 @@ import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { AddressBlocks } from '../base/address-block.ts';
 import { type Clock, systemScheduler } from '../base/clock.ts';
+import { StoreBoundedClock } from '../base/store-bounded-clock.ts';
 import type { Config } from '../config/config.ts';
 import { portVariable } from '../config/environment.ts';
 import { createChallenges } from '../edge/credentials.ts';
@@ -119,9 +120,15 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   });
   opened.defer(() => forwarder.close());
 
+  const storeClock = new StoreBoundedClock(clock);
   const told = { host: hostname(), pid: process.pid, version, startedAtMs };
   const instances = new Instances({
-    announce: () => store.announce(instance, { ...told, configHash: current.hash }),
+    async announce() {
+      const sentAtMs = clock.monotonicMs();
+      const announced = await store.announce(instance, { ...told, configHash: current.hash });
+      storeClock.learn(announced.storeTimeMs, sentAtMs);
+      return announced.instances;
+    },
     withdraw: () => store.withdraw(instance),
     timeoutMs: config.store.timeoutMs,
     clock,
@@ -139,7 +146,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     },
     config.notices?.levels,
   );
-  const quota = openQuota(config, { store, instances, levels, clock }, opened);
+  const quota = openQuota(config, { store, instances, levels, clock, storeClock }, opened);
   const authenticator = new Authenticator({
     records: store.records,
     invalidations: store.invalidations,
@@ -365,12 +372,14 @@ interface QuotaParts {
   /** Omitted in the primary, which admits no request. */
   readonly levels?: LevelObserver;
   readonly clock: Clock;
+  /** Omitted in the primary, which never reads the store's clock. */
+  readonly storeClock?: StoreBoundedClock;
 }
 
 /** Creates the customer quota, which admits or refuses requests and reports usage. */
 export function openQuota(
   config: Config,
-  { store, instances, levels, clock }: QuotaParts,
+  { store, instances, levels, clock, storeClock }: QuotaParts,
   opened: AsyncDisposableStack,
 ) {
   const scheduler = systemScheduler;
@@ -391,6 +400,7 @@ export function openQuota(
   opened.defer(() => hourly.close());
   return new CustomerQuota({
     limits: config,
+    clock: storeClock ?? clock,
     hourly,
     bursts: new BurstLimiter(clock, config.auth.cacheEntries),
     concurrency: new ConcurrencyLimiter(),

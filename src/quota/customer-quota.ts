@@ -1,5 +1,6 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
-import type { CustomerRecord } from '../store/record-fields.ts';
+import type { Clock } from '../base/clock.ts';
+import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../store/record-fields.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
@@ -56,17 +57,21 @@ interface CustomerQuotaParts {
   readonly concurrency: ConcurrencyLimiter;
   readonly hourly: HourlyQuota;
   readonly recentUsage: RecentUsage;
+  /** Wall time by which temporary limits and suspensions end. */
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 export class CustomerQuota {
   readonly hourly: HourlyQuota;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly #bursts: BurstLimiter;
   readonly #concurrency: ConcurrencyLimiter;
   readonly #recentUsage: RecentUsage;
   #limits: LimitPolicy;
 
-  constructor({ limits, bursts, concurrency, hourly, recentUsage }: CustomerQuotaParts) {
+  constructor({ limits, bursts, concurrency, hourly, recentUsage, clock }: CustomerQuotaParts) {
     this.hourly = hourly;
+    this.clock = clock;
     this.#bursts = bursts;
     this.#concurrency = concurrency;
     this.#recentUsage = recentUsage;
@@ -79,7 +84,11 @@ export class CustomerQuota {
   }
 
   limitOf(customer: CustomerRecord): EffectiveLimit {
-    return effectiveLimit(customer, this.#limits);
+    return effectiveLimit(customer, this.#limits, this.clock);
+  }
+
+  isSuspended(customer: EnforcedCustomer): boolean {
+    return customer.suspended && isSuspendedAt(customer, this.clock.nowMs());
   }
 
   /** Returns the current name of the customer's plan; undefined if the config does not know it. */

@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 
 /** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
@@ -19,7 +20,13 @@ export interface LimitPolicy {
 }
 
 export type EffectiveLimit =
-  | { readonly found: true; readonly requestsPerHour: number; readonly source: 'override' | 'customer' | 'plan' }
+  | {
+      readonly found: true;
+      readonly requestsPerHour: number;
+      readonly source: 'override' | 'temporary' | 'customer' | 'plan';
+      /** When the temporary limit ends, and the limit after that; undefined if there is none. */
+      readonly until?: { readonly atMs: number; readonly then: number | undefined };
+    }
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
 /** Where limits are set, such as `config/gateway.yaml:41`: by plan name (former names included), and by customer id. */
@@ -29,15 +36,30 @@ interface LimitOrigins {
 }
 
 /**
- * Returns the limit that applies to a customer: the override in the config, else the limit in the customer's record (on
- * any plan), else the plan's. There is none if the config does not know the plan, even with an override or a limit in
- * the record: it is not defined what such a customer may do.
+ * Returns the limit that applies to a customer: the override in the config, else the temporary limit in the customer's
+ * record until it ends, else the record's other limit (on any plan), else the plan's. There is none if the config does
+ * not know the plan, even with an override or a limit in the record: it is not defined what such a customer may do.
+ * `clock`: read only for a customer with a temporary limit.
  */
-export function effectiveLimit(customer: CustomerRecord, policy: LimitPolicy): EffectiveLimit {
+export function effectiveLimit(
+  customer: CustomerRecord,
+  policy: LimitPolicy,
+  clock: Pick<Clock, 'nowMs'>,
+): EffectiveLimit {
   const plan = planOf(customer.plan, policy);
   if (plan === undefined) return { found: false, reason: `the configuration has no plan "${customer.plan}"` };
   const override = policy.overrides.get(customer.id);
   if (override) return { found: true, requestsPerHour: override.requestsPerHour, source: 'override' };
+  const lasting = lastingLimit(customer, plan);
+  const temporary = customer.temporaryLimit;
+  if (temporary === undefined || clock.nowMs() >= temporary.untilMs) return lasting;
+  const then = lasting.found ? lasting.requestsPerHour : undefined;
+  const until = { atMs: temporary.untilMs, then };
+  return { found: true, requestsPerHour: temporary.requestsPerHour, source: 'temporary', until };
+}
+
+/** Returns the limit that a temporary one covers. */
+function lastingLimit(customer: CustomerRecord, plan: PlanPolicy): EffectiveLimit {
   const own = customer.requestsPerHour;
   if (own === 'invalid') {
     return { found: false, reason: "the customer record's requests_per_hour is not an integer of at least 1" };
@@ -69,5 +91,6 @@ export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, ori
   const plan = origins.plans.get(customer.plan);
   if (plan === undefined) return 'customer record: plan';
   if (limit.found && limit.source === 'override') return origins.overrides.get(customer.id) ?? plan;
-  return limit.found && limit.source === 'plan' ? plan : 'customer record: requests_per_hour';
+  if (limit.found && limit.source === 'plan') return plan;
+  return `customer record: ${limit.found && limit.source === 'temporary' ? 'temporary_limit' : 'requests_per_hour'}`;
 }

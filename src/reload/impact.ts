@@ -5,6 +5,7 @@
  * Customers and windows are read in pages, so that other store calls are not delayed for long. However many customers
  * there are, the result is bounded: counts, and the customers that are closest to their limits.
  */
+import type { Clock } from '../base/clock.ts';
 import { effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/effective-limit.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 import type { UsageReader } from '../store/store.ts';
@@ -82,6 +83,8 @@ export interface Impact {
 export interface ImpactParts {
   readonly records: CustomerLists;
   readonly usages: UsageReader;
+  /** Wall time by which temporary limits end. */
+  readonly limitClock: Pick<Clock, 'nowMs'>;
 }
 
 interface ImpactOptions {
@@ -103,13 +106,13 @@ interface CustomerLimits {
 export async function assessImpact(
   before: LimitPolicy,
   after: LimitPolicy,
-  { records, usages }: ImpactParts,
+  { records, usages, limitClock }: ImpactParts,
   { changedOnly = false, signal }: ImpactOptions = {},
 ): Promise<Impact> {
   const tally = new Tally(before, after);
   for await (const page of everyCustomer(records, signal)) {
     tally.counts.total += page.length;
-    const all = page.map((record) => limitsOf(record, before, after));
+    const all = page.map((record) => limitsOf(record, before, after, limitClock));
     const assessed = changedOnly ? all.filter((limits) => limits.before !== limits.after) : all;
     const used = await usages.usedOf(
       assessed.map((limits) => ({
@@ -122,8 +125,13 @@ export async function assessImpact(
   return tally.result();
 }
 
-function limitsOf(record: CustomerRecord, before: LimitPolicy, after: LimitPolicy): CustomerLimits {
-  const [old, next] = [effectiveLimit(record, before), effectiveLimit(record, after)];
+function limitsOf(
+  record: CustomerRecord,
+  before: LimitPolicy,
+  after: LimitPolicy,
+  clock: Pick<Clock, 'nowMs'>,
+): CustomerLimits {
+  const [old, next] = [effectiveLimit(record, before, clock), effectiveLimit(record, after, clock)];
   return {
     record,
     before: old.found ? old.requestsPerHour : undefined,

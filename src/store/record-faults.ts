@@ -8,11 +8,13 @@ import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
 import {
   type CustomerFields,
+  ENDED,
   type EnforcedCustomerFields,
   type EnforcedKeyFields,
   isCustomerId,
   isKeyId,
   type KeyFields,
+  temporaryLimitFrom,
 } from './record-fields.ts';
 
 const TIME_FORM = 'write ISO 8601 with Z, such as 2030-01-31T00:00:00Z';
@@ -54,6 +56,8 @@ const TEXTS = {
     `has no limit, so requests get 403: ${reason}; write requests_per_hour as an integer of at least 1`,
   doubtful_suspended: (value: string) =>
     `has suspended ${value}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
+  unreadable_temporary_limit: () =>
+    `has a temporary limit that is not applied: write temporary_requests_per_hour as an integer of at least 1 and temporary_until as a time (${TIME_FORM}), or delete both`,
   bad_notify_url: () => `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
 } satisfies Record<string, (...details: string[]) => string>;
 
@@ -132,22 +136,32 @@ export function keyFaults(fields: KeyFields): readonly RecordFault[] {
 /** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
 export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
   const exists = Object.values(fields).some(Boolean);
-  return exists && !fields.plan ? [recordFault('no_plan')] : [];
+  return exists ? customerFaultsForRequests(fields) : [];
 }
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
-export function customerFaults(id: string, { plan, suspended, notify_url }: CustomerFields): readonly RecordFault[] {
+export function customerFaults(id: string, fields: CustomerFields): readonly RecordFault[] {
+  const { suspended, notify_url } = fields;
   const faults: RecordFault[] = [];
   if (!isCustomerId(id)) {
     const where = ' in its name, so no key can belong to it: between the braces there must be';
     faults.push(recordFault('bad_customer_id', where));
   }
-  if (!plan) faults.push(recordFault('no_plan'));
+  faults.push(...customerFaultsForRequests(fields));
   if (suspended && !CANONICAL_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
     faults.push(recordFault('doubtful_suspended', shown(suspended)));
   }
   if (notify_url && !isWebhookUrl(notify_url)) faults.push(recordFault('bad_notify_url'));
   return faults;
+}
+
+function customerFaultsForRequests(fields: EnforcedCustomerFields): readonly RecordFault[] {
+  const remedy = `${TIME_FORM}, or delete the field`;
+  return [
+    ...(fields.plan ? [] : [recordFault('no_plan')]),
+    ...(temporaryLimitFrom(fields) === ENDED ? [recordFault('unreadable_temporary_limit')] : []),
+    ...timeFaults('suspended_until', fields.suspended_until, 'so a suspension has no end', remedy),
+  ];
 }
 
 function faultsForRequests(fields: EnforcedKeyFields): readonly RecordFault[] {

@@ -2,6 +2,7 @@
  * Key and customer records, and their form as named text fields, in which both stores keep them. An absent, null or empty
  * field is unset. Other programs also write such records, so no value is trusted.
  */
+import { parseTimestamp } from '../base/timestamp.ts';
 import { type KeyRestrictions, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
 
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
@@ -21,13 +22,24 @@ export interface KeyRecord extends KeyRestrictions {
 /** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
 export type EnforcedKey = Omit<KeyRecord, 'name' | 'prefix' | 'createdAt'>;
 
+/** A limit that precedes the customer's own until it ends. Unreadable fields make one that has ended. */
+export interface TemporaryLimit {
+  readonly requestsPerHour: number;
+  /** Wall time in ms. */
+  readonly untilMs: number;
+}
+
 export interface CustomerRecord {
   readonly id: string;
   readonly plan: string;
   readonly name?: string;
   /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
   readonly requestsPerHour?: number | 'invalid';
+  readonly temporaryLimit?: TemporaryLimit;
+  /** The customer was suspended. See {@link isSuspendedAt}: the suspension may have ended. */
   readonly suspended: boolean;
+  /** Wall time in ms at which the suspension ends. Absent if it has no readable end. */
+  readonly suspendedUntilMs?: number;
   /** Tells the customer from a deleted one with the same id. Records that other programs wrote may lack it. */
   readonly createdAt?: string;
   readonly usageResetAt?: string;
@@ -43,7 +55,9 @@ export interface CustomerChange {
   readonly plan?: string;
   readonly name?: string | null;
   readonly requestsPerHour?: number | null;
+  readonly temporaryLimit?: TemporaryLimit | null;
   readonly suspended?: boolean;
+  readonly suspendedUntilMs?: number | null;
   readonly notifyUrl?: string | null;
 }
 
@@ -100,7 +114,10 @@ export const KEY_FIELDS = [...Object.values(KEY), ...RESTRICTION_FIELDS];
 export const ENFORCED_CUSTOMER_FIELDS = [
   ...Object.values(ENFORCED_CUSTOMER),
   'requests_per_hour' as const,
+  'temporary_requests_per_hour' as const,
+  'temporary_until' as const,
   'suspended' as const,
+  'suspended_until' as const,
 ];
 export const CUSTOMER_FIELDS = [...ENFORCED_CUSTOMER_FIELDS, CUSTOMER.name, CUSTOMER.notifyUrl];
 
@@ -141,13 +158,38 @@ export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields)
   const { plan, ...rest } = textsFrom(ENFORCED_CUSTOMER, fields);
   if (plan === undefined) return undefined;
   const limit = fields.requests_per_hour;
+  const temporaryLimit = temporaryLimitFrom(fields);
+  const suspended = isSuspended(fields.suspended);
+  const suspendedUntilMs = suspended ? parseTimestamp(fields.suspended_until ?? '') : undefined;
   return {
     id,
     plan,
     ...rest,
     ...(limit && { requestsPerHour: parseLimit(limit) }),
-    suspended: isSuspended(fields.suspended),
+    ...(temporaryLimit && { temporaryLimit }),
+    suspended,
+    ...(suspendedUntilMs !== undefined && { suspendedUntilMs }),
   };
+}
+
+/** Returns undefined if neither field is set. */
+export function temporaryLimitFrom(
+  fields: Pick<EnforcedCustomerFields, 'temporary_requests_per_hour' | 'temporary_until'>,
+): TemporaryLimit | undefined {
+  const { temporary_requests_per_hour: number, temporary_until: until } = fields;
+  if (!number && !until) return undefined;
+  const [requestsPerHour, untilMs] = [parseLimit(number ?? ''), parseTimestamp(until ?? '')];
+  return requestsPerHour === 'invalid' || untilMs === undefined ? ENDED : { requestsPerHour, untilMs };
+}
+
+export const ENDED: TemporaryLimit = { requestsPerHour: 0, untilMs: 0 };
+
+/** `nowMs`: wall time, see StoreBoundedClock. */
+export function isSuspendedAt(
+  { suspended, suspendedUntilMs }: Pick<CustomerRecord, 'suspended' | 'suspendedUntilMs'>,
+  nowMs: number,
+): boolean {
+  return suspended && (suspendedUntilMs === undefined || nowMs < suspendedUntilMs);
 }
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
@@ -168,12 +210,21 @@ function listText(items: readonly string[] | null, separator: string): string | 
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
 export function customerFields(record: CustomerRecord | CustomerChange): CustomerFields {
-  const { requestsPerHour, suspended } = record;
+  const { requestsPerHour, temporaryLimit, suspended, suspendedUntilMs } = record;
   return {
     ...fieldsOf(CUSTOMER, record),
     ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
+    ...(temporaryLimit !== undefined && {
+      temporary_requests_per_hour: temporaryLimit?.requestsPerHour.toString() ?? null,
+      temporary_until: timeText(temporaryLimit?.untilMs),
+    }),
     ...(suspended !== undefined && { suspended: suspended ? '1' : null }),
+    ...(suspendedUntilMs !== undefined && { suspended_until: timeText(suspendedUntilMs) }),
   };
+}
+
+function timeText(ms: number | null | undefined): string | null {
+  return ms == null ? null : new Date(ms).toISOString();
 }
 
 /** Returns the members of which the fields are set. */

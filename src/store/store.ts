@@ -288,6 +288,11 @@ export interface StoreStatus {
   readonly refusing: boolean;
 }
 
+interface Announcement {
+  readonly instances: number;
+  readonly storeTimeMs: number;
+}
+
 export interface Store {
   readonly records: RecordStore;
   readonly keyUses: KeyUseStore;
@@ -302,9 +307,9 @@ export interface Store {
   readonly invalidations: Invalidations;
   /**
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
-   * this one.
+   * this one, and to the store's time.
    */
-  announce(instance: string, state?: InstanceState): Promise<number>;
+  announce(instance: string, state?: InstanceState): Promise<Announcement>;
   /** Resolves to the instances that were announced within the last hour and not withdrawn, oldest announcement last. */
   announced(): Promise<readonly AnnouncedInstance[]>;
   /** Deletes the announcement of this instance. */

@@ -60,6 +60,10 @@ overBothStores((start) => {
         limit: 1000,
         limit_source: 'plan',
         limit_problem: null,
+        temporary_limit: null,
+        suspended_until: null,
+        limit_until: null,
+        limit_then: null,
       });
       expect((await admin.call('GET', '/admin/v1/customers/acme')).body).toEqual(created.body);
     });

@@ -114,11 +114,13 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     planNames: new Set(POLICY.plans.keys()),
     currentPlan: (plan) => planNameOf(plan, POLICY),
     planNamesOf: (plan) => planNamesOf(plan, POLICY),
-    effectiveLimit: (customer) => effectiveLimit(customer, POLICY),
+    effectiveLimit: (customer) => effectiveLimit(customer, POLICY, clock),
+    limitClock: clock,
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 }, plans: {} }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),
     preview: createPreviewer({
+      limitClock: clock,
       running: () => RUNNING,
       compare: (content, running) =>
         compareInThread({ file: '(posted)', content, environment: {}, folder: '/' }, running, PREVIEW_BOUNDS),

@@ -107,6 +107,41 @@ describe.each(STORES)('over $name', (kind) => {
     expect(stderr).toMatch(/^tollgate: .*\(not_found\)\n$/);
   });
 
+  it('sets a limit and a suspension for a time, and shows when each ends and what applies then', async () => {
+    await succeed('customers', 'create', 'acme', '--plan', 'starter');
+    const update = (...options: string[]) => succeed('customers', 'update', 'acme', ...options);
+    const inAWeek = Date.now() + 7 * 24 * 3_600_000;
+    const { temporary_limit: given } = await succeedAsJson(
+      ...['customers', 'update', 'acme', '--temporary-limit', '2000', '--until', '7d'],
+    );
+    expect(given.requests_per_hour).toBe(2000);
+    expect(Math.abs(Date.parse(given.until) - inAWeek)).toBeLessThan(60_000);
+    const until = given.until.replace(/\.\d+/, '');
+    expect(await succeed('customers', 'show', 'acme')).toMatch(
+      new RegExp(`^limit +2000 until ${until}, then 1000$`, 'm'),
+    );
+    expect(await succeed('explain', 'acme')).toMatch(new RegExp(`^limit +2000 until ${until}, then 1000$`, 'm'));
+    expect(await succeed('customers', 'list')).toMatch(
+      new RegExp(`^acme +starter +2000 until ${until}, then 1000 +temporary`, 'm'),
+    );
+    expect(await update('--no-temporary-limit')).toMatch(/^limit +1000$/m);
+
+    expect(await update('--suspended', '--until', '2100-01-01')).toMatch(/^suspended +until 2100-01-01T00:00:00Z$/m);
+    expect(await update('--suspended')).toMatch(/^suspended +true$/m);
+    const both = await succeedAsJson(
+      ...['customers', 'update', 'acme', '--temporary-limit', '5', '--suspended', '--until', '2100-01-01'],
+    );
+    const end = '2100-01-01T00:00:00.000Z';
+    expect(both).toMatchObject({ suspended_until: end, temporary_limit: { requests_per_hour: 5, until: end } });
+    for (const options of [
+      ['--temporary-limit', '5'],
+      ['--until', '7d'],
+      ['--no-suspended', '--until', '7d'],
+    ]) {
+      expect(await tollgate('customers', 'update', 'acme', ...options)).toMatchObject({ status: 2, stdout: '' });
+    }
+  });
+
   it('leads a key through its life', async () => {
     await succeed('customers', 'create', 'acme', '--plan', 'starter');
     const created = await tollgate('keys', 'create', 'acme', '--name', 'ci', '--expires-at', SOON);

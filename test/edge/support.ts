@@ -139,6 +139,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     keyUses: { note: () => {} },
     quota: new CustomerQuota({
       limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
+      clock,
       hourly,
       bursts: new BurstLimiter(clock, 100),
       concurrency: new ConcurrencyLimiter(),

@@ -37,6 +37,7 @@ function quotaOf(
 ) {
   const clock = { monotonicMs: () => 0, nowMs: () => 0 };
   return new CustomerQuota({
+    clock,
     limits: {
       plans: new Map([['tried', { requestsPerHour: 100, ...plan }]]),
       formerPlans: new Map(),

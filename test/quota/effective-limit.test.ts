@@ -11,6 +11,13 @@ const policy = {
   overrides: new Map([['acme', { requestsPerHour: 120_000 }]]),
 };
 
+/** A customer without a temporary limit costs no look at the clock. */
+const NO_CLOCK = {
+  nowMs(): number {
+    throw new Error('the clock was read');
+  },
+};
+
 function customer(record: Partial<CustomerRecord>): CustomerRecord {
   return { id: 'c', plan: 'starter', suspended: false, ...record };
 }
@@ -34,7 +41,7 @@ describe('the limit is taken from', () => {
     ],
     ['the plan', customer({}), 1000, 'plan'],
   ])('%s', (_, record, requestsPerHour, source) => {
-    expect(effectiveLimit(record, policy)).toEqual({ found: true, requestsPerHour, source });
+    expect(effectiveLimit(record, policy, NO_CLOCK)).toEqual({ found: true, requestsPerHour, source });
   });
 });
 
@@ -49,7 +56,7 @@ describe('there is no limit when', () => {
     ['a custom plan has no number', customer({ plan: 'enterprise' }), 'no requests_per_hour'],
     ['the number is not one', customer({ requestsPerHour: 'invalid' }), 'not an integer'],
   ])('%s', (_, record, reason) => {
-    const limit = effectiveLimit(record, policy);
+    const limit = effectiveLimit(record, policy, NO_CLOCK);
     expect(limit.found ? '' : limit.reason).toContain(reason);
   });
 });
@@ -71,6 +78,6 @@ describe('a limit is explained by', () => {
     ['the number that is missing', customer({ plan: 'enterprise' }), 'customer record: requests_per_hour'],
     ['the number that is none', customer({ requestsPerHour: 'invalid' }), 'customer record: requests_per_hour'],
   ])('%s', (_, record, origin) => {
-    expect(limitOrigin(record, effectiveLimit(record, policy), origins)).toBe(origin);
+    expect(limitOrigin(record, effectiveLimit(record, policy, NO_CLOCK), origins)).toBe(origin);
   });
 });

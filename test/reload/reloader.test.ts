@@ -47,6 +47,7 @@ async function start() {
     results: () => lines.flatMap(({ result }) => (result === undefined ? [] : [result])),
   };
   const reloader = new Reloader({
+    limitClock: { nowMs: () => nowMs },
     running: await parse(world.file, world.secret),
     runningSinceMs: nowMs,
     read: async () => Buffer.from(world.file),

@@ -259,7 +259,9 @@ export function storeContract(name: string, openStore: OpenStore): void {
       plan: 'enterprise',
       name: 'Acme Corp.',
       requestsPerHour: 120_000,
+      temporaryLimit: { requestsPerHour: 200_000, untilMs: 1_798_860_000_000 },
       suspended: true,
+      suspendedUntilMs: 1_798_860_000_500,
       usageResetAt: '2026-01-02T03:04:05Z',
     };
     const key = {
@@ -453,7 +455,9 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const { store, records, windows, observer } = await open();
       await windows.charge('acme', []);
       await records.resetUsage('acme', '2026-01-01T00:00:00Z');
-      expect(await store.announce('instance-1')).toBe(1);
+      const { instances, storeTimeMs } = await store.announce('instance-1');
+      expect(instances).toBe(1);
+      expect(Math.abs(storeTimeMs - Date.now())).toBeLessThan(60_000);
       expect(observer.calls.map(({ op }) => op)).toEqual(['report', 'reset_usage', 'announce']);
     });
 

@@ -22,7 +22,7 @@ export function planText({ plan, current_plan: current }: Pick<CustomerDocument,
   return current ?? html`${plan} ${badge('bad', 'not configured')}`;
 }
 
-const LIMIT_SOURCES = { override: 'override', customer: 'own limit', plan: 'plan' };
+const LIMIT_SOURCES = { override: 'override', temporary: 'temporary', customer: 'own limit', plan: 'plan' };
 
 export function limitSource({ limit_source: source }: Pick<CustomerDocument, 'limit_source'>) {
   return source === null ? '–' : LIMIT_SOURCES[source];

@@ -147,6 +147,11 @@ const MIGRATIONS = [
   CREATE INDEX portal_write_by_customer ON portal_write (customer, at_ms);
 `,
   'ALTER TABLE api_key ADD COLUMN scopes TEXT; ALTER TABLE api_key ADD COLUMN allowed_addresses TEXT',
+  `
+  ALTER TABLE customer ADD COLUMN temporary_requests_per_hour TEXT;
+  ALTER TABLE customer ADD COLUMN temporary_until TEXT;
+  ALTER TABLE customer ADD COLUMN suspended_until TEXT;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

@@ -102,7 +102,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
         rewriteHeader(database);
         refusals.written();
         own = { instance, announcedAtMs: clock.nowMs(), state };
-        return 1;
+        return { instances: 1, storeTimeMs: own.announcedAtMs };
       }),
     announced: async () => (own === undefined ? [] : [own]),
     withdraw: () =>

@@ -26,13 +26,14 @@ export function redisInstances(
   return {
     announce: (instance, state) =>
       connection.run(OP, async (redis) => {
-        const [count] = await Promise.all([
+        const [reply] = await Promise.all([
           announce(name, instance, COUNTED_MS),
           // For people only: an announcement counts without it.
           state && redis.set(names.instance(instance), JSON.stringify(state), 'PX', COUNTED_MS).catch(() => {}),
         ]);
-        if (typeof count !== 'number') throw new UnexpectedReplyError('announce');
-        return count;
+        const [instances, storeTimeMs] = Array.isArray(reply) ? reply : [];
+        if (typeof instances !== 'number' || !isTimeMs(storeTimeMs)) throw new UnexpectedReplyError('announce');
+        return { instances, storeTimeMs };
       }),
     async announced() {
       const found = await background.run(OP, (redis) => redis.zrevrange(name, 0, MAX_READ - 1, 'WITHSCORES'));

@@ -7,6 +7,7 @@
  * {@link MAX_BYTES}.
  */
 import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import {
   type CustomerSearch,
   isFound,
@@ -62,8 +63,7 @@ class Contents {
       return;
     }
     this.bytes += bytesOf(id, fields);
-    const { text, plan, suspended } = fields;
-    if (before?.text === text && before.plan === plan && before.suspended === suspended) return;
+    if (isDeepStrictEqual(before, fields)) return;
     this.entries.set(id, fields);
     this.#found = undefined;
   }

@@ -57,11 +57,11 @@ export class ReservationFaults {
   }
 
   /** Observes the announcement of this instance, a write that even an idle gateway makes every 10 s. */
-  async ofAnnouncement(announcement: Promise<number>): Promise<number> {
+  async ofAnnouncement<Result>(announcement: Promise<Result>): Promise<Result> {
     try {
-      const count = await announcement;
+      const result = await announcement;
       this.#refusals.written();
-      return count;
+      return result;
     } catch (error) {
       const reply = replyOf(error);
       if (reply !== undefined && !DAMAGE.test(reply)) this.#refusals.refused(reply);
