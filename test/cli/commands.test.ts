@@ -209,7 +209,7 @@ describe.each(STORES)('over $name', (kind) => {
     await succeed('customers', 'update', 'acme', '--suspended');
     const lines = (await succeed('audit')).trimEnd().split('\n');
     expect(lines[0]).toMatch(/^AT +WHO +FROM +ACTION +CUSTOMER +KEY +DETAILS$/);
-    expect(lines[1]).toMatch(/ token +127\.0\.0\.1 +customer\.update +acme +- +suspended=true$/);
+    expect(lines[1]).toMatch(/ token +127\.0\.0\.1 +customer\.update +acme +- +suspended=false → true$/);
     expect(lines[2]).toMatch(/ customer\.create +acme +- +plan="starter"$/);
     expect((await succeedAsJson('audit', '--limit', '1')).items).toMatchObject([{ action: 'customer.update' }]);
   });

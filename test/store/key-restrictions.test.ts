@@ -30,6 +30,7 @@ describe('the field scopes', () => {
     ['fifty-one', numbers(51).join(' ')],
     ['one of 129 characters', 'x'.repeat(129)],
     ['a megabyte', 'read '.repeat(200_000)],
+    ['more than 8192 bytes of spaces', `read${' '.repeat(8192)}`],
   ])('is unreadable with %s', (_, text) => {
     expect(parseScopes(text)).toEqual([]);
   });
