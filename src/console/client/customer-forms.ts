@@ -81,6 +81,32 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
   };
 }
 
+const UNTIL = { name: 'until', label: 'Until', kind: 'time' } as const;
+
+/** A limit that ends by itself. */
+export function limitForATime({ id, temporary_limit: limit }: CustomerDocument): FormDescription {
+  return {
+    title: `Limit ${id} for a time`,
+    label: 'Save',
+    text: 'When it ends, the limit that it covers applies again. An entry in overrides of the config file precedes it.',
+    fields: [
+      {
+        ...LIMIT,
+        name: 'temporary_limit',
+        hint: limit === null ? '' : `Now ${count(limit.requests_per_hour)}. Empty: end it now.`,
+        input: { required: limit === null, autofocus: true },
+      },
+      { ...UNTIL, hint: 'In your time zone.' },
+    ],
+    command: ({ temporary_limit: number }) => ['customers', 'update', id, ...(number ? [] : ['--no-temporary-limit'])],
+    submit: ({ change: { temporary_limit: number, until } }) =>
+      call('PATCH', customerPath(id), {
+        json: { temporary_limit: number ? { requests_per_hour: number, until: until ?? undefined } : null },
+      }),
+    said: `Changed ${id}. It takes effect within a second.`,
+  };
+}
+
 export function suspendCustomer({ id, suspended }: CustomerDocument): FormDescription {
   const label = suspended ? 'Reactivate' : 'Suspend';
   return {
@@ -90,8 +116,10 @@ export function suspendCustomer({ id, suspended }: CustomerDocument): FormDescri
     text: suspended
       ? 'Its keys work again within a second.'
       : 'All its requests get 403 within a second, with any of its keys. Keys and usage are kept.',
+    fields: suspended ? [] : [{ ...UNTIL, hint: 'In your time zone. Empty: until you reactivate it.' }],
     command: () => ['customers', 'update', id, suspended ? '--no-suspended' : '--suspended'],
-    submit: () => call('PATCH', customerPath(id), { json: { suspended: !suspended } }),
+    submit: ({ change }) =>
+      call('PATCH', customerPath(id), { json: { suspended: !suspended, suspended_until: change.until ?? undefined } }),
     said: suspended ? `Reactivated ${id}.` : `Suspended ${id}.`,
   };
 }

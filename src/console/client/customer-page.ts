@@ -1,15 +1,22 @@
 /** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
 import { html } from 'htm/preact';
 import type { ConfigDocument, CustomerDocument, ExplanationDocument, KeyDocument } from '../../admin-api/responses.ts';
-import { Empty, facts, loaded, Panel, timeAgo, usageBar } from '../../pages/client/components.ts';
+import { Empty, facts, loaded, Panel, time, timeAgo, usageBar } from '../../pages/client/components.ts';
 import { FormButton } from '../../pages/client/form-dialog.ts';
-import { count, duration, tollgate } from '../../pages/client/format.ts';
+import { count, duration, limitText, tollgate } from '../../pages/client/format.ts';
 import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import { at, type Place } from '../../pages/client/router.ts';
 import { table } from '../../pages/client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
 import { CustomerAudit } from './audit-page.ts';
-import { changeCustomer, deleteCustomer, openPortal, resetUsage, suspendCustomer } from './customer-forms.ts';
+import {
+  changeCustomer,
+  deleteCustomer,
+  limitForATime,
+  openPortal,
+  resetUsage,
+  suspendCustomer,
+} from './customer-forms.ts';
 import { customerPath, customerState, limitSource } from './customer-link.ts';
 import { newKey } from './key-forms.ts';
 import { KeyTable } from './key-table.ts';
@@ -39,12 +46,13 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
   return html`
     <div class="toolbar">
       <span>${record.name}</span>
-      ${customerState(record)}
+      ${customerState(record)} ${record.suspended_until && html`until ${time(record.suspended_until)}`}
       ${record.notify_url && html`<span class="quiet">notices to ${record.notify_url}</span>`}
       ${
         mayWrite &&
         html`<span class="actions">
         <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
+        <${FormButton} label="Limit for a time" form=${() => limitForATime(record)} />
         <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
         <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
         ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
@@ -66,7 +74,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
 }
 
 function limitAndUsage(explanation: ExplanationDocument) {
-  const { plan, current_plan, limit, limit_problem, origin, usage } = explanation;
+  const { plan, current_plan, limit, limit_until, limit_then, limit_problem, origin, usage } = explanation;
   const planText =
     current_plan === plan
       ? plan
@@ -75,6 +83,7 @@ function limitAndUsage(explanation: ExplanationDocument) {
         : `${current_plan} (formerly ${plan})`;
   return html`
     <p class="big">${limit === null ? 'No limit' : html`${count(limit)} <small>requests per hour</small>`}</p>
+    ${limit_until && html`<p>until ${time(limit_until)}, then ${limitText(limit_then)}</p>`}
     ${limit_problem && html`<p>${limit_problem}</p>`}
     ${usage && usageBar(usage)}
     ${facts([

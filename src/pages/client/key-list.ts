@@ -15,7 +15,7 @@ export type ListedKey = Pick<
   KeyDocument,
   'id' | 'name' | 'prefix' | 'state' | 'created_at' | 'expires_at' | 'last_used_at'
 > &
-  Partial<Pick<KeyDocument, 'replaced_by'>>;
+  Partial<Pick<KeyDocument, 'replaced_by' | 'scopes' | 'allowed_addresses'>>;
 
 interface KeyListProps<Key extends ListedKey> {
   readonly list: List<Key>;
@@ -69,7 +69,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
       [
         'Key',
         (key) => html`<span class="key-name" title=${key.id}>${key.name ?? html`<span class="quiet">no name</span>`}
-        <small><code>${key.prefix ? `${key.prefix}…` : key.id}</code></small></span>`,
+        <small><code>${key.prefix ? `${key.prefix}…` : key.id}</code> ${restrictions(key)}</small></span>`,
         undefined,
         ({ name, prefix }) => name ?? prefix,
       ],
@@ -86,6 +86,13 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
     ],
   });
   return html`${keys}${form && html`<${FormDialog} form=${form} onClose=${() => setForm(undefined)} />`}`;
+}
+
+/** An empty list means that the record is unreadable. */
+function restrictions({ scopes, allowed_addresses: addresses }: ListedKey): string {
+  const list = (items: readonly string[] | null | undefined, word: string) =>
+    items ? `${word} ${items.join(' ') || 'unreadable'}` : '';
+  return [list(scopes, 'for'), list(addresses, 'from')].join(' ').trim();
 }
 
 /** Of another program's text that is no time, null. */
