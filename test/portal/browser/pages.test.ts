@@ -44,6 +44,8 @@ describe.each(STORES)('over $name', (store) => {
   const open = (customer: string, use: (page: Page) => Promise<void>, body: object = {}, options: VisitOptions = {}) =>
     visitPortal(options, async (page) => {
       await page.goto(await link(customer, body), { waitUntil: 'networkidle' });
+      // The code of the link is spent, and the session is there.
+      await page.getByRole('navigation').waitFor();
       await use(page);
     });
   const click = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
