@@ -40,7 +40,7 @@ const PARTS: Readonly<Record<string, Part>> = {
     run: (evidence) => {
       const startedMs = performance.now();
       const rows = [
-        ...run('npm', 'run', '-s', 'verify:model').matchAll(/^\| (.*?) *\| (holds|refuted).*?\| +([\d,]+) \|/gm),
+        ...run('npm', 'run', '-s', 'verify:model').matchAll(/^\| (.*?) *\| +(holds|refuted)[^|]*\| +([\d,]+) \|/gm),
       ];
       const states = rows.reduce((sum, [, , , count = '']) => sum + Number(count.replaceAll(',', '')), 0);
       const mutants = rows.filter(([, , outcome]) => outcome === 'refuted').length;

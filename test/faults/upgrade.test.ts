@@ -19,7 +19,9 @@ import { commitOf, type ReleasedVersion, unpackReleased } from '../support/relea
 const LIMIT = 40;
 const PATIENCE = { timeout: 30_000, interval: 100 };
 /** Requests of each client between two replacements. */
-const REQUESTS = 60;
+const REQUESTS = 40;
+/** Six processes start one after the other, and are waited for. */
+const TIMEOUT_MS = 360_000;
 
 const version = lastReleasedVersion('.');
 const commit = commitOf(version);
@@ -35,7 +37,9 @@ describe.skipIf(commit === undefined)(title, () => {
   });
   afterAll(() => released.remove());
 
-  test('serve together on one Redis, up and back: no request is lost, limits are exact, and both read the same records, usage and history', async () => {
+  test('serve together on one Redis, up and back: no request is lost, limits are exact, and both read the same records, usage and history', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     const redis = await startRedis();
     onTestFinished(() => redis.stop());
     const receiver = await startNoticeReceiver();

@@ -18,8 +18,9 @@ export interface ReleasedVersion {
 export function commitOf(version: string): string | undefined {
   try {
     return (
-      git('log', '-1', '--format=%H', '--fixed-strings', `--grep=chore: release ${version}`).toString().trim() ||
-      undefined
+      git('log', '-1', '--format=%H', `--grep=^chore: release ${version.replaceAll('.', '[.]')}$`)
+        .toString()
+        .trim() || undefined
     );
   } catch {
     return undefined;
