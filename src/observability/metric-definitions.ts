@@ -199,9 +199,9 @@ export const METRICS = {
     { result: '`used` or `refused`' },
   ),
   tollgate_admin_requests_total: counter(
-    'Requests on the admin listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
+    'Requests on the admin and the portal listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
     {
-      route: "the template of the admin API's path, or `none`",
+      route: "the template of the path; the portal's begin with `/portal`. Or `none`",
       method: '`GET`, `HEAD`, `POST`, `PATCH`, `DELETE` or `other`',
       code: 'the HTTP status of the response; 499: the client closed the connection first',
     },
