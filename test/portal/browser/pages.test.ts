@@ -94,10 +94,7 @@ describe.each(STORES)('over $name', (store) => {
       await click(page, 'Done');
       await see(page, /works until/);
       await inspect(page, 'rotated', look);
-      await page
-        .getByRole('button', { name: /^Revoke Billing/ })
-        .first()
-        .click();
+      await act(page, 'Revoke', 'Billing, production');
       await inspect(page, 'revoke', look);
       await click(page, 'Cancel');
     };
