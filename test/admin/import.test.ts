@@ -33,6 +33,8 @@ overBothStores((start) => {
         name: 'legacy',
         created_at: NOW,
         expires_at: '2027-01-01T00:00:00.000Z',
+        scopes: null,
+        allowed_addresses: null,
       });
       expect(await admin.records.findKey(sha256(VALUE))).toMatchObject({ id: body.id, customer: 'acme' });
     });

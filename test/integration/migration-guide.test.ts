@@ -114,8 +114,10 @@ it('a dashboard that writes Redis directly creates, changes, revokes and removes
   });
   expect((await callAdmin(gateway, '/admin/v1/customers/globex')).body).toMatchObject({
     plan: 'business',
-    limit: 20_000,
-    suspended: false,
+    limit: 2000,
+    limit_source: 'temporary',
+    suspended: true,
+    suspended_until: '2030-01-31T00:00:00.000Z',
   });
 
   await run(...names, removal);
