@@ -42,7 +42,7 @@ export function portalHandlers(
       const { headers } = res.req;
       const [value, binding] = [newPortalSecret(randomBytes), createBinding(randomBytes)];
       const session = await portalSessions.open(portalSecretHash(code), cookieHash(value, binding));
-      const customer = session && (await records.findCustomerRecord(session.customer));
+      const customer = session && (await access.customerOf(session));
       if (!customer) {
         throw access.refusal(res, 'This link was used before, or is older than five minutes. Get a new one.', 'code');
       }

@@ -48,6 +48,8 @@ export function cookieHash(cookie: string, binding: string): string {
 export interface SessionAccess {
   /** Lets requests with a session pass, and only with the scope of the route if it has one. */
   require(scope: ApiRoute['scope']): RequestHandler;
+  /** Resolves to the session's customer as it is now; undefined if it was deleted. */
+  customerOf(session: PortalSession): Promise<CustomerRecord | undefined>;
   /** Counts and logs an invalid secret, and returns the refusal. */
   refusal(res: Response, detail: string, reason: string): Refusal;
 }
@@ -70,14 +72,17 @@ export function createSessionAccess(
     return new Refusal('too_many_failures', tooMany, {}, ['Retry-After', String(retrySeconds)]);
   }
 
+  async function customerOf({ customer }: PortalSession): Promise<CustomerRecord | undefined> {
+    const record = await records.findCustomerRecord(customer);
+    // A suspension that has ended is none.
+    return record && { ...record, suspended: isSuspendedAt(record, limitClock.nowMs()) };
+  }
+
   async function find(kind: 'cookie' | 'token', sha256s: readonly string[]): Promise<Visit | undefined> {
     for (const sha256 of sha256s) {
       const session = await portalSessions.find(kind, sha256);
-      const record = session && (await records.findCustomerRecord(session.customer));
-      if (record) {
-        // A suspension that has ended is none.
-        return { session, customer: { ...record, suspended: isSuspendedAt(record, limitClock.nowMs()) }, sha256 };
-      }
+      const customer = session && (await customerOf(session));
+      if (customer) return { session, customer, sha256 };
     }
     return undefined;
   }
@@ -100,6 +105,7 @@ export function createSessionAccess(
   }
 
   return {
+    customerOf,
     refusal,
     require: (scope) => async (req, res, next) => {
       const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
