@@ -52,7 +52,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   console: 'type:base pages npm:jose',
   admin:
     'admin-api base config console keys listener notices observability pages problems quota reload store usage npm:express npm:jose npm:zod',
-  portal: 'admin admin-api base type:config keys listener pages portal-api store npm:express',
+  portal: 'admin admin-api base type:config keys listener pages portal-api quota store npm:express',
   ops: 'listener problems type:store type:npm:express',
   process:
     'admin base config edge identity keys listener notices observability ops pages portal quota reload store store/open tls tracing upstream usage',

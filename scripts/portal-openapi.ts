@@ -3,7 +3,7 @@ import * as queries from '../src/admin-api/queries.ts';
 import * as requests from '../src/admin-api/requests.ts';
 import * as responses from '../src/admin-api/responses.ts';
 import * as documents from '../src/portal-api/portal-documents.ts';
-import { PORTAL_ROUTES, type PortalEndpoint } from '../src/portal-api/portal-routes.ts';
+import { PAGE_LIMIT, PORTAL_ROUTES, type PortalEndpoint } from '../src/portal-api/portal-routes.ts';
 import { type Operation, openApiSections, type Refusal } from './openapi-sections.ts';
 
 const REFUSALS = {
@@ -45,6 +45,11 @@ const REFUSALS = {
     codes: ['too_many_writes', 'too_many_failures'],
     description:
       'The customer made 60 changes within the last hour; or the secret is invalid, and so were more than 30 others from this address within a minute.',
+  },
+  TooManyReads: {
+    codes: ['too_many_reads', 'too_many_failures'],
+    description:
+      'The customer read its usage or keys 10 times within the last second, at this instance; or the secret is invalid, and so were more than 30 others from this address within a minute.',
   },
   TooManyFailures: {
     codes: ['too_many_failures'],
@@ -168,13 +173,17 @@ export const portalSections = () =>
       NewKey: documents.PORTAL_NEW_KEY,
       RotatedKey: documents.PORTAL_ROTATED_KEY,
     }),
-    parameters: { From: queries.FROM, To: queries.TO, Limit: queries.LIMIT, Cursor: queries.CURSOR },
+    parameters: { From: queries.FROM, To: queries.TO, Limit: PAGE_LIMIT, Cursor: queries.CURSOR },
     pathParameters: { keys: 'KeyId' },
     refusalsOf: (endpoint, { scope, query, body }) => [
       'InternalError',
       ...(endpoint === 'GET /portal/settings' ? [] : (['Unauthorized', 'TooManyFailures', 'Unavailable'] as const)),
       ...(scope === undefined ? [] : (['Forbidden'] as const)),
-      ...(scope === 'keys:write' ? (['UnsupportedMediaType', 'TooMany'] as const) : []),
+      ...(scope === undefined
+        ? []
+        : scope === 'keys:write'
+          ? (['UnsupportedMediaType', 'TooMany'] as const)
+          : (['TooManyReads'] as const)),
       ...(endpoint.includes(':') ? (['NotFound'] as const) : []),
       ...(body === undefined
         ? []

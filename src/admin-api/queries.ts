@@ -17,9 +17,14 @@ function integer(minimum: number, maximum: number, noun = 'an integer') {
     .meta({ type: 'integer', minimum, maximum });
 }
 
-export const LIMIT = integer(1, 1000)
-  .default(100)
-  .describe('Maximum number of items in a page. A page may have fewer items even if more pages follow.');
+export const LIMIT = pageLimit(1000);
+
+export function pageLimit(maximum: number) {
+  return integer(1, maximum)
+    .default(100)
+    .describe('Maximum number of items in a page. A page may have fewer items even if more pages follow.');
+}
+
 export const CURSOR = z
   .string()
   .min(1, 'must be the next_cursor of an earlier response')

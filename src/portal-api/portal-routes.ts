@@ -17,6 +17,8 @@ const CODE = z.strictObject({
     .transform((code) => code.replace(/^code=/, ''))
     .describe('The code in the fragment of a link, or the whole fragment.'),
 });
+/** Reading many keys at once would delay requests of the public listener. */
+export const PAGE_LIMIT = query.pageLimit(200);
 const KEY_NAME = z.strictObject({ name: DISPLAY_NAME.nullable().describe('Null: no name.') });
 
 export const PORTAL_ROUTES = {
@@ -32,7 +34,7 @@ export const PORTAL_ROUTES = {
   },
   'GET /portal/v1/keys': {
     scope: 'keys:read',
-    query: z.strictObject({ limit: query.LIMIT, cursor: query.CURSOR }),
+    query: z.strictObject({ limit: PAGE_LIMIT, cursor: query.CURSOR }),
     reply: document.PORTAL_KEY_PAGE,
   },
   'POST /portal/v1/keys': {

@@ -11,12 +11,16 @@ import { addressBlock } from '../base/address-block.ts';
 import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type BoundCookie, bindingOf, ownCookies } from '../pages/bound-cookie.ts';
+import { BurstLimiter } from '../quota/burst.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
 import { type CustomerRecord, isSuspendedAt } from '../store/record-fields.ts';
 import type { PortalContext } from './portal-context.ts';
 
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
+/** Of usage and keys, for each customer. One read costs as much as many requests of the public listener. */
+const READS_PER_SECOND = 10;
+const MAX_READERS = 10_000;
 const CHALLENGE = 'Bearer realm="tollgate-portal"';
 const BEARER = /^bearer +(\S+)$/i;
 const SECRET = /^[\w-]{43}$/;
@@ -60,6 +64,7 @@ export function createSessionAccess(
 ): SessionAccess {
   const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
   const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
+  const reads = new BurstLimiter(clock, MAX_READERS);
 
   function refusal(res: Response, detail: string, reason: string): Refusal {
     const { peerAddress: client, route } = factsOf(res);
@@ -104,6 +109,14 @@ export function createSessionAccess(
     return (await find('cookie', sha256s)) ?? raise(refusal(res, ENDED, 'session'));
   }
 
+  /** @throws Refusal `too_many_reads` */
+  function countRead(customer: string): void {
+    const read = reads.take(customer, READS_PER_SECOND);
+    if (read.allowed) return;
+    const retryAfter = ['Retry-After', String(read.resetSeconds)];
+    throw new Refusal('too_many_reads', `More than ${READS_PER_SECOND} reads within a second.`, {}, retryAfter);
+  }
+
   return {
     customerOf,
     refusal,
@@ -117,6 +130,7 @@ export function createSessionAccess(
       if (scope !== undefined && mustWrite && customer.suspended) {
         throw new Refusal('customer_suspended', 'The account is suspended: its keys can be seen, but not changed.');
       }
+      if (scope !== undefined && !mustWrite) countRead(customer.id);
       next();
     },
   };

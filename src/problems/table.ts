@@ -125,6 +125,12 @@ export const PROBLEMS = {
     when: 'Portal: the customer made 60 changes within the last hour.',
     remedy: 'Wait for the seconds in `Retry-After`.',
   },
+  too_many_reads: {
+    status: 429,
+    title: 'Too many reads',
+    when: 'Portal: the customer read its usage or keys 10 times within the last second, at this instance.',
+    remedy: 'Wait for the seconds in `Retry-After`.',
+  },
   not_found: {
     status: 404,
     title: 'No such resource',

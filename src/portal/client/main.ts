@@ -43,6 +43,7 @@ const ADVICE = {
   quota_not_configured: 'Contact support: your account needs a plan with a limit.',
   store_unavailable: 'Try again in a minute.',
   too_many_writes: 'Try again later.',
+  too_many_reads: 'Try again in a second.',
 };
 
 /** Why there is no session, and so no data. */

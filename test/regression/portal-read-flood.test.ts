@@ -1,0 +1,44 @@
+/**
+ * A customer could read its keys in the portal as often as it liked, 1,000 at a time: twenty requests a second with one
+ * token kept a core busy, and so delayed the requests of all other customers.
+ */
+import { expect, it } from 'vitest';
+import { send } from '../console/support.ts';
+import { createCustomer, createToken, overEachStore } from '../portal/support.ts';
+
+const READS = ['/portal/v1/usage', '/portal/v1/usage/history', '/portal/v1/keys'];
+
+overEachStore('a customer in the portal', (system) => {
+  it('reads at most 10 times a second, over all its tokens, and takes nothing from another customer', async () => {
+    const { gateway } = system();
+    for (const id of ['greedy', 'calm']) await createCustomer(gateway, id);
+    const holders = [await createToken(gateway, 'greedy'), await createToken(gateway, 'greedy')];
+    const read = (token: string, path: string) =>
+      send(gateway.portal, 'GET', path, { authorization: `Bearer ${token}` });
+    const startedMs = performance.now();
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, (_, at) => read(holders[at % 2] ?? '', READS[at % 3] ?? '')),
+    );
+    const seconds = Math.ceil((performance.now() - startedMs) / 1000);
+    const admitted = replies.filter(({ status }) => status === 200);
+    expect(admitted.length).toBeLessThanOrEqual(10 * seconds);
+    expect(admitted.length).toBeGreaterThanOrEqual(10);
+    for (const { status, body, headers } of replies.filter((reply) => !admitted.includes(reply))) {
+      expect({ status, code: body.code }).toEqual({ status: 429, code: 'too_many_reads' });
+      expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+    }
+    expect((await read(await createToken(gateway, 'calm'), '/portal/v1/keys')).status).toBe(200);
+    await expect
+      .poll(async () => (await read(holders[0] ?? '', '/portal/v1/keys')).status, { timeout: 5000 })
+      .toBe(200);
+  });
+
+  it('reads at most 200 keys at once', async () => {
+    const { gateway } = system();
+    await createCustomer(gateway, 'acme');
+    const headers = { authorization: `Bearer ${await createToken(gateway, 'acme')}` };
+    const read = (limit: number) => send(gateway.portal, 'GET', `/portal/v1/keys?limit=${limit}`, headers);
+    expect((await read(200)).status).toBe(200);
+    expect((await read(201)).status).toBe(422);
+  });
+});
