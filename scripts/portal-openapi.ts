@@ -39,7 +39,8 @@ const REFUSALS = {
   },
   Unprocessable: {
     codes: ['unprocessable'],
-    description: 'A member or parameter is missing, unknown or of the wrong type; or there is no usage history.',
+    description:
+      'A member or parameter is missing, unknown or of the wrong type; or a key would be allowed more than it may; or there is no usage history.',
   },
   TooMany: {
     codes: ['too_many_writes', 'too_many_failures'],
@@ -119,14 +120,16 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     operationId: 'createKey',
     tag: 'keys',
     summary: 'Create a key',
-    description: '409 if `max_keys` keys are in use.',
+    description:
+      '409 if `max_keys` keys are in use. 422 if keys are in use, and the new one would be allowed something that each of them is not.',
     success: 'Created. Only this response has `key`.',
     refusals: ['Conflict'],
   },
   'PATCH /portal/v1/keys/:keyId': {
-    operationId: 'renameKey',
+    operationId: 'updateKey',
     tag: 'keys',
-    summary: 'Rename a key',
+    summary: 'Rename or restrict a key',
+    description: '422 if the key would be allowed more than before; `detail` says what it may at most have.',
     success: 'The key.',
   },
   'POST /portal/v1/keys/:keyId/rotate': {
@@ -168,7 +171,7 @@ export const portalSections = () =>
       Key: documents.PORTAL_KEY,
       KeyPage: documents.PORTAL_KEY_PAGE,
       KeyCreation: bodyOf('POST /portal/v1/keys'),
-      KeyName: bodyOf('PATCH /portal/v1/keys/:keyId'),
+      KeyChange: bodyOf('PATCH /portal/v1/keys/:keyId'),
       Rotation: requests.ROTATION,
       NewKey: documents.PORTAL_NEW_KEY,
       RotatedKey: documents.PORTAL_ROTATED_KEY,

@@ -22,8 +22,14 @@ interface UsedKey {
   readonly lastUsedMs: number | undefined;
 }
 
-/** Lists, creates, imports, reads, changes and revokes keys. */
-export function keyHandlers(context: AdminContext) {
+/**
+ * Lists, creates, imports, reads, changes and revokes keys. `checkChange` returns the refusal of a change of the current
+ * record.
+ */
+export function keyHandlers(
+  context: AdminContext,
+  checkChange: (current: EnforcedKey, change: KeyChange) => Refusal | undefined = () => undefined,
+) {
   const { records, keyUses, clock, recordChange } = context;
 
   return {
@@ -65,7 +71,7 @@ export function keyHandlers(context: AdminContext) {
       const key = await requireKey(records, keyId);
       if (changesNothing(key, change)) return describe(key);
 
-      const check = (current: EnforcedKey) => expiryProblem(current, expiresAt);
+      const check = (current: EnforcedKey) => expiryProblem(current, expiresAt) ?? checkChange(current, change);
       const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
       const before = {
         name: key.name,

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import * as query from '../admin-api/queries.ts';
-import { DISPLAY_NAME, expiry, ROTATION } from '../admin-api/requests.ts';
+import { ALLOWED_ADDRESSES, DISPLAY_NAME, expiry, keyChange, ROTATION, SCOPES } from '../admin-api/requests.ts';
 import { USAGE, USAGE_HISTORY } from '../admin-api/responses.ts';
 import type { RouteTable } from '../admin-api/route-table.ts';
 import * as document from './portal-documents.ts';
@@ -19,7 +19,6 @@ const CODE = z.strictObject({
 });
 /** Reading many keys at once would delay requests of the public listener. */
 export const PAGE_LIMIT = query.pageLimit(200);
-const KEY_NAME = z.strictObject({ name: DISPLAY_NAME.nullable().describe('Null: no name.') });
 
 export const PORTAL_ROUTES = {
   'GET /portal/settings': { reply: document.PORTAL_SETTINGS },
@@ -39,11 +38,21 @@ export const PORTAL_ROUTES = {
   },
   'POST /portal/v1/keys': {
     scope: 'keys:write',
-    body: ({ nowMs }) => z.strictObject({ name: DISPLAY_NAME.optional(), expires_at: expiry(nowMs).optional() }),
+    body: ({ nowMs }) =>
+      z.strictObject({
+        name: DISPLAY_NAME.optional(),
+        expires_at: expiry(nowMs).optional(),
+        scopes: SCOPES.optional(),
+        allowed_addresses: ALLOWED_ADDRESSES.optional(),
+      }),
     status: 201,
     reply: document.PORTAL_NEW_KEY,
   },
-  'PATCH /portal/v1/keys/:keyId': { scope: 'keys:write', body: () => KEY_NAME, reply: document.PORTAL_KEY },
+  'PATCH /portal/v1/keys/:keyId': {
+    scope: 'keys:write',
+    body: (context) => keyChange(context).omit({ expires_at: true }).describe('Null unsets a member.'),
+    reply: document.PORTAL_KEY,
+  },
   'POST /portal/v1/keys/:keyId/rotate': {
     scope: 'keys:write',
     body: () => ROTATION,

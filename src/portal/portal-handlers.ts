@@ -13,11 +13,12 @@ import { rotationHandlers } from '../admin/rotation.ts';
 import type { HandlersOf } from '../admin/routes.ts';
 import { usageHistoryHandlers } from '../admin/usage-history.ts';
 import { PORTAL_SCOPES } from '../admin-api/allowed-values.ts';
-import { isValidKey, keyState } from '../keys/key-state.ts';
+import { isValidKey, keyState, oldestFirst } from '../keys/key-state.ts';
 import { type BoundCookie, createBinding } from '../pages/bound-cookie.ts';
 import type { PORTAL_ROUTES } from '../portal-api/portal-routes.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
+import { requireWithinOne, wideningProblem } from './key-bounds.ts';
 import type { PortalContext } from './portal-context.ts';
 import { actorOf, cookieHash, type SessionAccess, visitOf } from './session-access.ts';
 
@@ -32,7 +33,7 @@ export function portalHandlers(
   access: SessionAccess,
 ): HandlersOf<typeof PORTAL_ROUTES> {
   const { portal, portalSessions, records, clock, randomBytes, recordChange } = context;
-  const keys = keyHandlers(context);
+  const keys = keyHandlers(context, wideningProblem);
   const { 'POST /admin/v1/keys/:keyId/rotate': rotate } = rotationHandlers(context);
   const history = usageHistoryHandlers(context)['GET /admin/v1/customers/:id/usage/history'];
 
@@ -72,10 +73,11 @@ export function portalHandlers(
     async 'POST /portal/v1/keys'({ body }, res) {
       const { customer } = visitOf(res);
       await countWrite(res);
-      await requireRoom(customer.id, portal.maxKeys - 1, isLive);
-      const { key, record } =
-        (await issueKey(context, { customer: customer.id, name: body.name, expiresAt: body.expires_at })) ??
-        noSuchCustomer();
+      const stored = await requireRoom(customer.id, portal.maxKeys - 1, isLive);
+      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = body;
+      requireWithinOne(oldestFirst(stored.filter(isLive)), { scopes, allowedAddresses });
+      const facts = { customer: customer.id, name, expiresAt, scopes, allowedAddresses };
+      const { key, record } = (await issueKey(context, facts)) ?? noSuchCustomer();
       // Another one may have been created at the same time.
       await requireRoom(customer.id, portal.maxKeys, isLive).catch(async (error: unknown) => {
         await records.discardKey(record.id);
@@ -127,19 +129,19 @@ export function portalHandlers(
     return isValidKey(key, clock.nowMs());
   }
 
-  /** @throws Refusal `conflict` if the customer has more than `most` of such keys. */
-  async function requireRoom(customer: string, most: number, isCounted: (key: KeyRecord) => boolean): Promise<void> {
-    let stored = 0;
-    let counted = 0;
+  /** Returns the stored keys. @throws Refusal `conflict` if the customer has more than `most` of such keys. */
+  async function requireRoom(customer: string, most: number, isCounted: (key: KeyRecord) => boolean) {
+    const stored: KeyRecord[] = [];
     let cursor: string | undefined;
     do {
       const page = await records.listCustomerKeys(customer, cursor, MAX_STORED_KEYS);
-      stored += page.items.length;
-      counted += page.items.filter(isCounted).length;
+      stored.push(...page.items);
       cursor = page.next;
-    } while (cursor !== undefined && stored < MAX_STORED_KEYS);
+    } while (cursor !== undefined && stored.length < MAX_STORED_KEYS);
+    const counted = stored.filter(isCounted).length;
     if (counted > most) throw new Refusal('conflict', `You have ${counted} keys. Revoke one that you no longer use.`);
     if (cursor !== undefined) throw new Refusal('conflict', 'You have too many revoked keys. Contact support.');
+    return stored;
   }
 }
 

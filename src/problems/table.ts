@@ -265,7 +265,7 @@ export const PROBLEMS = {
   unprocessable: {
     status: 422,
     title: 'The request cannot be carried out as asked',
-    when: 'Admin API and portal: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit.',
+    when: 'Admin API and portal: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit; a customer would allow its own key more.',
     remedy: 'Correct what `detail` names.',
   },
   unsupported_media_type: {

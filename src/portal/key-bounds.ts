@@ -1,0 +1,44 @@
+/** What a customer's keys may at most do: a customer may restrict its keys, but never allow them more. */
+import { definedMembers } from '../admin/documents.ts';
+import { Refusal } from '../admin/refusal.ts';
+import { isWithinRestrictions, type KeyRestrictions } from '../store/key-restrictions.ts';
+import type { KeyChange } from '../store/record-fields.ts';
+
+/** Keys that a refusal names the restrictions of. */
+const MAX_NAMED = 3;
+
+type Wanted = { readonly [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | null | undefined };
+
+/** Returns the refusal of a change that allows the key more than it may now. */
+export function wideningProblem(current: KeyRestrictions, change: KeyChange): Refusal | undefined {
+  const excess = excessOf({ ...current, ...change }, current);
+  return excess === '' ? undefined : new Refusal('unprocessable', excess);
+}
+
+/** A new key may do what one of these keys may; anything if there is none. @throws Refusal `unprocessable` */
+export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: Wanted): void {
+  const excesses = new Set(keys.map((key) => excessOf(wanted, key)));
+  if (keys.length === 0 || excesses.has('')) return;
+  const named = [...excesses].slice(0, MAX_NAMED).join(' – or ');
+  throw new Refusal('unprocessable', `A new key may do no more than one of your keys in use. ${named}`);
+}
+
+/** Returns which members allow more than those of `most`, in the form of details; empty if none does. */
+function excessOf({ scopes, allowedAddresses }: Wanted, most: KeyRestrictions): string {
+  const { scopes: mostScopes, allowedAddresses: mostAddresses } = most;
+  const excesses = [
+    mostScopes &&
+      !isWithinRestrictions(definedMembers({ scopes: scopes ?? undefined }), { scopes: mostScopes }) &&
+      `scopes: ${atMost('must be some of', mostScopes)}`,
+    mostAddresses &&
+      !isWithinRestrictions(definedMembers({ allowedAddresses: allowedAddresses ?? undefined }), {
+        allowedAddresses: mostAddresses,
+      }) &&
+      `allowed_addresses: ${atMost('must be within', mostAddresses)}`,
+  ];
+  return excesses.filter(Boolean).join('; ');
+}
+
+function atMost(rule: string, items: readonly string[]): string {
+  return items.length > 0 ? `${rule} ${items.join(', ')}` : 'unreadable in the record of the key; contact support';
+}
