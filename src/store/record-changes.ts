@@ -1,4 +1,5 @@
 /** Changes of records, as both stores make them. */
+import { isDeepStrictEqual } from 'node:util';
 import {
   type CustomerFields,
   type CustomerRecord,
@@ -41,8 +42,11 @@ export function recordChanges(
       ),
 
     retireKey: async (keyId, expected, { replacedBy, expiresAt }) => {
+      const copiedFrom = (key: typeof expected) => [key.expiresAt, key.scopes, key.allowedAddresses];
       const isExpected = (key: EnforcedKey) =>
-        key.revokedAt === undefined && key.replacedBy === undefined && key.expiresAt === expected.expiresAt;
+        key.revokedAt === undefined &&
+        key.replacedBy === undefined &&
+        isDeepStrictEqual(copiedFrom(key), copiedFrom(expected));
       const changes = { replaced_by: replacedBy, expires_at: expiresAt };
       return unlessRefused(await changeKey('retire_key', keyId, (key) => (isExpected(key) ? changes : {})));
     },

@@ -9,6 +9,7 @@
 import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
+import type { KeyRestrictions } from './key-restrictions.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
 import type { PortalSessionStore } from './portal-sessions.ts';
@@ -93,12 +94,12 @@ export interface RecordStore {
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**
    * Sets a key's replacement and the end of its grace period, atomically. Changes nothing when the key is revoked or
-   * already replaced, or when its expiry is not the expected one. Resolves to the resulting record, undefined when there
-   * is none.
+   * already replaced, or when its expiry or its restrictions are not the expected ones. Resolves to the resulting record,
+   * undefined when there is none.
    */
   retireKey(
     keyId: string,
-    expected: Pick<KeyRecord, 'expiresAt'>,
+    expected: Pick<KeyRecord, 'expiresAt' | keyof KeyRestrictions>,
     replacement: KeyReplacement,
   ): Promise<KeyRecord | undefined>;
   /** Deletes a key without a trace. Only for a key that was never handed out. */
