@@ -50,7 +50,7 @@ const REFUSALS = {
   TooManyReads: {
     codes: ['too_many_reads', 'too_many_failures'],
     description:
-      'The customer read its usage or keys 10 times within the last second, at this instance; or the secret is invalid, and so were more than 30 others from this address within a minute.',
+      'The customer read its usage or keys 50 times within the last second, at this instance; or the secret is invalid, and so were more than 30 others from this address within a minute.',
   },
   TooManyFailures: {
     codes: ['too_many_failures'],
@@ -121,7 +121,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     tag: 'keys',
     summary: 'Create a key',
     description:
-      '409 if `max_keys` keys are in use. 422 if keys are in use, and the new one would be allowed something that each of them is not.',
+      '409 if `max_keys` keys are in use. 422 if the new key would be allowed more than each key in use, or, without one, than the key that ended last.',
     success: 'Created. Only this response has `key`.',
     refusals: ['Conflict'],
   },

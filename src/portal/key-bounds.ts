@@ -1,8 +1,10 @@
 /** What a customer's keys may at most do: a customer may restrict its keys, but never allow them more. */
 import { definedMembers } from '../admin/documents.ts';
 import { Refusal } from '../admin/refusal.ts';
+import { parseTimestamp } from '../base/timestamp.ts';
+import { expiryMsOf, keyState, oldestFirst } from '../keys/key-state.ts';
 import { isWithinRestrictions, type KeyRestrictions } from '../store/key-restrictions.ts';
-import type { KeyChange } from '../store/record-fields.ts';
+import type { KeyChange, KeyRecord } from '../store/record-fields.ts';
 
 /** Keys that a refusal names the restrictions of. */
 const MAX_NAMED = 3;
@@ -15,12 +17,29 @@ export function wideningProblem(current: KeyRestrictions, change: KeyChange): Re
   return excess === '' ? undefined : new Refusal('unprocessable', excess);
 }
 
+/**
+ * Returns the keys that bound a new one: those in use. Without any, the one that ended last: otherwise a customer could
+ * revoke its restricted keys, and then create one without restrictions.
+ */
+export function boundsOfNewKey(stored: readonly KeyRecord[], nowMs: number): readonly KeyRecord[] {
+  const live = oldestFirst(stored.filter((key) => keyState(key, nowMs) === 'live'));
+  if (live.length > 0) return live;
+  const ended = stored.filter(({ replacedBy }) => replacedBy === undefined);
+  return ended.toSorted((a, b) => endMsOf(b) - endMsOf(a)).slice(0, 1);
+}
+
+/** The time is 0 if it is unreadable. */
+function endMsOf(key: KeyRecord): number {
+  const revokedMs = key.revokedAt === undefined ? Infinity : (parseTimestamp(key.revokedAt) ?? 0);
+  return Math.min(revokedMs, expiryMsOf(key) ?? Infinity);
+}
+
 /** A new key may do what one of these keys may; anything if there is none. @throws Refusal `unprocessable` */
 export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: Wanted): void {
   const excesses = new Set(keys.map((key) => excessOf(wanted, key)));
   if (keys.length === 0 || excesses.has('')) return;
   const named = [...excesses].slice(0, MAX_NAMED).join(' – or ');
-  throw new Refusal('unprocessable', `A new key may do no more than one of your keys in use. ${named}`);
+  throw new Refusal('unprocessable', `A new key may do no more than one of your keys. ${named}`);
 }
 
 /** Returns which members allow more than those of `most`, in the form of details; empty if none does. */

@@ -13,12 +13,12 @@ import { rotationHandlers } from '../admin/rotation.ts';
 import type { HandlersOf } from '../admin/routes.ts';
 import { usageHistoryHandlers } from '../admin/usage-history.ts';
 import { PORTAL_SCOPES } from '../admin-api/allowed-values.ts';
-import { isValidKey, keyState, oldestFirst } from '../keys/key-state.ts';
+import { isValidKey, keyState } from '../keys/key-state.ts';
 import { type BoundCookie, createBinding } from '../pages/bound-cookie.ts';
 import type { PORTAL_ROUTES } from '../portal-api/portal-routes.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
-import { requireWithinOne, wideningProblem } from './key-bounds.ts';
+import { boundsOfNewKey, requireWithinOne, wideningProblem } from './key-bounds.ts';
 import type { PortalContext } from './portal-context.ts';
 import { actorOf, cookieHash, type SessionAccess, visitOf } from './session-access.ts';
 
@@ -75,7 +75,7 @@ export function portalHandlers(
       await countWrite(res);
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, isLive);
       const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = body;
-      requireWithinOne(oldestFirst(stored.filter(isLive)), { scopes, allowedAddresses });
+      requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), { scopes, allowedAddresses });
       const facts = { customer: customer.id, name, expiresAt, scopes, allowedAddresses };
       const { key, record } = (await issueKey(context, facts)) ?? noSuchCustomer();
       // Another one may have been created at the same time.

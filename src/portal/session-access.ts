@@ -19,7 +19,7 @@ import type { PortalContext } from './portal-context.ts';
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
 /** Of usage and keys, for each customer. One read costs as much as many requests of the public listener. */
-const READS_PER_SECOND = 10;
+const READS_PER_SECOND = 50;
 const MAX_READERS = 10_000;
 const CHALLENGE = 'Bearer realm="tollgate-portal"';
 const BEARER = /^bearer +(\S+)$/i;

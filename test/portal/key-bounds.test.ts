@@ -1,6 +1,7 @@
 /** A customer restricts its keys in the portal, and never allows them more: neither by a change nor by another key. */
 import { expect, it } from 'vitest';
-import { wideningProblem } from '../../src/portal/key-bounds.ts';
+import { boundsOfNewKey, wideningProblem } from '../../src/portal/key-bounds.ts';
+import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { send } from '../console/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { openSession, overEachStore, type PortalGateway } from './support.ts';
@@ -90,7 +91,7 @@ overEachStore('a customer', (system) => {
     const { call, newestChange } = await customerWith(system().gateway, 'creating', LIMITS, other);
     const { code, detail } = (await call('POST', '')).body;
     expect(code).toBe('unprocessable');
-    const most = /^A new key may do no more than one of your keys in use\. (.*) – or (.*)$/.exec(detail)?.slice(1);
+    const most = /^A new key may do no more than one of your keys\. (.*) – or (.*)$/.exec(detail)?.slice(1);
     expect(most?.toSorted()).toEqual([
       'scopes: must be some of admin',
       'scopes: must be some of read, write; allowed_addresses: must be within 10.0.0.0/8, 2001:db8::1',
@@ -120,11 +121,37 @@ overEachStore('a customer', (system) => {
     expect((await first.call('POST', '')).body).toMatchObject({ scopes: null, allowed_addresses: null });
   });
 
+  it('creates no key without restrictions after it revoked the restricted ones, whatever it had before', async () => {
+    const { gateway } = system();
+    const { keys, call } = await customerWith(gateway, 'revoking', {}, LIMITS);
+    const [free, restricted] = keys;
+    await callAdmin(gateway, `/admin/v1/keys/${free}`, { method: 'DELETE' });
+    const successor = (await call('POST', `/${restricted}/rotate`)).body.id;
+    expect((await call('DELETE', `/${successor}`)).status).toBe(204);
+    expect((await call('POST', '')).status).toBe(422);
+    expect((await call('POST', '', { ...LIMITS, scopes: ['write'] })).status).toBe(201);
+  });
+
   it('gets the restrictions of a key that it rotates', async () => {
     const { keys, call } = await customerWith(system().gateway, 'rotating', LIMITS);
     expect((await call('POST', `/${keys[0]}/rotate`)).body).toMatchObject({ replaces: keys[0], ...LIMITS });
     expect((await call('POST', '')).status).toBe(422);
   });
+});
+
+it('a new key is bounded by the keys in use, and without any by the one that ended last', () => {
+  const [noon, one, two] = ['12', '13', '14'].map((hour) => `2026-03-01T${hour}:00:00Z`);
+  const key = (id: string, times: object) => ({ id, customer: 'acme', ...times });
+  const expired = key('expired', { expiresAt: noon });
+  const revoked = key('revoked', { revokedAt: one, expiresAt: two });
+  const rotated = key('rotated', { replacedBy: 'revoked', expiresAt: two });
+  const live = [key('live', {}), key('other', { expiresAt: '2030-01-01T00:00:00Z' })];
+  const idsOf = (...keys: KeyRecord[]) => boundsOfNewKey(keys, Date.parse('2026-03-01T13:30:00Z')).map(({ id }) => id);
+  expect(idsOf(expired, revoked, rotated, ...live)).toEqual(['live', 'other']);
+  expect(idsOf(expired, revoked, rotated)).toEqual(['revoked']);
+  expect(idsOf(expired, key('early', { revokedAt: '2026-03-01T11:00:00Z' }))).toEqual(['expired']);
+  expect(idsOf(expired, key('odd', { revokedAt: 'yes' }))).toEqual(['expired']);
+  expect(idsOf()).toEqual([]);
 });
 
 it('a key whose restrictions are unreadable is renamed only: it allows nothing', () => {

@@ -9,7 +9,7 @@ import { createCustomer, createToken, overEachStore } from '../portal/support.ts
 const READS = ['/portal/v1/usage', '/portal/v1/usage/history', '/portal/v1/keys'];
 
 overEachStore('a customer in the portal', (system) => {
-  it('reads at most 10 times a second, over all its tokens, and takes nothing from another customer', async () => {
+  it('reads at most 50 times a second, over all its tokens, and takes nothing from another customer', async () => {
     const { gateway } = system();
     for (const id of ['greedy', 'calm']) await createCustomer(gateway, id);
     const holders = [await createToken(gateway, 'greedy'), await createToken(gateway, 'greedy')];
@@ -17,12 +17,12 @@ overEachStore('a customer in the portal', (system) => {
       send(gateway.portal, 'GET', path, { authorization: `Bearer ${token}` });
     const startedMs = performance.now();
     const replies = await Promise.all(
-      Array.from({ length: 60 }, (_, at) => read(holders[at % 2] ?? '', READS[at % 3] ?? '')),
+      Array.from({ length: 300 }, (_, at) => read(holders[at % 2] ?? '', READS[at % 3] ?? '')),
     );
     const seconds = Math.ceil((performance.now() - startedMs) / 1000);
     const admitted = replies.filter(({ status }) => status === 200);
-    expect(admitted.length).toBeLessThanOrEqual(10 * seconds);
-    expect(admitted.length).toBeGreaterThanOrEqual(10);
+    expect(admitted.length).toBeLessThanOrEqual(50 * seconds);
+    expect(admitted.length).toBeGreaterThanOrEqual(50);
     for (const { status, body, headers } of replies.filter((reply) => !admitted.includes(reply))) {
       expect({ status, code: body.code }).toEqual({ status: 429, code: 'too_many_reads' });
       expect(Number(headers['retry-after'])).toBeGreaterThan(0);
