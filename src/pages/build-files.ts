@@ -35,7 +35,7 @@ export interface PageFiles {
   /** By name, as in the URL `<path>/assets/<hash>/<name>`. */
   readonly assets: ReadonlyMap<string, PageFile>;
   /** The HTML document of every page. */
-  readonly page: string;
+  readonly page: PageFile;
 }
 
 /** In the built package, too: the clients are copied there with their types. */
@@ -63,6 +63,7 @@ const LIBRARIES: Readonly<Record<string, Library>> = {
 };
 
 const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
@@ -95,7 +96,7 @@ export function buildPageFiles(site: Site): PageFiles {
   return {
     hash: digest,
     assets: new Map([...texts].map(([name, text]) => [name, compressed(name, text)])),
-    page: pageOf(document, `${path}/assets/${digest}/`, texts),
+    page: compressed('index.html', pageOf(document, `${path}/assets/${digest}/`, texts)),
   };
 }
 

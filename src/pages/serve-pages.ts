@@ -1,8 +1,8 @@
 /** Serves the page of a site and its files. They contain no data, so they are served without authentication. */
-import { type RequestHandler, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { sendProblem } from '../problems/document.ts';
 import { SECURITY_HEADERS } from '../problems/security-headers.ts';
-import { type PageFiles, SITES, type Site } from './build-files.ts';
+import { type PageFile, type PageFiles, SITES, type Site } from './build-files.ts';
 
 /** One year, the most that RFC 9111 suggests. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
@@ -33,29 +33,31 @@ export function sitePages(site: Site, files: () => Promise<PageFiles>): Router {
       sendProblem(res, { code: 'not_found', detail: `The ${site} has no such file. Reload the page.` });
       return;
     }
-    const coding = req.acceptsEncodings('br', 'gzip') || 'identity';
     res.setHeader('Cache-Control', IMMUTABLE);
-    res.setHeader('Vary', 'Accept-Encoding');
-    res.setHeader('ETag', `"${hash}.${coding}"`);
-    if (req.fresh) {
-      res.status(304).end();
-      return;
-    }
-    res.setHeader('Content-Type', file.type);
-    if (coding !== 'identity') res.setHeader('Content-Encoding', coding);
-    const body = file[coding as 'br' | 'gzip' | 'identity'];
-    res.setHeader('Content-Length', body.byteLength);
-    res.end(body);
+    sendFile(req, res, file, hash);
   });
 
-  const page: RequestHandler = async (_req, res) => {
-    const { page } = await files();
-    res.type('html').send(page);
-  };
+  const page: RequestHandler = async (req, res) => sendFile(req, res, (await files()).page);
   router.get([root, `${root}/`, below], page);
   router.all([root, below], (_req, res) => {
     const allow = 'GET, HEAD';
     sendProblem(res, { code: 'method_not_allowed', detail: `This path has ${allow}.`, headers: ['Allow', allow] });
   });
   return router;
+}
+
+/** `hash`: of its content, if it may be stored. */
+function sendFile(req: Request, res: Response, file: PageFile, hash?: string): void {
+  const coding = req.acceptsEncodings('br', 'gzip') || 'identity';
+  res.setHeader('Vary', 'Accept-Encoding');
+  if (hash !== undefined) res.setHeader('ETag', `"${hash}.${coding}"`);
+  if (hash !== undefined && req.fresh) {
+    res.status(304).end();
+    return;
+  }
+  res.setHeader('Content-Type', file.type);
+  if (coding !== 'identity') res.setHeader('Content-Encoding', coding);
+  const body = file[coding as 'br' | 'gzip' | 'identity'];
+  res.setHeader('Content-Length', body.byteLength);
+  res.end(body);
 }
