@@ -59,7 +59,7 @@ export function createChangeRecorder({
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
   return async (res, { details = {}, before = {}, ...change }) => {
-    const { actor, peerAddress } = factsOf(res);
+    const { actor, clientAddress } = factsOf(res);
     const given = flattened({ ...details, user: details.user ?? actor?.user });
     const set = flattened(before);
     const former = Object.entries(given).flatMap(([name, value]) => {
@@ -69,7 +69,7 @@ export function createChangeRecorder({
     const entry: AuditEntry = {
       at: new Date(clock.nowMs()).toISOString(),
       actor: actor?.name ?? 'unknown',
-      from: peerAddress,
+      from: clientAddress,
       ...change,
       ...(Object.keys(given).length > 0 && { details: given }),
       ...(former.length > 0 && { before: Object.fromEntries(former) }),

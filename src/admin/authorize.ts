@@ -69,7 +69,7 @@ export function createGate({
 
   function refuse(req: Request, res: Response, { problem, reason, actor, isFailedAttempt }: RefusedAccess): void {
     if (reason === undefined) return void sendProblem(res, problem);
-    const { peerAddress: client, route } = factsOf(res);
+    const { clientAddress: client, route } = factsOf(res);
     const sender = actor === undefined ? { client } : { client, actor };
     // Refusals of a known actor count for the actor, not for other clients at its address.
     const countedId = actor ?? addressBlock(client);
@@ -102,7 +102,7 @@ export function createGate({
       if (await admit(req, res, credentialsOf(req.headers), mustWrite)) next();
     },
     admitReader: (req, res, credentials) => admit(req, res, credentials, false),
-    auditFailedLogin: (res) => auditRefusal('login', factsOf(res).peerAddress),
+    auditFailedLogin: (res) => auditRefusal('login', factsOf(res).clientAddress),
   };
 }
 

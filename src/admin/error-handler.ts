@@ -25,9 +25,9 @@ export function createErrorHandler(logger: Logger, recipients: Recipients): Erro
     if (problem.code === 'internal_error') logger.error(facts, 'request of the admin API or the portal failed');
     if (problem.code === 'store_unavailable') {
       // The change may have been made all the same, but without an audit entry.
-      const { peerAddress, actor } = factsOf(res);
+      const { clientAddress, actor } = factsOf(res);
       logger.warn(
-        { ...facts, client: peerAddress, actor: actor?.name },
+        { ...facts, client: clientAddress, actor: actor?.name },
         'request of the admin API or the portal failed: the store is unavailable',
       );
     }

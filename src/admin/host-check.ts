@@ -25,7 +25,7 @@ export function checkHost(
   const throttle = new Throttle(clock, 60_000, LOGGED_ADDRESSES);
   return (req, res, next) => {
     if (isOwn(req.headers.host, req.socket.localAddress ?? '')) return next();
-    const { peerAddress: client } = factsOf(res);
+    const { clientAddress: client } = factsOf(res);
     sendProblem(res, {
       code: 'misdirected_request',
       detail:

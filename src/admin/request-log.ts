@@ -16,13 +16,13 @@ export function recordRequests(
     const beganMs = clock.monotonicMs();
     res.once('close', () => {
       const { method } = req;
-      const { route, actor, peerAddress } = factsOf(res);
+      const { route, actor, clientAddress } = factsOf(res);
       // Without a response, the client closed the connection first: 499, as on the public listener.
       const status = res.headersSent ? res.statusCode : 499;
       metrics.adminRequest(route, method, status);
       if (actor === undefined) return;
       const durationMs = Math.round((clock.monotonicMs() - beganMs) * 1000) / 1000;
-      const facts = { method, route, status, actor: actor.name, client: peerAddress, duration_ms: durationMs };
+      const facts = { method, route, status, actor: actor.name, client: clientAddress, duration_ms: durationMs };
       loggerForAllLevels(logger).info(facts, message);
     });
     next();

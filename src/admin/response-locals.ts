@@ -1,4 +1,5 @@
 /** Facts about a request, kept in `res.locals`: the client's address, the path's template, and the actor. */
+import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import { peerAddress } from '../base/address-block.ts';
 
@@ -19,8 +20,8 @@ export interface Actor {
 interface RequestFacts {
   /** Undefined if the request was refused before or by authentication. */
   actor?: Actor;
-  /** As text. */
-  readonly peerAddress: string;
+  /** As text: the peer's, or the one that a trusted proxy names. */
+  readonly clientAddress: string;
   /** The template of the path; `none` if the admin API has no such path. */
   readonly route: string;
 }
@@ -33,14 +34,17 @@ export function factsOf(res: Response): RequestFacts {
  * Notes the client's address, because a closed socket no longer has it, and the template of the path, so that logs and
  * metrics of refused requests have it. `paths`: in Express's syntax.
  */
-export function noteRequest(paths: readonly string[]): RequestHandler {
+export function noteRequest(
+  paths: readonly string[],
+  addressOf: (req: IncomingMessage) => string = ({ socket }) => peerAddress(socket),
+): RequestHandler {
   const routes = paths.map((path) => ({
     template: path.replace(/[:*](\w+)/g, '{$1}'),
     pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+').replace(/\*\w+/g, '.*')}$`),
   }));
   return (req, res, next) => {
     const route = routes.find(({ pattern }) => pattern.test(req.path))?.template ?? 'none';
-    Object.assign(res.locals, { peerAddress: peerAddress(req.socket), route } satisfies RequestFacts);
+    Object.assign(res.locals, { clientAddress: addressOf(req), route } satisfies RequestFacts);
     next();
   };
 }

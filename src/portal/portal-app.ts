@@ -37,7 +37,7 @@ export function createPortalApp(dependencies: PortalDependencies): Express {
   const routes = bindHandlers(PORTAL_ROUTES, portalHandlers(context, cookie, access), context, guardsOf);
 
   app.use(protectResponses);
-  app.use(noteRequest([...Object.keys(routes), ...pagePaths('portal')]));
+  app.use(noteRequest([...Object.keys(routes), ...pagePaths('portal')], context.clientAddress));
   app.use(recordRequests(context, 'portal request'));
   app.use(checkHost(context, 'portal.public_url', (host) => requestedHost(host) === ownHost));
   app.use(createRouter(routes));

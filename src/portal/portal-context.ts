@@ -1,9 +1,12 @@
+import type { IncomingMessage } from 'node:http';
 import type { AdminContext, AdminDependencies } from '../admin/dependencies.ts';
 import type { PortalConfig } from '../config/config.ts';
 
 /** Dependencies of the portal listener. It uses handlers of the admin API, but accepts none of its credentials. */
 export interface PortalDependencies extends Omit<AdminDependencies, 'token' | 'jwt'> {
   readonly portal: PortalConfig;
+  /** Returns the address of a client behind the trusted proxies: the portal's clients come through a proxy with TLS. */
+  clientAddress(req: IncomingMessage): string;
 }
 
 /** What the routes use. */

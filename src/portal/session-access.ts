@@ -67,7 +67,7 @@ export function createSessionAccess(
   const reads = new BurstLimiter(clock, MAX_READERS);
 
   function refusal(res: Response, detail: string, reason: string): Refusal {
-    const { peerAddress: client, route } = factsOf(res);
+    const { clientAddress: client, route } = factsOf(res);
     const retrySeconds = failures.count(client);
     if (retrySeconds === undefined || warnings.isDue(addressBlock(client))) {
       logger.warn({ client, reason, method: res.req.method, route }, 'portal access refused');

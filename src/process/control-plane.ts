@@ -2,19 +2,23 @@
  * The part of a gateway for operators: the ops and admin listeners, and reloads of the config file. A gateway has one
  * control plane, however many processes serve clients.
  */
+
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { dirname, resolve } from 'node:path';
 import { createAdminApp } from '../admin/admin-app.ts';
 import type { AdminDependencies } from '../admin/dependencies.ts';
 import type { WorkerStatus } from '../admin/gateway-status.ts';
 import { createJwtVerifier, type JwtVerifier } from '../admin/jwt.ts';
 import { RemoteKeySet } from '../admin/remote-key-set.ts';
+import { AddressBlocks } from '../base/address-block.ts';
 import { systemClock, systemScheduler } from '../base/clock.ts';
 import { watchFiles } from '../base/watch-files.ts';
 import type { AdminJwtConfig, Config } from '../config/config.ts';
 import { digestOfFiles, readConfigFile } from '../config/config-files.ts';
 import type { Environment } from '../config/environment.ts';
 import { compareInThread, PREVIEW_BOUNDS, parseWithoutStall, RELOAD_BOUNDS } from '../config/parser.ts';
+import { identifyClient } from '../edge/client-address.ts';
 import { createOperatorServer } from '../listener/operator-server.ts';
 import { listenerOf } from '../listener/strict-app.ts';
 import { limitExpositions } from '../observability/exposition-limit.ts';
@@ -152,6 +156,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   function openApps(config: Config) {
     const { host = '', allowedHosts = [] } = config.admin ?? {};
     const { portal } = config;
+    const trust = { trustedProxies: new AddressBlocks(config.listen.trustedProxies), trustForwardedHost: false };
+    const clientAddress = (req: IncomingMessage) => identifyClient(req, trust).address;
     const dependencies: AdminDependencies = {
       portal,
       portalSessions: store.portalSessions,
@@ -209,7 +215,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     const { token: _, jwt: __, ...shared } = dependencies;
     return {
       adminApp: createAdminApp(dependencies),
-      portalApp: portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles }),
+      portalApp: portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles, clientAddress }),
     };
   }
 

@@ -34,7 +34,11 @@ export async function startPortalGateway(
 }
 
 /** Describes a suite over each store, with one gateway. */
-export function overEachStore(name: string, suite: (system: () => PortalSystem) => void): void {
+export function overEachStore(
+  name: string,
+  suite: (system: () => PortalSystem) => void,
+  config?: Record<string, Record<string, unknown>>,
+): void {
   describe.each(STORES)(`${name}, over $name`, (kind) => {
     const opened: { close(): Promise<unknown> }[] = [];
     let system: PortalSystem;
@@ -47,7 +51,7 @@ export function overEachStore(name: string, suite: (system: () => PortalSystem) 
         opened.push(gateway);
         return gateway;
       };
-      system = { gateway: await start(), startAnother: start };
+      system = { gateway: await start(config), startAnother: start };
     });
     afterAll(async () => {
       for (const each of opened.reverse()) await each.close();
