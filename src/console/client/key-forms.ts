@@ -2,38 +2,17 @@
 import { html } from 'htm/preact';
 import type { GeneratedKeyDocument, KeyDocument } from '../../admin-api/responses.ts';
 import { call } from '../../pages/client/api.ts';
-import type { FormDescription, FormInput } from '../../pages/client/form-dialog.ts';
-import { EXPIRES, GRACE, NAME, showKey, titleOf } from '../../pages/client/key-fields.ts';
+import type { FormDescription } from '../../pages/client/form-dialog.ts';
+import {
+  EXPIRES,
+  GRACE,
+  NAME,
+  restrictionFields,
+  restrictionsOf,
+  showKey,
+  titleOf,
+} from '../../pages/client/key-fields.ts';
 import { customerPath } from './customer-link.ts';
-
-const SCOPES = {
-  name: 'scopes',
-  isMember: false,
-  label: 'Scopes',
-  hint: 'Separated by spaces. Empty: all routes.',
-};
-const ADDRESSES = {
-  name: 'allowed_addresses',
-  isMember: false,
-  label: 'Allowed addresses',
-  hint: 'Addresses or CIDR blocks, separated by spaces. Empty: all.',
-};
-
-/** The lists that the texts change, for the body and as options of the command line. */
-function restrictionsOf(texts: FormInput['texts'], key?: KeyDocument) {
-  const json: Record<string, readonly string[] | null> = {};
-  const options: string[] = [];
-  for (const [name, option] of [
-    ['scopes', 'scope'],
-    ['allowed_addresses', 'allowed-address'],
-  ] as const) {
-    const items = (texts[name] ?? '').split(/[\s,]+/).filter(Boolean);
-    if (items.join(' ') === (key?.[name] ?? []).join(' ')) continue;
-    json[name] = items.length > 0 ? items : null;
-    options.push(...(items.length > 0 ? items.flatMap((item) => [`--${option}`, item]) : [`--no-${option}`]));
-  }
-  return { json, options };
-}
 
 const pathOf = (key: KeyDocument) => `/admin/v1/keys/${encodeURIComponent(key.id)}`;
 
@@ -44,7 +23,7 @@ export function newKey(customer?: string): FormDescription<GeneratedKeyDocument>
   return {
     title: 'New key',
     label: 'Create and copy',
-    fields: [...ofCustomer, { ...NAME, hint: 'For people. Optional.' }, EXPIRES, SCOPES, ADDRESSES],
+    fields: [...ofCustomer, { ...NAME, hint: 'For people. Optional.' }, EXPIRES, ...restrictionFields()],
     command: (texts) => [
       ...['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
       ...restrictionsOf(texts).options,
@@ -74,12 +53,7 @@ export function changeKey(key: KeyDocument): FormDescription {
   return {
     title: `Change ${titleOf(key)}`,
     label: 'Save',
-    fields: [
-      { ...NAME, current: key.name },
-      { ...EXPIRES, current: key.expires_at },
-      { ...SCOPES, current: key.scopes?.join(' ') ?? null },
-      { ...ADDRESSES, current: key.allowed_addresses?.join(' ') ?? null },
-    ],
+    fields: [{ ...NAME, current: key.name }, { ...EXPIRES, current: key.expires_at }, ...restrictionFields(key)],
     command: (texts) => ['keys', 'update', key.id, ...restrictionsOf(texts, key).options],
     submit: ({ texts, change }) =>
       call('PATCH', pathOf(key), { json: { ...change, ...restrictionsOf(texts, key).json } }),

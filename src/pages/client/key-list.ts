@@ -30,8 +30,8 @@ interface KeyListProps<Key extends ListedKey> {
 }
 
 const LABELS: Readonly<Record<KeyDocument['state'], readonly string[]>> = {
-  live: ['Rotate', 'Rename', 'Change', 'Revoke'],
-  rotated: ['Rename', 'Change', 'Revoke'],
+  live: ['Rotate', 'Rename', 'Change', 'Restrict', 'Revoke'],
+  rotated: ['Rename', 'Change', 'Restrict', 'Revoke'],
   expired: [],
   revoked: [],
 };

@@ -3,7 +3,15 @@ import { html } from 'htm/preact';
 import { call } from '../../pages/client/api.ts';
 import { time } from '../../pages/client/components.ts';
 import type { FormDescription } from '../../pages/client/form-dialog.ts';
-import { EXPIRES, GRACE, NAME, showKey, titleOf } from '../../pages/client/key-fields.ts';
+import {
+  EXPIRES,
+  GRACE,
+  NAME,
+  restrictionFields,
+  restrictionsOf,
+  showKey,
+  titleOf,
+} from '../../pages/client/key-fields.ts';
 import type { PortalKeyDocument, PortalNewKeyDocument } from '../../portal-api/portal-documents.ts';
 
 const KEYS = '/portal/v1/keys';
@@ -14,8 +22,8 @@ export function newKey(): FormDescription<PortalNewKeyDocument> {
   return {
     title: 'New key',
     label: 'Create and copy',
-    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES],
-    submit: ({ change }) => call('POST', KEYS, { json: change }),
+    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, ...restrictionFields()],
+    submit: ({ texts, change }) => call('POST', KEYS, { json: { ...change, ...restrictionsOf(texts).json } }),
     show: ({ key, name }, onClose) => showKey(name === null ? 'Your new key' : `New key: ${name}`, key, onClose),
   };
 }
@@ -38,6 +46,17 @@ export function renameKey(key: PortalKeyDocument): FormDescription {
     fields: [{ ...NAME, current: key.name, input: { ...NAME.input, autofocus: true } }],
     submit: ({ change }) => call('PATCH', pathOf(key), { json: { name: key.name, ...change } }),
     said: 'Renamed.',
+  };
+}
+
+export function restrictKey(key: PortalKeyDocument): FormDescription {
+  return {
+    title: `Restrict ${titleOf(key)}`,
+    label: 'Restrict key',
+    text: 'Requests beyond these are refused with 403 within a second. You can restrict the key further later, but only support can lift a restriction.',
+    fields: restrictionFields(key),
+    submit: ({ texts }) => call('PATCH', pathOf(key), { json: restrictionsOf(texts, key).json }),
+    said: `Restricted ${titleOf(key)}.`,
   };
 }
 

@@ -5,10 +5,10 @@ import { FormButton } from '../../pages/client/form-dialog.ts';
 import { KeyList } from '../../pages/client/key-list.ts';
 import { useList } from '../../pages/client/resources.ts';
 import type { PortalKeyDocument } from '../../portal-api/portal-documents.ts';
-import { newKey, renameKey, revokeKey, rotateKey } from './key-forms.ts';
+import { newKey, renameKey, restrictKey, revokeKey, rotateKey } from './key-forms.ts';
 import { useMay } from './portal-context.ts';
 
-const FORMS = { Rotate: rotateKey, Rename: renameKey, Revoke: revokeKey };
+const FORMS = { Rotate: rotateKey, Rename: renameKey, Restrict: restrictKey, Revoke: revokeKey };
 
 export function KeysPage() {
   const mayWrite = useMay('keys:write');

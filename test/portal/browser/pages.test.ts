@@ -94,6 +94,10 @@ describe.each(STORES)('over $name', (store) => {
       await click(page, 'Done');
       await see(page, /works until/);
       await inspect(page, 'rotated', look);
+      await act(page, 'Restrict', 'Billing, production');
+      await page.getByLabel('Allowed addresses').fill('203.0.113.0/24');
+      await inspect(page, 'restrict', look);
+      await click(page, 'Cancel');
       await act(page, 'Revoke', 'Billing, production');
       await inspect(page, 'revoke', look);
       await click(page, 'Cancel');
@@ -267,8 +271,35 @@ describe.each(STORES)('over $name', (store) => {
     expect(newest).toMatchObject({ actor: 'portal:stark', action: expect.stringMatching(/^key\./) });
   });
 
+  it('a key is restricted, which its row shows, and the form says what it may at most have', async () => {
+    const { key } = (await callAdmin(sample.gateway, '/admin/v1/customers/stark/keys', { body: { name: 'Partner' } }))
+      .body;
+    const use = async (page: Page) => {
+      await goTo(page, 'API keys');
+      await click(page, 'Restrict Partner');
+      await page.getByLabel('Scopes').fill('messages:read messages:write');
+      await page.getByLabel('Allowed addresses').fill('10.0.0.0/8');
+      await click(page, 'Restrict key');
+      await page
+        .getByRole('row', { name: /Partner .* for messages:read messages:write from 10\.0\.0\.0\/8/ })
+        .waitFor();
+      await expect.poll(() => statusWith(key)).toBe(403);
+      await click(page, 'Restrict Partner');
+      await page.getByLabel('Scopes').fill('');
+      await page.getByLabel('Allowed addresses').fill('10.0.0.0/7');
+      await click(page, 'Restrict key');
+      await see(page, 'must be some of messages:read, messages:write');
+      await see(page, 'must be within 10.0.0.0/8');
+      await page.getByLabel('Scopes').fill('messages:read');
+      await page.getByLabel('Allowed addresses').fill('10.1.0.0/16');
+      await click(page, 'Restrict key');
+      await page.getByRole('row', { name: /Partner .* for messages:read from 10\.1\.0\.0\/16/ }).waitFor();
+    };
+    await open('stark', use, {}, { expectedStatuses: [422] });
+  });
+
   it('a page shows what the scopes allow, and of a suspended customer nothing that writes', async () => {
-    const writing = /^(?:New key|Rotate|Rename|Revoke)/;
+    const writing = /^(?:New key|Rotate|Rename|Restrict|Revoke)/;
     const use = async (page: Page) => {
       await goTo(page, 'API keys');
       await see(page, 'in all');
