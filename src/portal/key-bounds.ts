@@ -1,15 +1,12 @@
 /** What a customer's keys may at most do: a customer may restrict its keys, but never allow them more. */
-import { definedMembers } from '../admin/documents.ts';
 import { Refusal } from '../admin/refusal.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
-import { expiryMsOf, keyState, oldestFirst } from '../keys/key-state.ts';
-import { isWithinRestrictions, type KeyRestrictions } from '../store/key-restrictions.ts';
+import { keyState, oldestFirst } from '../keys/key-state.ts';
+import { isWithinRestrictions, type KeyRestrictions, type WantedRestrictions } from '../store/key-restrictions.ts';
 import type { KeyChange, KeyRecord } from '../store/record-fields.ts';
 
 /** Keys that a refusal names the restrictions of. */
 const MAX_NAMED = 3;
-
-type Wanted = { readonly [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | null | undefined };
 
 /** Returns the refusal of a change that allows the key more than it may now. */
 export function wideningProblem(current: KeyRestrictions, change: KeyChange): Refusal | undefined {
@@ -28,14 +25,12 @@ export function boundsOfNewKey(stored: readonly KeyRecord[], nowMs: number): rea
   return ended.toSorted((a, b) => endMsOf(b) - endMsOf(a)).slice(0, 1);
 }
 
-/** The time is 0 if it is unreadable. */
-function endMsOf(key: KeyRecord): number {
-  const revokedMs = key.revokedAt === undefined ? Infinity : (parseTimestamp(key.revokedAt) ?? 0);
-  return Math.min(revokedMs, expiryMsOf(key) ?? Infinity);
+function endMsOf({ revokedAt, expiresAt }: KeyRecord): number {
+  return Math.min(...[revokedAt, expiresAt].map((at) => (at === undefined ? Infinity : (parseTimestamp(at) ?? 0))));
 }
 
 /** A new key may do what one of these keys may; anything if there is none. @throws Refusal `unprocessable` */
-export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: Wanted): void {
+export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: WantedRestrictions): void {
   const excesses = new Set(keys.map((key) => excessOf(wanted, key)));
   if (keys.length === 0 || excesses.has('')) return;
   const named = [...excesses].slice(0, MAX_NAMED).join(' – or ');
@@ -43,21 +38,15 @@ export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: Wante
 }
 
 /** Returns which members allow more than those of `most`, in the form of details; empty if none does. */
-function excessOf({ scopes, allowedAddresses }: Wanted, most: KeyRestrictions): string {
-  const { scopes: mostScopes, allowedAddresses: mostAddresses } = most;
+function excessOf({ scopes, allowedAddresses }: WantedRestrictions, most: KeyRestrictions): string {
   const excesses = [
-    mostScopes &&
-      !isWithinRestrictions(definedMembers({ scopes: scopes ?? undefined }), { scopes: mostScopes }) &&
-      `scopes: ${atMost('must be some of', mostScopes)}`,
-    mostAddresses &&
-      !isWithinRestrictions(definedMembers({ allowedAddresses: allowedAddresses ?? undefined }), {
-        allowedAddresses: mostAddresses,
-      }) &&
-      `allowed_addresses: ${atMost('must be within', mostAddresses)}`,
+    !isWithinRestrictions({ scopes }, { scopes: most.scopes }) && `scopes: ${atMost('must be some of', most.scopes)}`,
+    !isWithinRestrictions({ allowedAddresses }, { allowedAddresses: most.allowedAddresses }) &&
+      `allowed_addresses: ${atMost('must be within', most.allowedAddresses)}`,
   ];
   return excesses.filter(Boolean).join('; ');
 }
 
-function atMost(rule: string, items: readonly string[]): string {
+function atMost(rule: string, items: readonly string[] = []): string {
   return items.length > 0 ? `${rule} ${items.join(', ')}` : 'unreadable in the record of the key; contact support';
 }

@@ -15,6 +15,11 @@ export interface KeyRestrictions {
   readonly allowedAddresses?: readonly string[];
 }
 
+/** The restrictions that a request sets; null or undefined: none. */
+export type WantedRestrictions = {
+  readonly [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | null | undefined;
+};
+
 /** Accepts one scope, as routes and keys name it. */
 export function isScope(text: string): boolean {
   return SCOPE.test(text);
@@ -40,11 +45,11 @@ function readable(text: string, items: readonly string[], isValid: (item: string
 }
 
 /** Returns whether a key with the restrictions `after` may do nothing that one with `before` may not. */
-export function isWithinRestrictions(after: KeyRestrictions, before: KeyRestrictions): boolean {
-  const areScopesWithin = before.scopes === undefined || after.scopes?.every((scope) => before.scopes?.includes(scope));
+export function isWithinRestrictions(after: WantedRestrictions, before: WantedRestrictions): boolean {
+  const areScopesWithin = !before.scopes || after.scopes?.every((scope) => before.scopes?.includes(scope));
   const areAddressesWithin =
-    before.allowedAddresses === undefined ||
-    (after.allowedAddresses !== undefined &&
+    !before.allowedAddresses ||
+    (after.allowedAddresses &&
       new AddressBlocks(before.allowedAddresses).includes(new AddressBlocks(after.allowedAddresses)));
-  return areScopesWithin === true && areAddressesWithin;
+  return areScopesWithin === true && areAddressesWithin === true;
 }
