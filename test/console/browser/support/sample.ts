@@ -43,7 +43,7 @@ export interface Sample {
 
 export async function startSample(kind: StoreKind): Promise<Sample> {
   const store = await kind.start();
-  await noteNear(store.url);
+  await createTables(store.url);
   await writeHistory(store.url);
   const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
   const portalPort = await freePort();
@@ -131,16 +131,11 @@ async function writeHistory(url: string): Promise<void> {
   else await writeToRedis(url);
 }
 
-/**
- * Notes who is near the limit, which a gateway itself does every ten seconds. Over the embedded store, this also creates
- * the tables.
- */
-async function noteNear(url: string): Promise<void> {
+/** Opening a store creates its tables. */
+async function createTables(url: string): Promise<void> {
   const observer = { called() {}, up() {} };
   const settings = { url, keyPrefix: 'tollgate', timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } };
   const store = await openStore(settings, { clock: systemClock, observer, warn() {} });
-  const near = ['globex', 'initech', 'hooli'].map((customer) => ({ customer, percent: 90 }));
-  await store.usageHistory?.add({ refusals: [], totals: [], near });
   await store.close();
 }
 
