@@ -58,11 +58,10 @@ type State = PortalSessionDocument | { readonly reason: keyof typeof REASONS; re
 
 async function openSession(): Promise<State> {
   try {
-    const session = await (linkCode === undefined
-      ? call<PortalSessionDocument>('GET', SESSION_PATH)
-      : startSession<PortalSessionDocument>({ code: linkCode }));
+    const opened = linkCode === undefined ? undefined : await startSession<PortalSessionDocument>({ code: linkCode });
+    // Not after the call: another tab may have opened another session by then.
     keepToSession();
-    return session;
+    return opened ?? (await call<PortalSessionDocument>('GET', SESSION_PATH));
   } catch (error) {
     if (!(error instanceof CallError) || error.failure.status !== 401) throw error;
     return { reason: linkCode === undefined ? 'none' : 'link' };
