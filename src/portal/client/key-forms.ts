@@ -44,7 +44,7 @@ export function renameKey(key: PortalKeyDocument): FormDescription {
     title: `Rename ${titleOf(key)}`,
     label: 'Save',
     fields: [{ ...NAME, current: key.name, input: { ...NAME.input, autofocus: true } }],
-    submit: ({ change }) => call('PATCH', pathOf(key), { json: { name: key.name, ...change } }),
+    submit: ({ change }) => call('PATCH', pathOf(key), { json: change }),
     said: 'Renamed.',
   };
 }
