@@ -31,6 +31,8 @@ export interface OpenLoop {
   /** Program and arguments that the sender's own are appended to. */
   readonly sender: readonly [string, ...string[]];
   readonly requestsPerSecond: number;
+  /** Of the same load before latencies count. */
+  readonly warmUpMs: number;
 }
 
 const LOAD_RESULT = z.strictObject({
@@ -61,7 +63,7 @@ export async function runLoad(load: Load): Promise<LoadResult> {
 
 async function runSender({ url, key, connections, durationMs }: Load, openLoop: OpenLoop): Promise<LoadResult> {
   const [program, ...args] = openLoop.sender;
-  const numbers = [connections, openLoop.requestsPerSecond, durationMs].map(String);
+  const numbers = [connections, openLoop.requestsPerSecond, durationMs, openLoop.warmUpMs].map(String);
   return parseLoadResult(await outputOf(spawn(program, [...args, url, String(key), ...numbers])));
 }
 

@@ -1,6 +1,6 @@
 /**
  * A program that sends requests by its own clock, whatever the responses do: `open-loop-sender.ts URL KEY CONNECTIONS
- * REQUESTS_PER_SECOND DURATION_MS`. Requests become due at random (a Poisson process). The latency of each counts from
+ * REQUESTS_PER_SECOND DURATION_MS WARM_UP_MS`. Requests become due at random (a Poisson process). The latency of each counts from
  * when it was due, also if no connection was free then. So a stall counts for each request that was due in it. Requests
  * that are not complete at the end count with their latency so far.
  *
@@ -25,7 +25,7 @@ interface Connection {
   head: string;
 }
 
-const [url = '', key, connections, perSecond, durationMs] = process.argv.slice(2);
+const [url = '', key, connections, perSecond, durationMs, warmUpMs] = process.argv.slice(2);
 const { hostname, host, pathname, port } = new URL(url);
 const request = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 const bins = new Uint32Array(MAX_MICROS / MICROS_PER_BIN + 1);
@@ -35,13 +35,15 @@ const sleep = new Int32Array(new SharedArrayBuffer(4));
 const due: number[] = [];
 let sent = 0;
 let nextDueMs = 0;
+let countedFromMs = 0;
 let endMs = 0;
 
 const all = await Promise.all(Array.from({ length: Number(connections) }, open));
 const idle = [...all];
 const startMs = performance.now();
 nextDueMs = startMs + untilNext();
-endMs = startMs + Number(durationMs);
+countedFromMs = startMs + Number(warmUpMs);
+endMs = countedFromMs + Number(durationMs);
 turn();
 
 async function open(): Promise<Connection> {
@@ -100,20 +102,21 @@ function read(connection: Connection, buffer: Buffer, bytes: number): void {
   }
   if (connection.received !== connection.expected) return;
   result.requests++;
-  count(performance.now() - connection.dueMs);
+  count(connection.dueMs, performance.now());
   idle.push(connection);
   send();
 }
 
-function count(latencyMs: number): void {
-  const bin = Math.floor(Math.min(1000 * latencyMs, MAX_MICROS) / MICROS_PER_BIN);
+function count(dueMs: number, atMs: number): void {
+  if (dueMs < countedFromMs) return;
+  const bin = Math.floor(Math.min(1000 * (atMs - dueMs), MAX_MICROS) / MICROS_PER_BIN);
   bins[bin] = (bins[bin] ?? 0) + 1;
 }
 
 function end(nowMs: number): void {
-  for (const dueMs of due.slice(sent)) count(nowMs - dueMs);
+  for (const dueMs of due.slice(sent)) count(dueMs, nowMs);
   const unused = new Set(idle);
-  for (const connection of all) if (!unused.has(connection)) count(nowMs - connection.dueMs);
+  for (const connection of all) if (!unused.has(connection)) count(connection.dueMs, nowMs);
   result.micros = Math.round(1000 * (nowMs - startMs));
   const percentiles = { p50: percentile(50), p99: percentile(99), p999: percentile(99.9) };
   console.log(JSON.stringify({ ...result, ...percentiles }));
@@ -122,7 +125,7 @@ function end(nowMs: number): void {
 
 /** In µs. */
 function percentile(percent: number): number {
-  let toPass = (due.length * percent) / 100;
+  let toPass = (bins.reduce((sum, requests) => sum + requests, 0) * percent) / 100;
   const bin = bins.findIndex((requests) => {
     toPass -= requests;
     return toPass <= 0;

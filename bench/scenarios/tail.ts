@@ -18,6 +18,8 @@ const SHARES = [0.5, 0.8];
 const CAPACITY_ROUNDS = 3;
 /** More than are busy, so that requests wait in the gateway. */
 const CONNECTIONS = 128;
+/** A gateway that was idle for some seconds begins with a collection of its whole heap. What is measured is one in service. */
+const WARM_UP_MS = 1000;
 const HEAD = ['load, gateway', 'requests/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'p99, ratio to tollgate'];
 
 export const measureTail: Scenario = async (surroundings, settings) => {
@@ -31,8 +33,9 @@ export const measureTail: Scenario = async (surroundings, settings) => {
   const problems = [...started.problems, ...capacity.problems];
   const rows: string[][] = [];
   for (const share of SHARES) {
-    const openLoop = { sender: senderCommand(surroundings), requestsPerSecond: Math.round(share * most) };
-    settings.say(`${openLoop.requestsPerSecond} requests/s`);
+    const requestsPerSecond = Math.round(share * most);
+    const openLoop = { sender: senderCommand(surroundings), requestsPerSecond, warmUpMs: WARM_UP_MS };
+    settings.say(`${requestsPerSecond} requests/s`);
     const rounds = await runRounds(
       jobs.map((job) => ({ ...job, connections: CONNECTIONS, openLoop })),
       options,
@@ -47,7 +50,7 @@ export const measureTail: Scenario = async (surroundings, settings) => {
   return {
     table: { head: HEAD, rows },
     remarks: [
-      `${describeRounds(settings)} Connections: ${CONNECTIONS}. Loads are shares of what tollgate can do, the same for all.`,
+      `${describeRounds(settings)} Before each slice, ${WARM_UP_MS / 1000} s of the same load. Connections: ${CONNECTIONS}. Loads are shares of what tollgate can do, the same for all.`,
       `Requests a second of clients that wait for responses, with ${BUSY_CONNECTIONS} connections: ${capacities.join(', ')}. A gateway whose rate is near or below the load has a queue that grows, and its latencies with it.`,
       ...started.leftOut,
     ],

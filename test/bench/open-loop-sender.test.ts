@@ -30,8 +30,8 @@ async function startBackend(stallMs: number): Promise<{ url: string; received: (
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, received: () => received };
 }
 
-function send(url: string, connections: number, durationMs: number) {
-  const openLoop = { sender: [process.execPath, SENDER] as const, requestsPerSecond: 500 };
+function send(url: string, connections: number, durationMs: number, warmUpMs = 0) {
+  const openLoop = { sender: [process.execPath, SENDER] as const, requestsPerSecond: 500, warmUpMs };
   return runLoad({ wrk: ['wrk'], url, connections, durationMs, key: 'key', openLoop });
 }
 
@@ -50,4 +50,12 @@ test('requests without a response at the end count with their latency so far', a
   expect(requests).toBe(0);
   expect(p50).toBeGreaterThan(150_000);
   expect(p999).toBeGreaterThan(400_000);
+});
+
+test('the load before the latencies count is sent, and its stalls do not count', async () => {
+  const { url, received } = await startBackend(300);
+  const { p50, read } = await send(url, 8, 100, 1000);
+  expect(read).toBe(0);
+  expect(received()).toBeGreaterThan(200);
+  expect(p50).toBeLessThan(100_000);
 });
