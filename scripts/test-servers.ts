@@ -43,9 +43,9 @@ for (const { suite, name } of SERVERS) {
 function unpack(suite: string, name: string, folder: string): string {
   const root = join(folder, 'root');
   execFileSync('mmdebstrap', ['--quiet', '--variant=extract', `--include=${name}`, suite, root], { stdio: 'inherit' });
-  const [loader] = globSync('usr/lib/*-linux-gnu/ld-linux-*.so.*', { cwd: root });
+  const [loader] = globSync('{usr/,}lib/*-linux-gnu/ld-linux-*.so.*', { cwd: root });
   if (loader === undefined) throw new Error('the release has no dynamic loader');
-  const libraries = globSync('usr/lib/*-linux-gnu', { cwd: root }).map((each) => join(root, each));
+  const libraries = globSync('{usr/,}lib/*-linux-gnu', { cwd: root }).map((each) => join(root, each));
   const program = join(folder, name);
   const run = `exec ${join(root, loader)} --library-path ${libraries.join(':')} ${join(root, 'usr/bin', name)}`;
   writeFileSync(program, `#!/bin/sh\n${run} "$@"\n`);
