@@ -80,7 +80,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     tag: 'customers',
     summary: 'Create the secret that signs the notices to the customer',
     description:
-      "The customer's `notify_url` gets notices once it has a secret (docs/notices.md). A former secret stays valid for 24 hours, during which notices have both signatures; of two rotations in that time, the first secret is lost.",
+      "The customer's `notify_url` gets notices once it has a secret (docs/notices.md). A former secret stays valid for 24 hours, during which notices have both signatures. A second rotation within that time discards the first secret.",
     success: 'The new secret. Only this response has it.',
   },
   'POST /admin/v1/customers/:id/portal-sessions': {
@@ -88,7 +88,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     tag: 'customers',
     summary: 'Create a link that opens the portal for the customer',
     description:
-      'Send the signed-in user of the customer to the link (docs/portal.md). The code in its fragment is good once. A customer has at most 200 links, sessions and tokens: a further one ends the one that would end first. 422 if no portal is configured.',
+      'Send the signed-in user of the customer to the link (docs/portal.md). The code in its fragment works once. A customer has at most 200 links, sessions and tokens: a further one ends the one that would expire first. 422 if no portal is configured.',
     success: 'The link. Only this response has it.',
   },
   'DELETE /admin/v1/customers/:id/portal-sessions': {
@@ -154,7 +154,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     tag: 'customers',
     summary: 'The usage of closed hours, for billing',
     description:
-      'One line per customer and hour with data, of one page of customers. The Link header has the next page; repeat a page that was cut off. All pages end at the same hour: the cursor has it. The id of a line is `<customer>/<hour>`, so that a line that is sent twice does no harm. 422 also if the history is turned off.',
+      'One line per customer and hour with data, of one page of customers. The Link header has the next page; repeat a truncated page. All pages end at the same hour: the cursor has it. The id of a line is `<customer>/<hour>`, so that a line that is sent twice does no harm. 422 also if the history is turned off.',
     success: 'The lines.',
     mediaTypes: ['text/csv', 'application/x-ndjson'],
     headers: ['NextPage'],
@@ -198,7 +198,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
   'PATCH /admin/v1/keys/:keyId': {
     operationId: 'updateKey',
     tag: 'keys',
-    summary: 'Change the name or the expiry',
+    summary: 'Change name, expiry, scopes or allowed addresses',
     description:
       'An expired key cannot get a new `expires_at`. The `expires_at` of a replaced key can be changed, but not to null. Both attempts get 409.',
     success: 'The key after the change, even if no member was given.',
@@ -216,7 +216,8 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     summary: 'Create a key that replaces this one after a grace period',
     description:
       'The old key stays valid until the grace period ends, but never beyond its own expiry. Both keys use the quota of the customer. 409 if the old key is revoked, expired or already replaced.',
-    success: 'The new key, with the same customer and name, without expiry. Only this response has `key`.',
+    success:
+      'The new key, with the same customer, name and restrictions, without expiry. Only this response has `key`.',
     headers: ['Location'],
     refusals: ['Conflict'],
   },
@@ -242,7 +243,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     tag: 'operation',
     summary: 'Send a notice again to the endpoints that do not have it',
     description:
-      'All deliveries of the notice, pending and dead ones, are due at once and have all their attempts again. An endpoint that was disabled by its response 410 is enabled. The notice keeps its id.',
+      'All deliveries of the notice, pending and dead, are due at once and have all attempts again. An endpoint that was disabled by its response 410 is enabled. The notice keeps its id.',
     success: 'The notice, which a gateway sends within seconds.',
   },
   'GET /admin/v1/audit': {

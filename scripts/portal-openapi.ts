@@ -40,7 +40,7 @@ const REFUSALS = {
   Unprocessable: {
     codes: ['unprocessable'],
     description:
-      'A member or parameter is missing, unknown or of the wrong type; or a key would be allowed more than it may; or there is no usage history.',
+      'A member or parameter is missing, unknown or of the wrong type; or a restriction of a key would be lifted; or there is no usage history.',
   },
   TooMany: {
     codes: ['too_many_writes', 'too_many_failures'],
@@ -121,7 +121,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     tag: 'keys',
     summary: 'Create a key',
     description:
-      '409 if `max_keys` keys are in use. 422 if the new key would be allowed more than each key in use, or, without one, than the key that ended last.',
+      '409 if `max_keys` keys are in use. 422 if the new key would be less restricted than every key in use or, without one, than the key that ended last.',
     success: 'Created. Only this response has `key`.',
     refusals: ['Conflict'],
   },
@@ -129,7 +129,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     operationId: 'updateKey',
     tag: 'keys',
     summary: 'Rename or restrict a key',
-    description: '422 if the key would be allowed more than before; `detail` says what it may at most have.',
+    description: '422 if the change lifts a restriction of the key; `detail` says what is allowed.',
     success: 'The key.',
   },
   'POST /portal/v1/keys/:keyId/rotate': {
@@ -138,7 +138,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     summary: 'Create a key that replaces this one after a grace period',
     description:
       'The old key stays valid until the grace period ends, but never beyond its own expiry. 409 if the old key is revoked, expired or already replaced, or twice `max_keys` keys are valid.',
-    success: 'The new key, with the same name, without expiry. Only this response has `key`.',
+    success: 'The new key, with the same name and restrictions, without expiry. Only this response has `key`.',
     refusals: ['Conflict'],
   },
   'DELETE /portal/v1/keys/:keyId': {

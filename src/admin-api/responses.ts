@@ -342,9 +342,9 @@ export const AUDIT_ENTRY = z.object({
   customer: TEXT,
   customer_name: CUSTOMER_NAME,
   key_id: TEXT,
-  details: AUDIT_VALUES.describe('The changed members and their new values, named as in this API. Never a key.'),
+  details: AUDIT_VALUES.describe('The members of the change and their new values, named as in this API. Never a key.'),
   before: AUDIT_VALUES.describe(
-    'What they were before, without those that stayed. Null in entries of earlier versions.',
+    'The former values of the members that changed. Null if none did, and in entries of earlier versions.',
   ),
 });
 export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
@@ -412,7 +412,7 @@ export const PREVIEW = z.object({
       gained: COUNT.describe('Customers that have a limit only with the new file.'),
       lost: COUNT.describe('Customers that have a limit only with the running file.'),
       refused: COUNT.describe('Customers whose next request the new file would refuse.'),
-      newly_refused: COUNT.describe('Those of `refused` that the running file does not refuse.'),
+      newly_refused: COUNT.describe('Customers in `refused` that the running file does not refuse.'),
       near: COUNT.describe('Customers that have used at least 80 % of the new limit, but not all of it.'),
     })
     .describe('Numbers of customers.'),

@@ -34,7 +34,7 @@ export const PROBLEMS = {
     status: 401,
     title: 'Invalid API key',
     when: 'The key is unknown, revoked or expired; the response does not say which.',
-    remedy: 'Check that the whole key was copied; otherwise ask whoever gave you the key for a new one.',
+    remedy: 'Check that the whole key was copied; otherwise ask the provider of the API for a new key.',
     advice: 'The key is revoked or expired. Create a new one, and replace the old one in the client.',
   },
   key_in_query: {
@@ -71,7 +71,7 @@ export const PROBLEMS = {
     title: 'Insufficient scope',
     when: 'The key has scopes, but not the `scope` of the route (RFC 6750), or the scopes in its record are unreadable. Portal: the session or token lacks the scope that the call needs.',
     remedy:
-      'Use a key that has the scope in `WWW-Authenticate`; the request was not counted. Portal: ask whoever made the session or token for one with that scope.',
+      'Use a key that has the scope in `WWW-Authenticate`; the request was not counted. Portal: open it with a link or token that has the scope that `detail` names.',
     advice: 'Give the key the scope of the route, or the client another key.',
   },
   customer_suspended: {
@@ -265,7 +265,7 @@ export const PROBLEMS = {
   unprocessable: {
     status: 422,
     title: 'The request cannot be carried out as asked',
-    when: 'Admin API and portal: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit; a customer would allow its own key more.',
+    when: 'Admin API and portal: a member or query parameter is missing, unknown or of the wrong type; the plan is unknown; a custom plan lacks its limit; a customer would lift a restriction of its own key.',
     remedy: 'Correct what `detail` names.',
   },
   unsupported_media_type: {
