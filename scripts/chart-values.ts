@@ -17,7 +17,9 @@ function rows(map: YAMLMap, prefix: string): string[][] {
     const name = `${prefix}${key.value}`;
     // The parser gives the comment above a mapping's first member to the mapping.
     const comment = key.commentBefore ?? (index === 0 && prefix !== '' ? map.commentBefore : undefined);
-    const meaning = (comment ?? '').trim().replace(/\s*\n\s*/g, ' ');
+    // Not what a blank line separates from the name, such as the heading of the file.
+    const own = (comment ?? '').split(/\n\s*\n/).at(-1) ?? '';
+    const meaning = own.trim().replace(/\s*\n\s*/g, ' ');
     const hasRows = isMap(value) && !value.flow && value.items.length > 0 && name !== 'config';
     if (hasRows) return [...(meaning ? [[`\`${name}\``, '', meaning]] : []), ...rows(value, `${name}.`)];
     const fallback = name === 'config' ? 'see values.yaml' : `\`${inOneLine(value)}\``;
