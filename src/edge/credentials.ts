@@ -62,7 +62,7 @@ export interface KeyRefusalSettings {
 /** Says where a client gets a new key, to be continued in a sentence. */
 export function newKeyAdvice({ documentationUrl }: KeyRefusalSettings): string {
   return documentationUrl === undefined
-    ? 'ask the provider of the API for a new key'
+    ? 'ask whoever gave you the key for a new one'
     : 'create a new one (see documentation_url)';
 }
 

@@ -34,7 +34,7 @@ export const PROBLEMS = {
     status: 401,
     title: 'Invalid API key',
     when: 'The key is unknown, revoked or expired; the response does not say which.',
-    remedy: 'Check that the whole key was copied; otherwise ask the provider of the API for a new key.',
+    remedy: 'Check that the whole key was copied; otherwise ask whoever gave you the key for a new one.',
     advice: 'The key is revoked or expired. Create a new one, and replace the old one in the client.',
   },
   key_in_query: {

@@ -32,10 +32,10 @@ it('an OPTIONS request is told that there is no CORS, other methods are not', ()
   expect(methodNotAllowed('GET, HEAD', 'POST').detail).toBe('This path supports GET and HEAD.');
 });
 
-it('a client gets a new key from the provider of the API, or as the page of the API says', () => {
+it('a client gets a new key from whoever gave it the first, or as the page of the API says', () => {
   const paged = { ...SETTINGS, documentationUrl: 'https://docs.example/' };
   for (const refusal of [invalidKey, browserUse]) {
-    expect(refusal(SETTINGS).detail).toContain('ask the provider of the API for a new key');
+    expect(refusal(SETTINGS).detail).toContain('ask whoever gave you the key for a new one');
     expect(refusal(paged).detail).toContain('create a new one (see documentation_url)');
   }
 });

@@ -21,7 +21,7 @@ it('a key in the query, without an Authorization header, is refused as exposed a
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="conversations"');
     const problem = JSON.parse(answer.body);
     expect(problem).toMatchObject({ code: 'key_in_query', type: 'urn:tollgate:problem:key-in-query' });
-    expect(problem.detail).toContain('Consider it exposed: ask the provider of the API for a new key');
+    expect(problem.detail).toContain('Consider it exposed: ask whoever gave you the key for a new one');
     said.push(JSON.stringify(answer));
   }
   expect(backend.seen).toEqual([]);
