@@ -4,6 +4,7 @@
  * end together, in every gateway at once, because each request looks its session up.
  */
 import { hash } from 'node:crypto';
+import { isTimeMs } from './usage-history.ts';
 
 export interface PortalSession {
   readonly id: string;
@@ -70,7 +71,6 @@ export function parsePortalSession(customer: string, text: string): PortalSessio
     scopes.every((scope) => typeof scope === 'string') &&
     isText(user) &&
     isText(returnUrl) &&
-    Number.isSafeInteger(expiresAtMs) &&
-    Math.abs(expiresAtMs as number) <= 8.64e15;
+    isTimeMs(expiresAtMs);
   return isValid ? ({ id, customer, scopes, user, returnUrl, expiresAtMs } as PortalSession) : undefined;
 }

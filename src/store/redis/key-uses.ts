@@ -1,11 +1,9 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../store.ts';
+import { isTimeMs } from '../usage-history.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { inPieces, sendAll, sendEach } from './connection/replies.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
-
-/** The latest time that a Date can hold. */
-const LATEST_MS = 8.64e15;
 
 export function redisKeyUses(connection: RedisChannel, names: RedisKeyNames): KeyUseStore {
   const name = names.keyUses;
@@ -26,12 +24,10 @@ export function redisKeyUses(connection: RedisChannel, names: RedisKeyNames): Ke
     lastUses: (keyIds) =>
       inPieces(keyIds, async (piece) => {
         const scores = await connection.run('read_uses', (redis) => redis.zmscore(name, ...piece));
-        return scores.map(usedAtMsFrom);
+        return scores.map((score) => {
+          const usedAtMs = score === null ? undefined : Number(score);
+          return isTimeMs(usedAtMs) ? usedAtMs : undefined;
+        });
       }),
   };
-}
-
-function usedAtMsFrom(score: string | null): number | undefined {
-  const usedAtMs = Number(score ?? Number.NaN);
-  return usedAtMs >= 0 && usedAtMs <= LATEST_MS ? usedAtMs : undefined;
 }

@@ -1,14 +1,6 @@
 /** Sends commands in pipelines and checks the form of Redis' replies. */
 import { ReplyError } from 'ioredis';
-import {
-  CUSTOMER_FIELDS,
-  type CustomerRecord,
-  customerRecordFrom,
-  type Fields,
-  KEY_FIELDS,
-  type KeyRecord,
-  keyRecordFrom,
-} from '../../record-fields.ts';
+import type { Fields } from '../../record-fields.ts';
 import { type StoreOp, StoreUnavailableError } from '../../store.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import type { RedisChannel } from './channel.ts';
@@ -18,11 +10,16 @@ import type { Command, RedisClient } from './client.ts';
 const PIPELINE_COMMANDS = 200;
 
 /**
- * Sends the commands in pipelines of bounded size. Resolves to the replies, in order; undefined for a Redis key of a
+ * Sends the commands in pipelines of at most `size`. Resolves to the replies, in order; undefined for a Redis key of a
  * wrong type, which another program wrote. Rejects with any other error.
  */
-export function sendAll(channel: RedisChannel, op: StoreOp, commands: readonly Command[]): Promise<unknown[]> {
-  return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)));
+export function sendAll(
+  channel: RedisChannel,
+  op: StoreOp,
+  commands: readonly Command[],
+  size?: number,
+): Promise<unknown[]> {
+  return inPieces(commands, (piece) => channel.run(op, (redis) => pipelined(redis, piece)), size);
 }
 
 /** Sends one command for each item, like {@link sendAll}. */
@@ -114,18 +111,6 @@ export async function* scanSteps(
     yield [...new Set(found)];
     cursor = next;
   } while (cursor !== SCAN_START);
-}
-
-/** Returns the record from the values of KEY_FIELDS; undefined when there are none, or a required field is unset. */
-export function keyRecordFromReply(values: unknown): KeyRecord | undefined {
-  return values === null || values === undefined ? undefined : keyRecordFrom(named(KEY_FIELDS, values));
-}
-
-/**
- * Returns the record from the values of CUSTOMER_FIELDS; undefined when there are none, or a required field is unset.
- */
-export function customerRecordFromReply(id: string, values: unknown): CustomerRecord | undefined {
-  return values === null || values === undefined ? undefined : customerRecordFrom(id, named(CUSTOMER_FIELDS, values));
 }
 
 /** Returns the values by field name. @throws UnexpectedReplyError when `values` does not fit `names`. */

@@ -9,21 +9,21 @@ import { named } from '../connection/replies.ts';
 /** An attempt fails when another program changes the record between the read and the write. */
 const MAX_ATTEMPTS = 20;
 
-interface RecordUpdate<Name extends string, Current, Result> {
+interface RecordUpdate<Checked extends string, Returned extends string, Current, Result> {
   /** The fields that are read for the decision, and must not change until the record is written. */
-  readonly checked: readonly Name[];
+  readonly checked: readonly Checked[];
   /** Returns undefined when there is no such record. */
-  readonly currentFrom: (fields: Fields<Name>) => Current | undefined;
+  readonly currentFrom: (fields: Fields<Checked>) => Current | undefined;
   readonly decide: DecideChange<Current, Fields<string>>;
   /** `recordFrom` receives the resulting values of these fields. */
-  readonly returned: readonly string[];
-  readonly recordFrom: (values: unknown) => Result | undefined;
+  readonly returned: readonly Returned[];
+  readonly recordFrom: (fields: Fields<Returned>) => Result | undefined;
 }
 
 /** Resolves to the resulting record, undefined when there is none, or to the error of `decide`. */
-type UpdateRecord = <Name extends string, Current, Result>(
+type UpdateRecord = <Checked extends string, Returned extends string, Current, Result>(
   name: string,
-  update: RecordUpdate<Name, Current, Result>,
+  update: RecordUpdate<Checked, Returned, Current, Result>,
 ) => Promise<Result | Error | undefined>;
 
 /** Returns the update function. Must be called before the first command is sent, because it defines a command. */
@@ -45,7 +45,7 @@ export function checkedUpdates(redis: RedisClient): UpdateRecord {
         ...changed,
         ...returned,
       );
-      if (values !== null) return recordFrom(values);
+      if (values !== null) return recordFrom(named(returned, values));
     }
     throw new StoreUnavailableError(
       `the record changed during each of ${MAX_ATTEMPTS} attempts to update it: try again`,

@@ -18,16 +18,11 @@ import {
   KEY_FIELDS,
   type KeyRecord,
   keyFields,
+  keyRecordFrom,
 } from '../../record-fields.ts';
 import { DamagedRecordError, type RecordStore, type StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import {
-  customerRecordFromReply,
-  isWrongTypeError,
-  keyRecordFromReply,
-  named,
-  textFrom,
-} from '../connection/replies.ts';
+import { isWrongTypeError, named, textFrom } from '../connection/replies.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import type { Mark } from '../installation/installation-mark.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
@@ -66,7 +61,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 2);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
-  const update = checkedUpdates(redis);
+  const updateRecord = checkedUpdates(redis);
   const index = new KeyIndex(background, names);
   const deletion = redisDeletion(index, forgetUsage);
   const lists = redisRecordLists(index, dataLoss);
@@ -115,15 +110,25 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     }
   };
 
-  /** Reads the installation mark if there is no record. `lookedFor`: the name under which there was none. */
-  const withMark = async <R>(lookedFor: string, record: R | undefined): Promise<Reading<R>> => {
-    if (record !== undefined) return { record, mark: undefined };
-    const name = dataLoss.markNear(lookedFor);
-    return { record, mark: { name, id: await redis.get(name) } };
+  /**
+   * Runs `work` on the background connection and resolves to its record. If there is none, reads the installation mark after
+   * it, as {@link find} does.
+   */
+  const runProven = async <R>(
+    op: StoreOp,
+    work: () => Promise<readonly [lookedFor: string, record: R | undefined]>,
+  ): Promise<R | undefined> => {
+    const reading = background.run(op, async (): Promise<Reading<R>> => {
+      const [lookedFor, record] = await work();
+      if (record !== undefined) return { record, mark: undefined };
+      const name = dataLoss.markNear(lookedFor);
+      return { record, mark: { name, id: await redis.get(name) } };
+    });
+    return proven(await reading);
   };
 
   const readKey = async (sha256: string) =>
-    keyRecordFromReply(await redis.hmget(names.keyRecord(sha256), ...KEY_FIELDS));
+    keyRecordFrom(named(KEY_FIELDS, await redis.hmget(names.keyRecord(sha256), ...KEY_FIELDS)));
 
   /** Adds the key to its customer's set. Resolves to false when the customer does not exist. */
   const register = async ({ id, customer }: KeyRecord): Promise<boolean> =>
@@ -142,36 +147,34 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
   const changes = recordChanges(
     async (op, id, decide) => {
-      const reading = await background.run(op, async () => {
+      const updated = await runProven(op, async () => {
         const name = names.customerRecord(id);
-        const updated = await update(name, {
+        const record = await updateRecord(name, {
           checked: ENFORCED_CUSTOMER_FIELDS,
           currentFrom: (fields) => enforcedCustomerFrom(id, fields),
           decide,
           returned: CUSTOMER_FIELDS,
-          recordFrom: (values) => customerRecordFromReply(id, values),
+          recordFrom: (fields) => customerRecordFrom(id, fields),
         });
-        return withMark(name, updated);
+        return [name, record];
       });
       directory.changed(id);
-      return proven(reading);
+      return updated;
     },
-    async (op, keyId, decide) => {
-      const reading = await background.run(op, async () => {
+    (op, keyId, decide) =>
+      runProven(op, async () => {
         const sha256 = await redis.get(names.keyId(keyId));
-        if (sha256 === null) return withMark<KeyRecord>(names.keyId(keyId), undefined);
+        if (sha256 === null) return [names.keyId(keyId), undefined];
         const name = names.keyRecord(sha256);
-        const updated = await update(name, {
+        const record = await updateRecord(name, {
           checked: ENFORCED_KEY_FIELDS,
           currentFrom: (fields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
           decide,
           returned: KEY_FIELDS,
-          recordFrom: keyRecordFromReply,
+          recordFrom: keyRecordFrom,
         });
-        return withMark<KeyRecord | Error>(name, updated);
-      });
-      return proven(reading);
-    },
+        return [name, record];
+      }),
   );
 
   return {
@@ -246,31 +249,26 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         return outcome;
       }),
 
-    async findKeyById(keyId) {
-      const reading = await background.run('read_key_id', async () => {
+    findKeyById: (keyId) =>
+      runProven('read_key_id', async () => {
         const sha256 = await redis.get(names.keyId(keyId));
-        const record = sha256 === null ? undefined : await readKey(sha256);
-        const lookedFor = sha256 === null ? names.keyId(keyId) : names.keyRecord(sha256);
-        return withMark(lookedFor, record?.id === keyId ? record : undefined);
-      });
-      return proven(reading);
-    },
+        if (sha256 === null) return [names.keyId(keyId), undefined];
+        const record = await readKey(sha256);
+        return [names.keyRecord(sha256), record?.id === keyId ? record : undefined];
+      }),
 
-    async resetUsage(customer, resetAt) {
-      const reading = await background.run('reset_usage', async () => {
+    resetUsage: (customer, resetAt) =>
+      runProven('reset_usage', async () => {
         const name = names.customerRecord(customer);
         const values = await resetUsage(names.window(customer), name, resetAt, ...CUSTOMER_FIELDS);
-        return withMark(name, customerRecordFromReply(customer, values));
-      });
-      return proven(reading);
-    },
+        return [name, customerRecordFrom(customer, named(CUSTOMER_FIELDS, values))];
+      }),
 
     async deleteCustomer(id) {
       const op = 'delete_customer';
       const deletedKeys = await deletion.deleteCustomer(op, id);
       directory.changed(id);
-      if (deletedKeys !== undefined) return deletedKeys;
-      return proven(await background.run(op, () => withMark<number>(names.customerRecord(id), undefined)));
+      return deletedKeys ?? runProven<number>(op, async () => [names.customerRecord(id), undefined]);
     },
 
     async discardKey(keyId) {

@@ -5,7 +5,7 @@
 import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { hashFrom, inPieces, pipelined, storeTimeMs } from '../connection/replies.ts';
+import { hashFrom, sendAll, storeTimeMs } from '../connection/replies.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const OP: StoreOp = 'read_usages';
@@ -15,31 +15,24 @@ const HEADS = 100;
 const WHOLE_WINDOWS = 10;
 const HEAD = /^\S+ (\d+) (\d+) (\d+) (\d+)$/;
 
-type Asked = Parameters<UsageReader['usedOf']>[0][number];
-
 export function redisUsages(connection: RedisChannel, names: RedisKeyNames): UsageReader {
-  const readAll = (asked: readonly Asked[], size: number, command: readonly [string, ...string[]]) =>
-    inPieces(
-      asked,
-      (piece) => {
-        const [name, ...args] = command;
-        const commands = piece.map(({ customer }) => [name, names.window(customer), ...args] as const);
-        return connection.run(OP, (redis) => pipelined(redis, commands));
-      },
-      size,
-    );
+  const readWindows = (asked: readonly { readonly customer: string }[]) => {
+    const commands = asked.map(({ customer }) => ['hgetall', names.window(customer)] as const);
+    return sendAll(connection, OP, commands, WHOLE_WINDOWS);
+  };
 
   return {
     async usedOf(asked) {
       if (asked.length === 0) return [];
       const nowMs = await storeTimeMs(connection, OP);
-      const heads = await readAll(asked, HEADS, ['hget', 'head']);
+      const commands = asked.map(({ customer }) => ['hget', names.window(customer), 'head'] as const);
+      const heads = await sendAll(connection, OP, commands, HEADS);
       const used = heads.map((head) => usedByHead(head, nowMs));
       const unclear = asked.flatMap((each, index) => {
         const { atMost, isExact } = used[index] ?? NOTHING;
         return isExact || atMost < each.from ? [] : [{ ...each, index }];
       });
-      const windows = await readAll(unclear, WHOLE_WINDOWS, ['hgetall']);
+      const windows = await readWindows(unclear);
       const counts = used.map(({ atMost }) => atMost);
       unclear.forEach(({ index }, at) => {
         counts[index] = unitsCounted(bucketsOf(windows[at]), HOURLY, nowMs);
@@ -49,7 +42,7 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
 
     async settledOf(customer) {
       const nowMs = await storeTimeMs(connection, OP);
-      const [window] = await readAll([{ customer, from: 0 }], 1, ['hgetall']);
+      const [window] = await readWindows([{ customer }]);
       const [, , , , holdEndMs = 0] = HEAD.exec(hashFrom(window).get('head') ?? '') ?? [];
       return unitsSettled(bucketsOf(window), HOURLY, nowMs, Number(holdEndMs));
     },
