@@ -6,32 +6,28 @@ import type { EmbeddedContext } from './database.ts';
 
 type AuditRow = AuditFields & { readonly id: number };
 
-export function embeddedAudit({ database, run, transact }: EmbeddedContext): AuditStore {
+export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext): AuditStore {
   const insert = database.prepare(
     `INSERT INTO audit (at, actor, "from", action, customer, key_id, details, before)
      VALUES (:at, :actor, :from, :action, :customer, :key_id, :details, :before)`,
-  );
-  const deleteUpTo = database.prepare('DELETE FROM audit WHERE id <= ?');
-  // Deletes at most 100 at a time: each append deletes more old entries than it adds.
-  const deleteOld = database.prepare(
-    'DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 100) AND at < ?',
-  );
-  const selectBelow = database.prepare(
-    'SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?',
   );
   return {
     append: (entry) =>
       transact('append_audit', () => {
         const { lastInsertRowid } = insert.run({ before: null, ...auditFields(entry) });
-        deleteUpTo.run(Number(lastInsertRowid) - AUDIT_ENTRIES);
-        deleteOld.run(new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString());
+        sql.run`DELETE FROM audit WHERE id <= ${Number(lastInsertRowid) - AUDIT_ENTRIES}`;
+        // At most 100 at a time: each append deletes more old entries than it adds.
+        const oldest = new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString();
+        sql.run`DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 100) AND at < ${oldest}`;
       }),
 
     list: async (cursor, limit, { fromMs, toMs } = {}) => {
       const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(idBefore(cursor));
       if (!Number.isSafeInteger(below)) throw new InvalidCursorError();
       return run('read_audit', () => {
-        const rows = selectBelow.all(below, timeOf(fromMs, EARLIEST), timeOf(toMs, LATEST), limit + 1) as AuditRow[];
+        const rows = sql.all<AuditRow>`
+          SELECT * FROM audit WHERE id < ${below} AND at >= ${timeOf(fromMs, EARLIEST)} AND at < ${timeOf(toMs, LATEST)}
+          ORDER BY id DESC LIMIT ${limit + 1}`;
         return pageOf(rows, limit, listedEntryFrom);
       });
     },

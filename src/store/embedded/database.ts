@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
 import { type StoreOp, StoreUnavailableError } from '../store.ts';
+import type { Sql } from './sql.ts';
 
 /**
  * SQL that migrates the schema from each version to the next; version 0 is an empty file. What a later version drops is
@@ -173,6 +174,7 @@ export type RunOperation = <T>(op: StoreOp, operation: () => T) => Promise<T>;
 /** What the parts of the embedded store share. */
 export interface EmbeddedContext {
   readonly database: DatabaseSync;
+  readonly sql: Sql;
   readonly run: RunOperation;
   /** Like `run`, as one transaction. */
   readonly transact: RunOperation;

@@ -28,6 +28,7 @@ import { embeddedNotices } from './notices.ts';
 import { embeddedNotifySecrets } from './notify-secrets.ts';
 import { embeddedPortalSessions } from './portal-sessions.ts';
 import { embeddedRecords } from './records.ts';
+import { Sql } from './sql.ts';
 import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
 
@@ -80,7 +81,8 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
   };
 
   const transact: RunOperation = (op, operation) => run(op, () => inTransaction(database, operation));
-  const context: EmbeddedContext = { database, run, transact, clock };
+  const sql = new Sql(database);
+  const context: EmbeddedContext = { database, sql, run, transact, clock };
 
   return {
     records: embeddedRecords(context, (change) => listeners.emit(change)),
@@ -90,7 +92,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     audit: embeddedAudit(context),
     ...embeddedWindows(context, {
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
-      addToHistory: usage && historyWriter(database),
+      addToHistory: usage && historyWriter(sql),
     }),
     notices: embeddedNotices(context),
     usageHistory: usage && embeddedUsageHistory(context, usage),

@@ -2,20 +2,20 @@
 import type { KeyUseStore } from '../store.ts';
 import type { EmbeddedContext } from './database.ts';
 
-export function embeddedKeyUses({ database, run, transact }: EmbeddedContext): KeyUseStore {
-  // Inserts nothing if the key was deleted before its use was recorded.
-  const note = database.prepare(
-    `INSERT INTO key_use (key_id, used_at_ms) SELECT id, :usedAtMs FROM api_key WHERE id = :keyId
-     ON CONFLICT (key_id) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE excluded.used_at_ms > used_at_ms`,
-  );
-  const select = database.prepare('SELECT used_at_ms FROM key_use WHERE key_id = ?');
+export function embeddedKeyUses({ sql, run, transact }: EmbeddedContext): KeyUseStore {
+  const lastUse = (keyId: string) =>
+    sql.get<{ usedAtMs: number }>`SELECT used_at_ms AS usedAtMs FROM key_use WHERE key_id = ${keyId}`?.usedAtMs;
   return {
     noteUses: (uses) =>
       transact('note_uses', () => {
-        for (const { keyId, usedAtMs } of uses) note.run({ keyId, usedAtMs });
+        // Inserts nothing if the key was deleted before its use was recorded.
+        for (const { keyId, usedAtMs } of uses) {
+          sql.run`
+            INSERT INTO key_use (key_id, used_at_ms) SELECT id, ${usedAtMs} FROM api_key WHERE id = ${keyId}
+            ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`;
+        }
       }),
 
-    lastUses: (keyIds) =>
-      run('read_uses', () => keyIds.map((keyId) => select.get(keyId)?.used_at_ms as number | undefined)),
+    lastUses: (keyIds) => run('read_uses', () => keyIds.map(lastUse)),
   };
 }

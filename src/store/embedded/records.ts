@@ -1,7 +1,8 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
+import type { StatementSync } from 'node:sqlite';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
-import { recordChanges } from '../record-changes.ts';
+import { type DecideChange, recordChanges } from '../record-changes.ts';
 import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
@@ -9,10 +10,6 @@ import {
   type CustomerRecord,
   customerFields,
   customerRecordFrom,
-  ENFORCED_CUSTOMER_FIELDS,
-  ENFORCED_KEY_FIELDS,
-  type EnforcedCustomerFields,
-  type EnforcedKeyFields,
   enforcedCustomerFrom,
   enforcedKeyFrom,
   KEY_FIELDS,
@@ -20,14 +17,12 @@ import {
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import type { RecordStore } from '../store.ts';
+import type { RecordStore, StoreOp } from '../store.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, idBefore, pageOf } from './cursor.ts';
 import { type EmbeddedContext, inTransaction } from './database.ts';
 import { sqliteHashes } from './windows.ts';
 
-type EnforcedKeyRow = Required<EnforcedKeyFields>;
-type EnforcedCustomerRow = Required<EnforcedCustomerFields>;
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
 type CustomerRow = Required<CustomerFields> & { readonly id: string };
 
@@ -54,85 +49,68 @@ const TABLES_BY_CUSTOMER = [
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
-  { database, run }: EmbeddedContext,
+  { database, sql, run }: EmbeddedContext,
   changed: (change: Invalidation) => void,
 ): RecordStore {
-  const selectKey = database.prepare(`SELECT ${ENFORCED_KEY_FIELDS.join(', ')} FROM api_key WHERE sha256 = ?`);
-  const selectCustomer = database.prepare(`SELECT ${ENFORCED_CUSTOMER_FIELDS.join(', ')} FROM customer WHERE id = ?`);
-  const selectKeyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
-  const selectKeysAfter = database.prepare('SELECT * FROM api_key WHERE id > ? ORDER BY id LIMIT ?');
-  const selectKeysOf = database.prepare('SELECT * FROM api_key WHERE customer = ? AND id > ? ORDER BY id LIMIT ?');
-  const selectCustomerRecord = database.prepare('SELECT * FROM customer WHERE id = ?');
-  const selectCustomersAfter = database.prepare('SELECT * FROM customer WHERE id > ? ORDER BY id LIMIT ?');
-  // Leaves out most rows that do not match: making records of all would take many times as long.
-  const selectCandidates = database.prepare(
-    `SELECT * FROM customer WHERE id > :after AND id <= :last AND (:suspended = 0 OR suspended <> '')
-     AND (:text = '' OR instr(lower(id), :text) = 1 OR instr(' ' || lower(name), ' ' || :text) > 0) ORDER BY id`,
-  );
-  const selectLastOf = database.prepare('SELECT id FROM customer WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?');
-  const countKeys = database.prepare('SELECT count(*) AS keys FROM api_key');
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
   const insertKey = database.prepare(insertInto('api_key', ['sha256', ...KEY_FIELDS]));
   const updateCustomer = database.prepare(updateOf('customer', CUSTOMER_FIELDS));
   const updateKey = database.prepare(updateOf('api_key', ['sha256', ...KEY_FIELDS]));
-  const setUsageReset = database.prepare('UPDATE customer SET usage_reset_at = :resetAt WHERE id = :id');
-  const deleteKey = database.prepare('DELETE FROM api_key WHERE id = ?');
-  const deleteKeyUse = database.prepare('DELETE FROM key_use WHERE key_id = ?');
-  const deleteCustomer = database.prepare('DELETE FROM customer WHERE id = ?');
   const deleteDataOf = TABLES_BY_CUSTOMER.map((table) => database.prepare(`DELETE FROM ${table} WHERE customer = ?`));
 
-  const customerRow = (id: string) => selectCustomerRecord.get(id) as CustomerRow | undefined;
-  const keyRow = (id: string) => selectKeyById.get(id) as KeyRow | undefined;
-  const keysAfter = (id: string, max: number) => selectKeysAfter.all(id, max) as KeyRow[];
-  const keysOf = (customer: string, after: string, max: number) => selectKeysOf.all(customer, after, max) as KeyRow[];
-  const customersAfter = (id: string, max: number) => selectCustomersAfter.all(id, max) as CustomerRow[];
+  const customerRow = (id: string) => sql.get<CustomerRow>`SELECT * FROM customer WHERE id = ${id}`;
+  const keyRow = (id: string) => sql.get<KeyRow>`SELECT * FROM api_key WHERE id = ${id}`;
+  const keysAfter = (id: string, max: number) =>
+    sql.all<KeyRow>`SELECT * FROM api_key WHERE id > ${id} ORDER BY id LIMIT ${max}`;
+  const keysOf = (customer: string, after: string, max: number) =>
+    sql.all<KeyRow>`SELECT * FROM api_key WHERE customer = ${customer} AND id > ${after} ORDER BY id LIMIT ${max}`;
+  const customersAfter = (id: string, max: number) =>
+    sql.all<CustomerRow>`SELECT * FROM customer WHERE id > ${id} ORDER BY id LIMIT ${max}`;
   const customerFrom = (row: CustomerRow | undefined) => row && customerRecordFrom(row.id, row);
-  const keyFrom = (row: KeyFields | undefined) => row && keyRecordFrom(row);
+  const keyFrom = (row: KeyRow | undefined) => row && keyRecordFrom(row);
 
+  /** Returns a function that changes the record in a row. */
+  const changeIn =
+    <Row extends KeyRow | CustomerRow, R>(
+      rowOf: (id: string) => Row | undefined,
+      recordFrom: (row: Row | undefined) => R | undefined,
+      update: StatementSync,
+      invalidationOf: (row: Row) => Invalidation,
+    ) =>
+    (op: StoreOp, id: string, decide: DecideChange<R, KeyFields | CustomerFields>) =>
+      run(op, () => {
+        const row = rowOf(id);
+        const current = recordFrom(row);
+        if (row === undefined || current === undefined) return undefined;
+        const fields = decide(current);
+        if (fields instanceof Error) return fields;
+        if (Object.keys(fields).length === 0) return current;
+        update.run({ ...row, ...fields });
+        changed(invalidationOf(row));
+        return recordFrom(rowOf(id));
+      });
   const changes = recordChanges(
-    (op, id, decide) =>
-      run(op, () => {
-        const row = customerRow(id);
-        const current = customerFrom(row);
-        if (row === undefined || current === undefined) return undefined;
-        const fields = decide(current);
-        if (fields instanceof Error) return fields;
-        if (Object.keys(fields).length === 0) return current;
-        updateCustomer.run({ ...row, ...fields });
-        changed({ kind: 'customer', id });
-        return customerFrom(customerRow(id));
-      }),
-    (op, keyId, decide) =>
-      run(op, () => {
-        const row = keyRow(keyId);
-        const current = keyFrom(row);
-        if (row === undefined || current === undefined) return undefined;
-        const fields = decide(current);
-        if (fields instanceof Error) return fields;
-        if (Object.keys(fields).length === 0) return current;
-        updateKey.run({ ...row, ...fields });
-        changed({ kind: 'key', sha256: row.sha256 });
-        return keyFrom(keyRow(keyId));
-      }),
+    changeIn(customerRow, customerFrom, updateCustomer, ({ id }) => ({ kind: 'customer', id })),
+    changeIn(keyRow, keyFrom, updateKey, ({ sha256 }) => ({ kind: 'key', sha256 })),
   );
   const removeKey = ({ id }: KeyRow) => {
-    deleteKey.run(id);
-    deleteKeyUse.run(id);
+    sql.run`DELETE FROM api_key WHERE id = ${id}`;
+    sql.run`DELETE FROM key_use WHERE key_id = ${id}`;
   };
-  const hashOf = sqliteHashes(database);
+  const hashOf = sqliteHashes(sql);
 
   return {
     ...changes,
 
     findKey: (sha256) =>
       run('read_key', () => {
-        const row = selectKey.get(sha256) as EnforcedKeyRow | undefined;
+        const row = sql.get<KeyRow>`SELECT * FROM api_key WHERE sha256 = ${sha256}`;
         return row && enforcedKeyFrom(row);
       }),
 
     findCustomer: (id) =>
       run('read_customer', () => {
-        const row = selectCustomer.get(id) as EnforcedCustomerRow | undefined;
+        const row = customerRow(id);
         return row && enforcedCustomerFrom(id, row);
       }),
 
@@ -161,7 +139,7 @@ export function embeddedRecords(
       run('reset_usage', (): CustomerRecord | undefined => {
         const changes = inTransaction(database, () => {
           reset(hashOf(id));
-          return setUsageReset.run({ id, resetAt }).changes;
+          return sql.run`UPDATE customer SET usage_reset_at = ${resetAt} WHERE id = ${id}`;
         });
         if (changes > 0) changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
@@ -178,14 +156,14 @@ export function embeddedRecords(
       // SQLite lowers ASCII letters alone.
       const text = /^[\x20-\x7e]*$/.test(beginning) ? beginning.toLowerCase() : '';
       return run('list_customers', () => {
-        const [end] = selectLastOf.all(after, SEARCHED_ROWS - 1) as Pick<CustomerRow, 'id'>[];
-        const last = end?.id ?? LAST_ID;
-        const rows = selectCandidates.all({
-          after,
-          last,
-          suspended: Number(suspended === true),
-          text,
-        }) as CustomerRow[];
+        const end = sql.get<Pick<CustomerRow, 'id'>>`
+          SELECT id FROM customer WHERE id > ${after} ORDER BY id LIMIT 1 OFFSET ${SEARCHED_ROWS - 1}`;
+        // Leaves out most rows that do not match: making records of all would take many times as long.
+        const rows = sql.all<CustomerRow>`
+          SELECT * FROM customer WHERE id > ${after} AND id <= ${end?.id ?? LAST_ID}
+            AND (${Number(suspended === true)} = 0 OR suspended <> '')
+            AND (${text} = '' OR instr(lower(id), ${text}) = 1 OR instr(' ' || lower(name), ' ' || ${text}) > 0)
+          ORDER BY id`;
         const found = rows.filter((row) => {
           const customer = customerFrom(row);
           return customer !== undefined && isFound(customer, search);
@@ -205,7 +183,7 @@ export function embeddedRecords(
         inTransaction(database, () => {
           keys.forEach(removeKey);
           for (const each of deleteDataOf) each.run(id);
-          deleteCustomer.run(id);
+          sql.run`DELETE FROM customer WHERE id = ${id}`;
         });
         for (const { sha256 } of keys) changed({ kind: 'key', sha256 });
         changed({ kind: 'customer', id });
@@ -233,7 +211,7 @@ export function embeddedRecords(
     // Nothing to repair: keys and their indexes are one table, which only this program writes.
     reindex: () =>
       run('reindex', () => ({
-        keys: Number(countKeys.get()?.keys),
+        keys: sql.get<{ keys: number }>`SELECT count(*) AS keys FROM api_key`?.keys ?? 0,
         entriesAdded: 0,
         entriesDropped: 0,
         passedOver: {},

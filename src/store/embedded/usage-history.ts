@@ -1,5 +1,4 @@
 /** The usage history in SQLite. */
-import type { DatabaseSync } from 'node:sqlite';
 import {
   type CustomerCount,
   type CustomerDay,
@@ -14,72 +13,35 @@ import {
   type UsageRetention,
 } from '../usage-history.ts';
 import type { EmbeddedContext } from './database.ts';
-
-/** The value of `code` in rows that count requests; others count refusals. */
-const REQUESTS = '';
+import type { Sql } from './sql.ts';
 
 /**
  * Returns a function that adds units to a customer's hour and day, or subtracts as many as the hour has. Call it only
  * inside a transaction. `hour`: the number of hours since 1970.
  */
-export function historyWriter(database: DatabaseSync): (customer: string, hour: number, units: number) => void {
-  const addHour = database.prepare(
-    `INSERT INTO usage_hour (customer, hour, code, count) VALUES (:customer, :hour, '${REQUESTS}', :units)
-     ON CONFLICT (customer, hour, code) DO UPDATE SET count = count + excluded.count`,
-  );
-  const addDay = database.prepare(
-    `INSERT INTO usage_day (customer, day, requests) VALUES (:customer, :day, :units)
-     ON CONFLICT (customer, day) DO UPDATE SET requests = max(0, requests + excluded.requests)`,
-  );
-  const selectHour = database.prepare(
-    `SELECT count FROM usage_hour WHERE customer = ? AND hour = ? AND code = '${REQUESTS}'`,
-  );
-  const deleteHour = database.prepare('DELETE FROM usage_hour WHERE customer = ? AND hour = ? AND count <= 0');
-  const deleteDay = database.prepare('DELETE FROM usage_day WHERE customer = ? AND day = ? AND requests <= 0');
+export function historyWriter(sql: Sql): (customer: string, hour: number, units: number) => void {
   return (customer, hour, units) => {
-    const added = units < 0 ? Math.max(units, -Number(selectHour.get(customer, hour)?.count ?? 0)) : units;
+    const stored =
+      units < 0 &&
+      sql.get<{ count: number }>`
+        SELECT count FROM usage_hour WHERE customer = ${customer} AND hour = ${hour} AND code = ''`;
+    const added = units < 0 ? Math.max(units, -(stored ? stored.count : 0)) : units;
     if (added === 0) return;
     const day = Math.floor(hour / 24);
-    addHour.run({ customer, hour, units: added });
-    addDay.run({ customer, day, units: added });
+    sql.run`
+      INSERT INTO usage_hour (customer, hour, code, count) VALUES (${customer}, ${hour}, '', ${added})
+      ON CONFLICT DO UPDATE SET count = count + excluded.count`;
+    sql.run`
+      INSERT INTO usage_day (customer, day, requests) VALUES (${customer}, ${day}, ${added})
+      ON CONFLICT DO UPDATE SET requests = max(0, requests + excluded.requests)`;
     if (added > 0) return;
-    deleteHour.run(customer, hour);
-    deleteDay.run(customer, day);
+    sql.run`DELETE FROM usage_hour WHERE customer = ${customer} AND hour = ${hour} AND count <= 0`;
+    sql.run`DELETE FROM usage_day WHERE customer = ${customer} AND day = ${day} AND requests <= 0`;
   };
 }
 
 export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageRetention): UsageHistory {
-  const { database, run, transact, clock } = context;
-  const selectHours = database.prepare(
-    `SELECT hour * ${HOUR_MS} AS hourMs, code, count FROM usage_hour WHERE customer = ? AND hour >= ? AND hour < ?`,
-  );
-  const selectDays = database.prepare(
-    `SELECT day * ${DAY_MS} AS startMs, requests FROM usage_day WHERE customer = ? AND day >= ? AND day < ? AND requests > 0 ORDER BY day`,
-  );
-  const selectTotals = database.prepare(
-    `SELECT hour * ${HOUR_MS} AS hourMs, plan, what, count FROM usage_total WHERE hour >= ? AND hour < ?`,
-  );
-  const addHour = database.prepare(
-    `INSERT INTO usage_hour (customer, hour, code, count) SELECT id, ?, ?, ? FROM customer WHERE id = ?
-     ON CONFLICT (customer, hour, code) DO UPDATE SET count = count + excluded.count`,
-  );
-  const addTotal = database.prepare(
-    `INSERT INTO usage_total (hour, plan, what, count) VALUES (?, ?, ?, ?)
-     ON CONFLICT (hour, plan, what) DO UPDATE SET count = count + excluded.count`,
-  );
-  const setNear = database.prepare(
-    'INSERT OR REPLACE INTO near_limit (customer, percent) SELECT id, ? FROM customer WHERE id = ?',
-  );
-  const trimNear = database.prepare(
-    'DELETE FROM near_limit WHERE customer IN (SELECT customer FROM near_limit ORDER BY percent DESC LIMIT -1 OFFSET ?)',
-  );
-  const selectNear = database.prepare('SELECT customer, percent FROM near_limit ORDER BY percent DESC LIMIT ?');
-  const deleteNear = database.prepare('DELETE FROM near_limit WHERE customer = ?');
-  const expired = [
-    database.prepare('DELETE FROM usage_hour WHERE hour < ?'),
-    database.prepare('DELETE FROM usage_total WHERE hour < ?'),
-  ];
-  const expiredDays = database.prepare('DELETE FROM usage_day WHERE day < ?');
+  const { sql, run, transact, clock } = context;
   let sweptHour = 0;
 
   /** Deletes what is older than the retention, once an hour. */
@@ -88,47 +50,73 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
     const hour = Math.floor(nowMs / HOUR_MS);
     if (hour === sweptHour) return;
     sweptHour = hour;
-    for (const each of expired) each.run(hour - retention.hoursDays * 24);
-    expiredDays.run(Math.floor(nowMs / DAY_MS) - retention.days);
+    sql.run`DELETE FROM usage_hour WHERE hour < ${hour - retention.hoursDays * 24}`;
+    sql.run`DELETE FROM usage_total WHERE hour < ${hour - retention.hoursDays * 24}`;
+    sql.run`DELETE FROM usage_day WHERE day < ${Math.floor(nowMs / DAY_MS) - retention.days}`;
   }
 
   return {
     hours: (customers, { fromMs, toMs }) =>
       run('read_history', () =>
-        customers.map((customer) => {
-          const counts = selectHours.all(customer, Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
-          return customerHours(counts as unknown as CustomerCount[]);
-        }),
+        customers.map((customer) =>
+          customerHours(sql.all<CustomerCount>`
+            SELECT hour * ${HOUR_MS} AS hourMs, code, count FROM usage_hour
+            WHERE customer = ${customer} AND hour >= ${Math.ceil(fromMs / HOUR_MS)} AND hour < ${Math.ceil(toMs / HOUR_MS)}`),
+        ),
       ),
 
     days: (customer, { fromMs, toMs }) =>
-      run('read_history', () => {
-        const days = selectDays.all(customer, Math.floor(fromMs / DAY_MS), Math.ceil(toMs / DAY_MS));
-        return days as unknown as CustomerDay[];
-      }),
+      run(
+        'read_history',
+        () => sql.all<CustomerDay>`
+          SELECT day * ${DAY_MS} AS startMs, requests FROM usage_day
+          WHERE customer = ${customer} AND day >= ${Math.floor(fromMs / DAY_MS)} AND day < ${Math.ceil(toMs / DAY_MS)}
+            AND requests > 0 ORDER BY day`,
+      ),
 
     totals: ({ fromMs, toMs }) =>
-      run('read_history', () => {
-        const counts = selectTotals.all(Math.ceil(fromMs / HOUR_MS), Math.ceil(toMs / HOUR_MS));
-        return planHours(counts as unknown as PlanCount[]);
-      }),
+      run('read_history', () =>
+        planHours(sql.all<PlanCount>`
+          SELECT hour * ${HOUR_MS} AS hourMs, plan, what, count FROM usage_total
+          WHERE hour >= ${Math.ceil(fromMs / HOUR_MS)} AND hour < ${Math.ceil(toMs / HOUR_MS)}`),
+      ),
 
     add: ({ refusals, totals, near }) =>
       transact('add_usage', () => {
         sweep();
-        for (const { customer, hourMs, code, count } of refusals) addHour.run(hourMs / HOUR_MS, code, count, customer);
-        for (const { plan, hourMs, what, count } of totals) addTotal.run(hourMs / HOUR_MS, plan, what, count);
-        for (const { customer, percent } of near) setNear.run(percent, customer);
-        if (near.length > 0) trimNear.run(NEAR_CUSTOMERS);
+        for (const { customer, hourMs, code, count } of refusals) {
+          sql.run`
+            INSERT INTO usage_hour (customer, hour, code, count)
+            SELECT id, ${hourMs / HOUR_MS}, ${code}, ${count} FROM customer WHERE id = ${customer}
+            ON CONFLICT DO UPDATE SET count = count + excluded.count`;
+        }
+        for (const { plan, hourMs, what, count } of totals) {
+          sql.run`
+            INSERT INTO usage_total (hour, plan, what, count) VALUES (${hourMs / HOUR_MS}, ${plan}, ${what}, ${count})
+            ON CONFLICT DO UPDATE SET count = count + excluded.count`;
+        }
+        for (const { customer, percent } of near) {
+          sql.run`
+            INSERT OR REPLACE INTO near_limit (customer, percent) SELECT id, ${percent} FROM customer WHERE id = ${customer}`;
+        }
+        if (near.length > 0) {
+          sql.run`
+            DELETE FROM near_limit WHERE customer IN (
+              SELECT customer FROM near_limit ORDER BY percent DESC LIMIT -1 OFFSET ${NEAR_CUSTOMERS})`;
+        }
       }),
 
-    near: (limit) => run('read_history', () => selectNear.all(limit) as unknown as NearCustomer[]),
+    near: (limit) =>
+      run(
+        'read_history',
+        () => sql.all<NearCustomer>`SELECT customer, percent FROM near_limit ORDER BY percent DESC LIMIT ${limit}`,
+      ),
 
     refused: async () => [],
 
     noLongerNear: (customers) =>
       transact('add_usage', () => {
-        for (const customer of customers) deleteNear.run(customer);
+        for (const customer of customers) sql.run`DELETE FROM near_limit WHERE customer = ${customer}`;
       }),
 
     nowMs: async () => clock.nowMs(),

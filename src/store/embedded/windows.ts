@@ -1,5 +1,4 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
-import type { DatabaseSync } from 'node:sqlite';
 import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
 import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type WindowHead,
 } from '../window-arithmetic.ts';
 import type { EmbeddedContext } from './database.ts';
+import type { Sql } from './sql.ts';
 
 /** No reply can be lost here, so one session lasts as long as the store is open. */
 const SESSION = 1;
@@ -34,11 +34,10 @@ interface EmbeddedWindowsOptions {
 }
 
 export function embeddedWindows(
-  { database, run, transact, clock }: EmbeddedContext,
+  { sql, run, transact, clock }: EmbeddedContext,
   { newEpoch, addToHistory = () => undefined }: EmbeddedWindowsOptions,
 ): Pick<Store, 'windows' | 'usages'> {
-  const hashOf = sqliteHashes(database);
-  const removeIdle = idleRemoval(database);
+  const hashOf = sqliteHashes(sql);
 
   /** To be called before the refunds change the window. */
   const refundHistory = (customer: string, hash: WindowHash, refunds: readonly Refund[], nowMs: number) => {
@@ -60,7 +59,7 @@ export function embeddedWindows(
         const refunds = ofThisSession(request.refunds);
         refundHistory(request.customer, hash, refunds, nowMs);
         const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
-        if (isNew && grant.granted > 0) removeIdle(nowMs);
+        if (isNew && grant.granted > 0) removeIdle(sql, nowMs);
         addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
         return { ...grant, session: SESSION };
       });
@@ -108,49 +107,40 @@ function ofThisSession(refunds: readonly Refund[]): readonly Refund[] {
 }
 
 /** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */
-export function sqliteHashes(database: DatabaseSync): (customer: string) => WindowHash {
-  const selectHead = database.prepare(
-    'SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ?',
-  );
-  const upsertHead = database.prepare(
-    `INSERT INTO window (customer, epoch, used, oldest, newest, hold_end_ms)
-     VALUES (:customer, :epoch, :used, :oldest, :newest, :holdEndMs)
-     ON CONFLICT (customer) DO UPDATE SET epoch = excluded.epoch, used = excluded.used, oldest = excluded.oldest,
-       newest = excluded.newest, hold_end_ms = excluded.hold_end_ms`,
-  );
-  const selectUnits = database.prepare('SELECT units FROM bucket WHERE customer = ? AND bucket = ?');
-  const addUnits = database.prepare(
-    `INSERT INTO bucket (customer, bucket, units) VALUES (?, ?, ?)
-     ON CONFLICT (customer, bucket) DO UPDATE SET units = units + excluded.units`,
-  );
-  const deleteBucket = database.prepare('DELETE FROM bucket WHERE customer = ? AND bucket = ?');
-  const selectBuckets = database.prepare('SELECT bucket, units FROM bucket WHERE customer = ?');
-
+export function sqliteHashes(sql: Sql): (customer: string) => WindowHash {
   return (customer) => ({
-    head: () => selectHead.get(customer) as WindowHead | undefined,
+    head: () =>
+      sql.get<WindowHead>`
+        SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ${customer}`,
     setHead: ({ epoch, used, oldest, newest, holdEndMs }) => {
-      upsertHead.run({ customer, epoch, used, oldest, newest, holdEndMs });
+      sql.run`
+        INSERT OR REPLACE INTO window (customer, epoch, used, oldest, newest, hold_end_ms)
+        VALUES (${customer}, ${epoch}, ${used}, ${oldest}, ${newest}, ${holdEndMs})`;
     },
-    units: (bucket) => selectUnits.get(customer, bucket)?.units as number | undefined,
+    units: (bucket) =>
+      sql.get<{ units: number }>`SELECT units FROM bucket WHERE customer = ${customer} AND bucket = ${bucket}`?.units,
     add: (bucket, units) => {
-      addUnits.run(customer, bucket, units);
+      sql.run`
+        INSERT INTO bucket (customer, bucket, units) VALUES (${customer}, ${bucket}, ${units})
+        ON CONFLICT DO UPDATE SET units = units + excluded.units`;
     },
     delete: (bucket) => {
-      deleteBucket.run(customer, bucket);
+      sql.run`DELETE FROM bucket WHERE customer = ${customer} AND bucket = ${bucket}`;
     },
-    buckets: () => selectBuckets.all(customer).map((row) => [Number(row.bucket), Number(row.units)] as const),
+    buckets: () => {
+      const rows = sql.all<{ bucket: number; units: number }>`
+        SELECT bucket, units FROM bucket WHERE customer = ${customer}`;
+      return rows.map(({ bucket, units }) => [bucket, units] as const);
+    },
   });
 }
 
-function idleRemoval(database: DatabaseSync): (nowMs: number) => void {
-  const selectIdle = database.prepare('SELECT customer FROM window WHERE newest < ? ORDER BY newest LIMIT ?');
-  const deleteWindow = database.prepare('DELETE FROM window WHERE customer = ?');
-  const deleteBuckets = database.prepare('DELETE FROM bucket WHERE customer = ?');
-  return (nowMs) => {
-    const oldestInUse = Math.floor((nowMs - HOURLY.windowMs - IDLE_MARGIN_MS) / HOURLY.bucketMs);
-    for (const { customer } of selectIdle.all(oldestInUse, REMOVALS_PER_NEW_WINDOW)) {
-      deleteWindow.run(String(customer));
-      deleteBuckets.run(String(customer));
-    }
-  };
+function removeIdle(sql: Sql, nowMs: number): void {
+  const oldestInUse = Math.floor((nowMs - HOURLY.windowMs - IDLE_MARGIN_MS) / HOURLY.bucketMs);
+  const idle = sql.all<{ customer: string }>`
+    SELECT customer FROM window WHERE newest < ${oldestInUse} ORDER BY newest LIMIT ${REMOVALS_PER_NEW_WINDOW}`;
+  for (const { customer } of idle) {
+    sql.run`DELETE FROM window WHERE customer = ${customer}`;
+    sql.run`DELETE FROM bucket WHERE customer = ${customer}`;
+  }
 }
