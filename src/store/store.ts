@@ -27,7 +27,6 @@ import type { UsageHistory } from './usage-history.ts';
 /** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
 
-/** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** The cursor of the next page; undefined on the last page. Opaque, in URL-safe characters. */

@@ -72,7 +72,6 @@ export interface CustomerCount {
   readonly count: number;
 }
 
-/** One count of a plan's hour. */
 export interface PlanCount {
   readonly plan: string;
   /** Start of the hour, wall time in ms. */
@@ -187,7 +186,6 @@ export function hourName(ms: number): string {
   return String(Math.floor(ms / HOUR_MS) % 24).padStart(2, '0');
 }
 
-/** Returns whether a time lies within the range. */
 export function isWithin(ms: number, { fromMs, toMs }: HistoryRange): boolean {
   return ms >= fromMs && ms < toMs;
 }

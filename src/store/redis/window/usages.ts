@@ -27,11 +27,8 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
       const nowMs = await storeTimeMs(connection, OP);
       const commands = asked.map(({ customer }) => ['hget', names.window(customer), 'head'] as const);
       const heads = await sendAll(connection, OP, commands, HEADS);
-      const used = heads.map((head) => usedByHead(head, nowMs));
-      const unclear = asked.flatMap((each, index) => {
-        const { atMost, isExact } = used[index] ?? NOTHING;
-        return isExact || atMost < each.from ? [] : [{ ...each, index }];
-      });
+      const used = asked.map((each, index) => ({ ...each, index, ...usedByHead(heads[index], nowMs) }));
+      const unclear = used.filter(({ from, atMost, isExact }) => !isExact && atMost >= from);
       const windows = await readWindows(unclear);
       const counts = used.map(({ atMost }) => atMost);
       unclear.forEach(({ index }, at) => {
@@ -49,17 +46,10 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
   };
 }
 
-interface UsedByHead {
-  readonly atMost: number;
-  readonly isExact: boolean;
-}
-
-const NOTHING: UsedByHead = { atMost: 0, isExact: true };
-
 /** A malformed window counts as empty here; reservations from it report the fault. */
-function usedByHead(head: unknown, nowMs: number): UsedByHead {
+function usedByHead(head: unknown, nowMs: number) {
   const [, used, oldest, newest] = (typeof head === 'string' && HEAD.exec(head)) || [];
-  if (used === undefined || dropTimeMs(Number(newest), HOURLY) <= nowMs) return NOTHING;
+  if (used === undefined || dropTimeMs(Number(newest), HOURLY) <= nowMs) return { atMost: 0, isExact: true };
   return { atMost: Number(used), isExact: Number(oldest) > 0 && dropTimeMs(Number(oldest), HOURLY) > nowMs };
 }
 
