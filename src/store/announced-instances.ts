@@ -1,3 +1,4 @@
+import { parseJsonObject } from './json-object.ts';
 import { isTimeMs } from './usage-history.ts';
 
 /** What an instance tells about itself when it announces itself. */
@@ -18,10 +19,10 @@ export interface AnnouncedInstance {
   readonly state: InstanceState | undefined;
 }
 
-/** Returns whether a stored value has the form of a state: other programs and versions may write others. */
-export function isInstanceState(value: unknown): value is InstanceState {
-  if (typeof value !== 'object' || value === null) return false;
-  const has = (name: string, type: string) => typeof Reflect.get(value, name) === type;
-  const texts = ['host', 'version', 'configHash'].every((name) => has(name, 'string'));
-  return texts && has('pid', 'number') && isTimeMs(Reflect.get(value, 'startedAtMs'));
+/** Returns the state in a stored text; undefined if it has another form, as those of other programs and versions. */
+export function parseInstanceState(text: string): InstanceState | undefined {
+  const stored = parseJsonObject(text);
+  const texts = ['host', 'version', 'configHash'].every((name) => typeof stored?.[name] === 'string');
+  const isState = texts && typeof stored?.pid === 'number' && isTimeMs(stored.startedAtMs);
+  return isState ? (stored as unknown as InstanceState) : undefined;
 }

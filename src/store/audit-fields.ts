@@ -1,6 +1,7 @@
 /** Audit entries as named text fields, the form in which both stores keep them. Only the gateway writes them. */
+import { parseJsonObject } from './json-object.ts';
 import { type Fields, fieldsOf, textsFrom } from './record-fields.ts';
-import type { AuditEntry, AuditValues } from './store.ts';
+import type { AuditEntry } from './store.ts';
 
 /**
  * Entries are kept this long, unless there are more than {@link AUDIT_ENTRIES}. Both limits far exceed what
@@ -34,15 +35,8 @@ export function auditFields(entry: AuditEntry): AuditFields {
 export function auditEntryFrom(fields: AuditFields): AuditEntry | undefined {
   const { at, actor, from, action, ...rest } = textsFrom(TEXTS, fields);
   if (!at || !actor || !from || !action) return undefined;
-  const values = VALUES.flatMap((name) => (fields[name] ? [[name, parseValues(fields[name])]] : []));
+  // Text that is not an object is returned under `unreadable`, so that operators still see a damaged entry.
+  const valuesFrom = (text: string) => parseJsonObject(text) ?? { unreadable: text };
+  const values = VALUES.flatMap((name) => (fields[name] ? [[name, valuesFrom(fields[name])]] : []));
   return { at, actor, from, action, ...rest, ...Object.fromEntries(values) };
-}
-
-/** Returns text that is not a JSON object under `unreadable`, so that operators still see a damaged entry. */
-function parseValues(text: string): AuditValues {
-  try {
-    const values: unknown = JSON.parse(text);
-    if (typeof values === 'object' && values !== null && !Array.isArray(values)) return { ...values };
-  } catch {}
-  return { unreadable: text };
 }

@@ -4,6 +4,7 @@
  * end together, in every gateway at once, because each request looks its session up.
  */
 import { hash } from 'node:crypto';
+import { parseJsonObject } from './json-object.ts';
 import { isTimeMs } from './usage-history.ts';
 
 export interface PortalSession {
@@ -56,14 +57,7 @@ export function formatPortalSession({ customer: _, ...session }: PortalSession):
 
 /** Returns the session in a store's text; undefined if it has another form. */
 export function parsePortalSession(customer: string, text: string): PortalSession | undefined {
-  let stored: unknown;
-  try {
-    stored = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (typeof stored !== 'object' || stored === null) return undefined;
-  const { id, scopes, user, returnUrl, expiresAtMs } = stored as Readonly<Record<string, unknown>>;
+  const { id, scopes, user, returnUrl, expiresAtMs } = parseJsonObject(text) ?? {};
   const isText = (value: unknown) => value === undefined || typeof value === 'string';
   const isValid =
     typeof id === 'string' &&

@@ -170,7 +170,7 @@ export interface AuditEntry {
 }
 
 /** By the field names of the admin API. */
-export type AuditValues = Readonly<Record<string, string | number | boolean | null>>;
+type AuditValues = Readonly<Record<string, string | number | boolean | null>>;
 
 /** A range of wall times in ms. Without a bound, that side is open. */
 interface TimeRange {

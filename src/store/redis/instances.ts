@@ -1,5 +1,5 @@
 /** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
-import { type AnnouncedInstance, type InstanceState, isInstanceState } from '../announced-instances.ts';
+import { type AnnouncedInstance, parseInstanceState } from '../announced-instances.ts';
 import type { Store, StoreOp } from '../store.ts';
 import { isTimeMs } from '../usage-history.ts';
 import type { RedisChannel } from './connection/channel.ts';
@@ -41,20 +41,13 @@ export function redisInstances(
         .map(([instance, score]) => ({ instance, announcedAtMs: Number(score) }))
         .filter(({ announcedAtMs }) => isTimeMs(announcedAtMs));
       const states = await sendEach(background, OP, instances, ({ instance }) => ['get', names.instance(instance)]);
-      return instances.map((each, at): AnnouncedInstance => ({ ...each, state: stateFrom(states[at]) }));
+      return instances.map(
+        (each, at): AnnouncedInstance => ({ ...each, state: parseInstanceState(String(states[at])) }),
+      );
     },
     withdraw: (instance) =>
       connection.run('withdraw', async (redis) => {
         await Promise.all([redis.zrem(name, instance), redis.del(names.instance(instance)).catch(() => {})]);
       }),
   };
-}
-
-function stateFrom(reply: unknown): InstanceState | undefined {
-  try {
-    const state: unknown = JSON.parse(String(reply));
-    return isInstanceState(state) ? state : undefined;
-  } catch {
-    return undefined;
-  }
 }
