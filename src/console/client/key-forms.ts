@@ -3,15 +3,7 @@ import { html } from 'htm/preact';
 import type { GeneratedKeyDocument, KeyDocument } from '../../admin-api/responses.ts';
 import { call } from '../../pages/client/api.ts';
 import type { FormDescription } from '../../pages/client/form-dialog.ts';
-import {
-  EXPIRES,
-  GRACE,
-  NAME,
-  restrictionFields,
-  restrictionsOf,
-  showKey,
-  titleOf,
-} from '../../pages/client/key-fields.ts';
+import { EXPIRES, GRACE, NAME, restrictionFields, showKey, titleOf } from '../../pages/client/key-fields.ts';
 import { customerPath } from './customer-link.ts';
 
 const pathOf = (key: KeyDocument) => `/admin/v1/keys/${encodeURIComponent(key.id)}`;
@@ -24,14 +16,9 @@ export function newKey(customer?: string): FormDescription<GeneratedKeyDocument>
     title: 'New key',
     label: 'Create and copy',
     fields: [...ofCustomer, { ...NAME, hint: 'For people. Optional.' }, EXPIRES, ...restrictionFields()],
-    command: (texts) => [
-      ...['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
-      ...restrictionsOf(texts).options,
-    ],
+    command: (texts) => ['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
     submit: ({ texts, change }) =>
-      call('POST', `${customerPath(customer ?? texts.customer ?? '')}/keys`, {
-        json: { ...change, ...restrictionsOf(texts).json },
-      }),
+      call('POST', `${customerPath(customer ?? texts.customer ?? '')}/keys`, { json: change }),
     faultOf: { not_found: 'customer' },
     show: showNewKey,
   };
@@ -54,9 +41,8 @@ export function changeKey(key: KeyDocument): FormDescription {
     title: `Change ${titleOf(key)}`,
     label: 'Save',
     fields: [{ ...NAME, current: key.name }, { ...EXPIRES, current: key.expires_at }, ...restrictionFields(key)],
-    command: (texts) => ['keys', 'update', key.id, ...restrictionsOf(texts, key).options],
-    submit: ({ texts, change }) =>
-      call('PATCH', pathOf(key), { json: { ...change, ...restrictionsOf(texts, key).json } }),
+    command: () => ['keys', 'update', key.id],
+    submit: ({ change }) => call('PATCH', pathOf(key), { json: change }),
     said: `Changed ${titleOf(key)}.`,
   };
 }

@@ -11,29 +11,33 @@ import { refreshAll } from './resources.ts';
 import { useSubmit } from './use-submit.ts';
 
 interface FieldDescription {
-  /** The member of the request's body. The option of the command line has the same name. */
+  /** The member of the request's body. */
   readonly name: string;
+  /** The option of the command line, if it has another name. */
+  readonly option?: string;
   /** False: neither a member nor an option, such as an id in the path. */
   readonly isMember?: boolean;
   readonly label: string;
   readonly hint?: string;
-  /** Default: text. `time`: ISO 8601 in the body, entered in the reader's zone. */
-  readonly kind?: 'number' | 'time';
+  /** Default: text. `time`: ISO 8601 in the body, entered in the reader's zone. `list`: items between spaces or commas. */
+  readonly kind?: 'number' | 'time' | 'list';
   /** The choices, if any other text is wrong. */
   readonly options?: readonly SelectOption[];
   /** The present value. The field is sent only if it is changed; an empty field unsets the member. */
-  readonly current?: string | number | null;
+  readonly current?: Member | undefined;
   /** What the form begins with, if not the present value. */
   readonly preset?: string | undefined;
   /** Attributes of the input, such as `required`. */
   readonly input?: Readonly<Record<string, string | number | boolean>>;
 }
 
+type Member = string | number | readonly string[] | null;
+
 export interface FormInput {
   /** The text of each field. */
   readonly texts: Readonly<Record<string, string>>;
   /** The members that the user sets; null unsets one. */
-  readonly change: Readonly<Record<string, string | number | null>>;
+  readonly change: Readonly<Record<string, Member>>;
 }
 
 export interface FormDescription<Result = unknown> {
@@ -87,7 +91,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       })}
       ${note?.({ texts, change })}
       ${failure && faults === NO_FAULTS && html`<${Problem} failure=${failure} />`}
-      ${command && html`<${Command} line=${tollgate(...command(texts), change)} />`}
+      ${command && html`<${Command} line=${tollgate(...command(texts), optionsOf(fields, change))} />`}
       <div class="buttons">
         <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
         <button type="submit" class=${isDangerous ? 'primary danger' : 'primary'} disabled=${isBusy}>
@@ -132,21 +136,33 @@ function Input(props: { field: FieldDescription; text: string; isWrong: boolean;
   const { name, kind, options } = field;
   const input = { ...field.input, 'aria-invalid': isWrong };
   if (options) return html`<${Select} name=${name} options=${options} value=${value} onInput=${onInput} ...${input} />`;
-  const ofKind = kind === 'number' ? { type: 'number', min: 1, step: 1 } : kind && { type: 'datetime-local' };
-  return html`<input name=${name} value=${value} onInput=${onInput} ...${ofKind} ...${input} />`;
+  const ofKind = { number: { type: 'number', min: 1, step: 1 }, time: { type: 'datetime-local' }, list: {} };
+  return html`<input name=${name} value=${value} onInput=${onInput} ...${kind && ofKind[kind]} ...${input} />`;
 }
 
 function currentText({ current, kind }: FieldDescription): string {
-  const text = String(current ?? '');
+  const text = [current ?? ''].flat().join(' ');
   return kind === 'time' ? localInputTime(text) : text;
 }
 
 function changeOf(fields: readonly FieldDescription[], texts: FormInput['texts']): FormInput['change'] {
-  const changed = fields.filter((field) => field.isMember !== false && texts[field.name] !== currentText(field));
+  const changed = fields.filter((field) => field.isMember !== false && isChanged(field, texts[field.name] ?? ''));
   return Object.fromEntries(changed.map((field) => [field.name, memberOf(field, texts[field.name] ?? '')]));
 }
 
-function memberOf({ kind }: FieldDescription, text: string): string | number | null {
+function isChanged(field: FieldDescription, text: string): boolean {
+  return (field.kind === 'list' ? itemsOf(text).join(' ') : text) !== currentText(field);
+}
+
+const itemsOf = (text: string) => text.split(/[\s,]+/).filter(Boolean);
+
+function optionsOf(fields: readonly FieldDescription[], change: FormInput['change']): CommandOptions {
+  return Object.fromEntries(fields.map(({ name, option = name }) => [option, change[name]]));
+}
+
+function memberOf({ kind }: FieldDescription, text: string): Member {
+  const items = itemsOf(text);
+  if (kind === 'list') return items.length > 0 ? items : null;
   if (text === '') return null;
   if (kind === 'number') return Number(text);
   return kind === 'time' ? new Date(text).toISOString() : text;

@@ -76,8 +76,10 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
+type OptionValue = string | number | boolean | null | undefined | readonly string[];
+
 /** By name, with underscores; true: without a value; null: `--no-…`. The others are left out if they are empty. */
-export type CommandOptions = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type CommandOptions = Readonly<Record<string, OptionValue>>;
 
 /** Returns the command line that does the same as a part of the console. Objects are options. */
 export function tollgate(...words: readonly (string | number | CommandOptions)[]): string {
@@ -85,11 +87,12 @@ export function tollgate(...words: readonly (string | number | CommandOptions)[]
   return ['tollgate', ...all.map((word) => quoted(String(word)))].join(' ');
 }
 
-function optionWords([name, value]: [string, CommandOptions[string]]): (string | number)[] {
+function optionWords([name, value]: [string, OptionValue]): (string | number)[] {
   if (value === undefined || value === '' || value === false) return [];
   const option = name.replaceAll('_', '-');
   if (value === null) return [`--no-${option}`];
-  return value === true ? [`--${option}`] : [`--${option}`, value];
+  if (value === true) return [`--${option}`];
+  return [value].flat().flatMap((each) => [`--${option}`, each]);
 }
 
 function quoted(word: string): string {

@@ -1,7 +1,6 @@
 /** Fields of the forms for API keys. */
 import { html } from 'htm/preact';
 import type { KeyDocument } from '../../admin-api/responses.ts';
-import type { FormInput } from './form-dialog.ts';
 import { KeyValueDialog } from './key-value-dialog.ts';
 
 export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };
@@ -31,41 +30,24 @@ export const GRACE = {
   preset: '86400',
 } as const;
 
-type Restrictions = Pick<KeyDocument, 'scopes' | 'allowed_addresses'>;
-
-/** Their texts are lists: see {@link restrictionsOf}. */
-export const restrictionFields = (key?: Restrictions) => [
+export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_addresses'>) => [
   {
     name: 'scopes',
-    isMember: false,
+    option: 'scope',
     label: 'Scopes',
     hint: 'Separated by spaces. Empty: all routes.',
-    current: key?.scopes?.join(' ') ?? null,
+    kind: 'list' as const,
+    current: key?.scopes,
   },
   {
     name: 'allowed_addresses',
-    isMember: false,
+    option: 'allowed_address',
     label: 'Allowed addresses',
     hint: 'Addresses or CIDR blocks, separated by spaces. Empty: all.',
-    current: key?.allowed_addresses?.join(' ') ?? null,
+    kind: 'list' as const,
+    current: key?.allowed_addresses,
   },
 ];
-
-/** The lists that the texts change, for the body and as options of the command line. */
-export function restrictionsOf(texts: FormInput['texts'], key?: Restrictions) {
-  const json: Record<string, readonly string[] | null> = {};
-  const options: string[] = [];
-  for (const [name, option] of [
-    ['scopes', 'scope'],
-    ['allowed_addresses', 'allowed-address'],
-  ] as const) {
-    const items = (texts[name] ?? '').split(/[\s,]+/).filter(Boolean);
-    if (items.join(' ') === (key?.[name] ?? []).join(' ')) continue;
-    json[name] = items.length > 0 ? items : null;
-    options.push(...(items.length > 0 ? items.flatMap((item) => [`--${option}`, item]) : [`--no-${option}`]));
-  }
-  return { json, options };
-}
 
 export const titleOf = (key: { name: string | null; prefix: string | null; id: string }) =>
   key.name ?? key.prefix ?? key.id;

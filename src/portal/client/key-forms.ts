@@ -3,15 +3,7 @@ import { html } from 'htm/preact';
 import { call } from '../../pages/client/api.ts';
 import { time } from '../../pages/client/components.ts';
 import type { FormDescription } from '../../pages/client/form-dialog.ts';
-import {
-  EXPIRES,
-  GRACE,
-  NAME,
-  restrictionFields,
-  restrictionsOf,
-  showKey,
-  titleOf,
-} from '../../pages/client/key-fields.ts';
+import { EXPIRES, GRACE, NAME, restrictionFields, showKey, titleOf } from '../../pages/client/key-fields.ts';
 import type { PortalKeyDocument, PortalNewKeyDocument } from '../../portal-api/portal-documents.ts';
 
 const KEYS = '/portal/v1/keys';
@@ -23,7 +15,7 @@ export function newKey(): FormDescription<PortalNewKeyDocument> {
     title: 'New key',
     label: 'Create and copy',
     fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, ...restrictionFields()],
-    submit: ({ texts, change }) => call('POST', KEYS, { json: { ...change, ...restrictionsOf(texts).json } }),
+    submit: ({ change }) => call('POST', KEYS, { json: change }),
     show: ({ key, name }, onClose) => showKey(name === null ? 'Your new key' : `New key: ${name}`, key, onClose),
   };
 }
@@ -55,7 +47,7 @@ export function restrictKey(key: PortalKeyDocument): FormDescription {
     label: 'Restrict key',
     text: 'Requests beyond these are refused with 403 within a second. You can restrict the key further later, but only support can lift a restriction.',
     fields: restrictionFields(key),
-    submit: ({ texts }) => call('PATCH', pathOf(key), { json: restrictionsOf(texts, key).json }),
+    submit: ({ change }) => call('PATCH', pathOf(key), { json: change }),
     said: `Restricted ${titleOf(key)}.`,
   };
 }

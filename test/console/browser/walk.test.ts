@@ -442,6 +442,23 @@ describe.each(STORES)('over $name', (store) => {
     await open('/console/customers/hooli', use, { expectedStatuses: [404] });
   });
 
+  it('scopes and addresses of a key are sent as lists, and are options of the command line, one each', async () => {
+    const body = { name: 'Partner', scopes: ['messages:read'] };
+    const key = await callAdmin(sample.gateway, '/admin/v1/customers/stark/keys', { body });
+    const { id } = key.body;
+    await open('/console/customers/stark', async (page) => {
+      await click(page, 'Change Partner');
+      await page.getByLabel('Scopes').fill('');
+      await page.getByLabel('Allowed addresses').fill('10.0.0.0/8, 203.0.113.7');
+      const options = '--no-scope --allowed-address 10.0.0.0/8 --allowed-address 203.0.113.7';
+      await see(page, `tollgate keys update ${id} ${options}`);
+      await click(page, 'Save');
+      await see(page, 'Changed Partner.');
+    });
+    const changed = { scopes: null, allowed_addresses: ['10.0.0.0/8', '203.0.113.7'] };
+    expect(await api(`/admin/v1/keys/${id}`)).toMatchObject(changed);
+  });
+
   it('on a phone, the actions on a row are one menu, and lists can be sorted', async () => {
     await callAdmin(sample.gateway, '/admin/v1/customers/stark/keys', { body: { name: 'Small' } });
     const use = async (page: Page) => {
