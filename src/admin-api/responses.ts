@@ -302,30 +302,36 @@ export const NOTICE_TEST = z.object({
 
 export type NoticeTestDocument = z.output<typeof NOTICE_TEST>;
 
-export const AUDIT_ACTIONS = [
-  'customer.create',
-  'customer.update',
-  'customer.delete',
-  'customer.notify_secret',
-  'usage.reset',
-  'key.create',
-  'key.import',
-  'key.update',
-  'key.revoke',
-  'key.rotate',
-  'config.reload',
-  'config.preview',
-  'session.create',
-  'portal_session.create',
-  'portal_session.open',
-  'portal_session.end',
-  'portal_token.create',
-  'notice.retry',
-  'notice.test',
+/** What the admin API and the portal change and record, each with its message in the log. */
+export const RECORDED_CHANGES = {
+  'customer.create': 'customer created',
+  'customer.update': 'customer updated',
+  'customer.delete': 'customer deleted',
+  'customer.notify_secret': 'secret for notices created',
+  'usage.reset': 'usage reset',
+  'key.create': 'key created',
+  'key.import': 'key imported',
+  'key.update': 'key updated',
+  'key.revoke': 'key revoked',
+  'key.rotate': 'key rotated',
+  'config.reload': 'configuration reloaded by the admin API',
+  'config.preview': 'configuration file previewed',
+  'session.create': 'console session created',
+  'portal_session.create': 'link to the portal created',
+  'portal_session.open': 'portal session opened',
+  'portal_session.end': 'portal sessions ended',
+  'portal_token.create': 'token for the portal created',
+  'notice.retry': 'notice sent again',
+  'notice.test': 'test notice sent',
+} as const;
+export type RecordedChange = keyof typeof RECORDED_CHANGES;
+
+export type AuditAction = RecordedChange | 'endpoint.disable' | 'access.refused';
+export const AUDIT_ACTIONS: readonly AuditAction[] = [
+  ...(Object.keys(RECORDED_CHANGES) as RecordedChange[]),
   'endpoint.disable',
   'access.refused',
-] as const;
-export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+];
 
 const AUDIT_VALUES = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).nullable();
 

@@ -3,10 +3,10 @@
  * which is kept even if recording it fails. Lists the audit entries, newest first.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { AUDIT_ENTRY } from '../admin-api/responses.ts';
+import { AUDIT_ENTRY, RECORDED_CHANGES } from '../admin-api/responses.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
-import type { AdminDependencies, ChangeAction, Details, RecordChange } from './dependencies.ts';
+import type { AdminDependencies, Details, RecordChange } from './dependencies.ts';
 import { documentsOf } from './document-of.ts';
 import { definedMembers, pageOf, withCustomerNames } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
@@ -29,29 +29,6 @@ export function auditHandlers({ audit, records }: AdminDependencies) {
 }
 
 const entryDocument = documentsOf(AUDIT_ENTRY.omit({ id: true, customer_name: true }));
-
-/** The log message of each action. */
-const MESSAGES: Readonly<Record<ChangeAction, string>> = {
-  'customer.create': 'customer created',
-  'customer.update': 'customer updated',
-  'customer.delete': 'customer deleted',
-  'customer.notify_secret': 'secret for notices created',
-  'usage.reset': 'usage reset',
-  'key.create': 'key created',
-  'key.import': 'key imported',
-  'key.update': 'key updated',
-  'key.revoke': 'key revoked',
-  'key.rotate': 'key rotated',
-  'config.reload': 'configuration reloaded by the admin API',
-  'config.preview': 'configuration file previewed',
-  'session.create': 'console session created',
-  'portal_session.create': 'link to the portal created',
-  'portal_session.open': 'portal session opened',
-  'portal_session.end': 'portal sessions ended',
-  'portal_token.create': 'token for the portal created',
-  'notice.retry': 'notice sent again',
-  'notice.test': 'test notice sent',
-};
 
 export function createChangeRecorder({
   audit,
@@ -76,7 +53,7 @@ export function createChangeRecorder({
     };
     const document = entryDocument(entry);
     const { at: _inEachLogLine, ...facts } = document;
-    loggerForAllLevels(logger).info(facts, MESSAGES[change.action]);
+    loggerForAllLevels(logger).info(facts, RECORDED_CHANGES[change.action]);
     try {
       await audit.append(entry);
     } catch (error) {

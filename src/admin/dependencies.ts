@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { AuditAction } from '../admin-api/responses.ts';
+import type { RecordedChange } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
 import type { AdminConfig, Disclosed, PortalConfig } from '../config/config.ts';
 import type { TestedEndpoint } from '../notices/endpoints.ts';
@@ -85,10 +85,8 @@ interface LimitDetail {
 type DetailValue = string | number | boolean | null | readonly string[] | LimitDetail;
 export type Details = Readonly<Record<string, DetailValue | undefined>>;
 
-export type ChangeAction = Exclude<AuditAction, 'access.refused' | 'endpoint.disable'>;
-
 interface Change {
-  readonly action: ChangeAction;
+  readonly action: RecordedChange;
   readonly customer?: string;
   readonly keyId?: string;
   /** As named in the admin API; undefined members are omitted. */
