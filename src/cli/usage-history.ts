@@ -5,7 +5,7 @@ import type { NearCustomerDocument, RefusedCustomerDocument } from '../admin-api
 import { adminCommand, customerArgument, documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList, remark } from './output.ts';
-import { type Columns, formatTable } from './table.ts';
+import { type Columns, formatTable, shortTime } from './table.ts';
 import { FROM, TO } from './times.ts';
 
 const BAR_WIDTH = 40;
@@ -82,7 +82,9 @@ export function addHistoryCommands(usage: Command): void {
       const near = await client.call('GET /admin/v1/usage/near', { query });
       if (options.json) return printJson(near);
       await printList('customers near their limits', NEAR_COLUMNS, near, options);
-      remark(`As of ${nowInSeconds()}. A customer is listed at most 10 seconds after it came near its limit.`);
+      remark(
+        `As of ${shortTime(new Date().toISOString())}. A customer is listed at most 10 seconds after it came near its limit.`,
+      );
     });
 
   documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
@@ -116,10 +118,6 @@ export function addHistoryCommands(usage: Command): void {
         throw error;
       }
     });
-}
-
-function nowInSeconds(): string {
-  return new Date().toISOString().replace(/\.\d+/, '');
 }
 
 function stepOption() {

@@ -4,6 +4,7 @@ import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { badge } from '../../pages/client/components.ts';
 import { shortened } from '../../pages/client/format.ts';
 import { at } from '../../pages/client/router.ts';
+import type { Column } from '../../pages/client/table.ts';
 
 export const customerPath = (id: string) => `/admin/v1/customers/${encodeURIComponent(id)}`;
 
@@ -12,6 +13,18 @@ export function customerLink(id: string, name?: string | null) {
   return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
     <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
 }
+
+interface NamedCustomer {
+  readonly customer: string;
+  readonly customer_name: string | null;
+}
+
+export const CUSTOMER_COLUMN: Column<NamedCustomer> = [
+  'Customer',
+  ({ customer, customer_name: name }) => customerLink(customer, name),
+  undefined,
+  ({ customer, customer_name: name }) => name ?? customer,
+];
 
 export function customerState({ suspended }: { suspended: boolean }) {
   return suspended ? badge('bad', 'suspended') : badge('good', 'active');

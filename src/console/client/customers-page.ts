@@ -9,7 +9,7 @@ import { useList, useResource } from '../../pages/client/resources.ts';
 import { type Place, setQuery } from '../../pages/client/router.ts';
 import { type Column, listTable } from '../../pages/client/table.ts';
 import { newCustomer } from './customer-forms.ts';
-import { customerLink, customerState, limitSource, planText } from './customer-link.ts';
+import { CUSTOMER_COLUMN, customerLink, customerState, limitSource, planText } from './customer-link.ts';
 import { useMayWrite } from './session.ts';
 
 const STATES = [
@@ -40,12 +40,7 @@ export function CustomersPage({ query }: Place) {
 }
 
 const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
-  [
-    'Customer',
-    ({ customer, customer_name: name }) => customerLink(customer, name),
-    undefined,
-    ({ customer, customer_name: name }) => name ?? customer,
-  ],
+  CUSTOMER_COLUMN,
   ['Plan', planText, undefined, ({ plan }) => plan],
   [
     'Used',

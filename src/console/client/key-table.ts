@@ -4,18 +4,11 @@ import type { KeyDocument } from '../../admin-api/responses.ts';
 import { KeyList } from '../../pages/client/key-list.ts';
 import type { List } from '../../pages/client/resources.ts';
 import { searchAddress } from '../../pages/client/router.ts';
-import type { Column } from '../../pages/client/table.ts';
-import { customerLink } from './customer-link.ts';
+import { CUSTOMER_COLUMN } from './customer-link.ts';
 import { changeKey, revokeKey, rotateKey } from './key-forms.ts';
 import { useMayWrite } from './session.ts';
 
 const FORMS = { Rotate: rotateKey, Change: changeKey, Revoke: revokeKey };
-const OWNER: Column<KeyDocument> = [
-  'Customer',
-  ({ customer, customer_name: name }) => customerLink(customer, name),
-  undefined,
-  ({ customer, customer_name: name }) => name ?? customer,
-];
 const successor = (id: string, name: string) => html`<a href=${searchAddress(id)} title=${id}><code>${name}</code></a>`;
 
 interface KeyTableProps {
@@ -28,5 +21,5 @@ interface KeyTableProps {
 
 export function KeyTable({ list, withCustomer = false, empty, sort }: KeyTableProps) {
   const forms = useMayWrite() ? FORMS : undefined;
-  return html`<${KeyList<KeyDocument>} list=${list} owner=${withCustomer ? OWNER : undefined} forms=${forms} successor=${successor} sort=${sort} empty=${empty} />`;
+  return html`<${KeyList<KeyDocument>} list=${list} owner=${withCustomer ? CUSTOMER_COLUMN : undefined} forms=${forms} successor=${successor} sort=${sort} empty=${empty} />`;
 }

@@ -9,7 +9,7 @@ import { count, shortened, tollgate } from '../../pages/client/format.ts';
 import { type List, POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import type { Place } from '../../pages/client/router.ts';
 import { listTable, table } from '../../pages/client/table.ts';
-import { customerLink } from './customer-link.ts';
+import { CUSTOMER_COLUMN } from './customer-link.ts';
 import { useMayWrite } from './session.ts';
 
 const STATES = [
@@ -55,7 +55,7 @@ export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: st
     columns: [
       ['Notice', ({ id }) => html`<code title=${id}>${shortened(id)}</code>`],
       ['Type', ({ type }) => type],
-      ['Customer', ({ customer, customer_name }) => customerLink(customer, customer_name)],
+      CUSTOMER_COLUMN,
       ['Created', ({ created_at }) => time(created_at)],
       ['Deliveries', ({ deliveries }) => deliveries.map(delivery)],
       ...(mayWrite ? [['Actions', again] as const] : []),

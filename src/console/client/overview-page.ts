@@ -13,7 +13,7 @@ import { compact, count, counted, duration, tollgate } from '../../pages/client/
 import { HISTORY_POLL_MS, POLL_MS, useResource } from '../../pages/client/resources.ts';
 import { at } from '../../pages/client/router.ts';
 import { FirstRows, table } from '../../pages/client/table.ts';
-import { customerLink } from './customer-link.ts';
+import { CUSTOMER_COLUMN } from './customer-link.ts';
 import { refusalReason } from './refusal-reasons.ts';
 
 export function OverviewPage() {
@@ -81,7 +81,7 @@ function nearTable(rows: readonly NearCustomerDocument[]) {
     keyOf: ({ customer }) => customer,
     empty: 'No customer has used 80 % of its hourly limit.',
     columns: [
-      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
+      CUSTOMER_COLUMN,
       ['Plan', ({ plan }) => plan],
       ['Used', usageBar],
       ['Next free in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
@@ -96,7 +96,7 @@ function refusedTable(rows: readonly RefusedCustomerDocument[]) {
     keyOf: ({ customer, code }) => `${customer} ${code}`,
     empty: 'No customer was refused.',
     columns: [
-      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
+      CUSTOMER_COLUMN,
       [
         'Why',
         ({ code }) =>
