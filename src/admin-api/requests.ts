@@ -140,16 +140,18 @@ export function customerChange({ plans, nowMs }: BodyContext) {
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }
 
-export function keyCreation({ nowMs }: Pick<BodyContext, 'nowMs'>) {
-  return z
-    .strictObject({
-      name: DISPLAY_NAME.optional(),
-      expires_at: expiry(nowMs).optional(),
-      scopes: SCOPES.optional(),
-      allowed_addresses: ALLOWED_ADDRESSES.optional(),
-      value: KEY_VALUE.optional(),
-      sha256: KEY_SHA256.optional(),
-    })
+export function keyGeneration({ nowMs }: Pick<BodyContext, 'nowMs'>) {
+  return z.strictObject({
+    name: DISPLAY_NAME.optional(),
+    expires_at: expiry(nowMs).optional(),
+    scopes: SCOPES.optional(),
+    allowed_addresses: ALLOWED_ADDRESSES.optional(),
+  });
+}
+
+export function keyCreation(context: Pick<BodyContext, 'nowMs'>) {
+  return keyGeneration(context)
+    .extend({ value: KEY_VALUE.optional(), sha256: KEY_SHA256.optional() })
     .refine(({ value, sha256 }) => value === undefined || sha256 === undefined, 'must have value or sha256, not both')
     .meta({ not: { required: ['value', 'sha256'] } });
 }

@@ -7,6 +7,11 @@ const MAX_PAGE_MS = 100;
 
 export type ReadPage<Item> = (cursor: string | undefined, limit: number) => Promise<Page<Item>>;
 
+/** Returns the only page of a list with this item, if there is one. */
+export function pageOfOne<Item>(item: Item | undefined): Page<Item> {
+  return { items: item === undefined ? [] : [item], next: undefined };
+}
+
 /**
  * Returns a function that reads on while a page is less than half full, for a bounded time. The first page is sent with
  * the first items, so that a client shows them at once. Other requests are served between two reads.

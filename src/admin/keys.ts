@@ -8,7 +8,7 @@ import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { definedMembers, keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
-import { type ReadPage, readOn } from './filtered-pages.ts';
+import { pageOfOne, type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
@@ -96,16 +96,16 @@ export function keyHandlers(
     const { prefix, sha256, id, unused_days: unusedDays, expiring_days: expiringDays } = filter;
     const nowMs = clock.nowMs();
     const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
-    const hasBegun = prefix === undefined ? () => true : mayBeginWith(prefix);
-    const isUnused = unusedDays === undefined ? () => true : unusedFor(unusedDays);
+    const unused = unusedDays && { nowMs, sinceMs: nowMs - unusedDays * DAY_MS };
+    const isUnused = ({ record, lastUsedMs }: UsedKey) => !unused || isUnusedSince(record, lastUsedMs, unused);
     const isExpiring = (key: KeyRecord) => !expiring || (isValidKey(key, nowMs) && expiresWithin(key, expiring));
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
-      if (id !== undefined) return records.findKeyById(id).then(pageOfKey);
+      if (id !== undefined) return records.findKeyById(id).then(pageOfOne);
       return sha256 === undefined ? records.listKeys(cursor, limit) : pageWith(sha256);
     };
     const read: ReadPage<UsedKey> = async (cursor, limit) => {
       const { items, next } = await list(cursor, limit);
-      const wanted = items.filter((key) => hasBegun(key) && isExpiring(key));
+      const wanted = items.filter((key) => mayBeginWith(key, prefix) && isExpiring(key));
       const lastUses = await keyUses.lastUses(wanted.map(({ id }) => id));
       const keys = wanted.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
       return { items: keys.filter(isUnused), next };
@@ -117,16 +117,10 @@ export function keyHandlers(
   /** Returns a page with the key that has this digest, if there is one. */
   async function pageWith(sha256: string): Promise<Page<KeyRecord>> {
     const enforced = await records.findKey(sha256);
-    if (enforced === undefined) return pageOfKey(undefined);
+    if (enforced === undefined) return pageOfOne<KeyRecord>(undefined);
     // A key written by another program may be missing from the index by id, or share another key's id.
     const record = await records.findKeyById(enforced.id);
-    return pageOfKey(record?.customer === enforced.customer ? record : enforced);
-  }
-
-  function unusedFor(days: number) {
-    const nowMs = clock.nowMs();
-    const times = { nowMs, sinceMs: nowMs - days * DAY_MS };
-    return ({ record, lastUsedMs }: UsedKey) => isUnusedSince(record, lastUsedMs, times);
+    return pageOfOne(record?.customer === enforced.customer ? record : enforced);
   }
 
   async function describe(key: KeyRecord) {
@@ -144,12 +138,8 @@ export function keyHandlers(
   }
 }
 
-function pageOfKey(record: KeyRecord | undefined): Page<KeyRecord> {
-  return { items: record ? [record] : [], next: undefined };
-}
-
 /** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */
-function mayBeginWith(beginning: string) {
-  return ({ prefix }: KeyRecord) =>
-    prefix !== undefined && (prefix.startsWith(beginning) || beginning.startsWith(prefix));
+function mayBeginWith({ prefix }: KeyRecord, beginning = ''): boolean {
+  if (prefix === undefined) return beginning === '';
+  return prefix.startsWith(beginning) || beginning.startsWith(prefix);
 }

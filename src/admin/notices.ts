@@ -1,16 +1,19 @@
 /** Lists notices that are not delivered yet, sends one again, and tries the endpoints. */
 import { findUndelivered, listUndelivered, retryNotice, type Undelivered } from '../notices/undelivered.ts';
-import type { Page } from '../store/store.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { pageOf, withCustomerName, withCustomerNames } from './documents.ts';
+import { pageOfOne } from './filtered-pages.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
 export function noticeHandlers({ notices, testNotices, records, clock, recordChange }: AdminContext) {
   return {
     async 'GET /admin/v1/notices'({ query: { cursor, limit, state, id } }) {
-      const page = await (id === undefined ? listUndelivered(notices, state, cursor, limit) : pageWith(id));
+      const page =
+        id === undefined
+          ? await listUndelivered(notices, state, cursor, limit)
+          : pageOfOne(await findUndelivered(notices, id));
       return pageOf(await withCustomerNames(records, page.items.map(noticeMembers)), page);
     },
     async 'POST /admin/v1/notices/test'({ query: { customer } }, res) {
@@ -31,11 +34,6 @@ export function noticeHandlers({ notices, testNotices, records, clock, recordCha
       return withCustomerName(records, noticeMembers(notice));
     },
   } satisfies Partial<Handlers>;
-
-  async function pageWith(id: string): Promise<Page<Undelivered>> {
-    const notice = await findUndelivered(notices, id);
-    return { items: notice ? [notice] : [], next: undefined };
-  }
 }
 
 function noticeMembers({ stored: { id, customer }, content: { type, timestamp, deliveries = [] } }: Undelivered) {

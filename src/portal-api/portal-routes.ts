@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import * as query from '../admin-api/queries.ts';
-import { ALLOWED_ADDRESSES, DISPLAY_NAME, expiry, keyChange, ROTATION, SCOPES } from '../admin-api/requests.ts';
+import { keyChange, keyGeneration, ROTATION } from '../admin-api/requests.ts';
 import { USAGE, USAGE_HISTORY } from '../admin-api/responses.ts';
 import type { RouteTable } from '../admin-api/route-table.ts';
 import * as document from './portal-documents.ts';
@@ -38,13 +38,7 @@ export const PORTAL_ROUTES = {
   },
   'POST /portal/v1/keys': {
     scope: 'keys:write',
-    body: ({ nowMs }) =>
-      z.strictObject({
-        name: DISPLAY_NAME.optional(),
-        expires_at: expiry(nowMs).optional(),
-        scopes: SCOPES.optional(),
-        allowed_addresses: ALLOWED_ADDRESSES.optional(),
-      }),
+    body: keyGeneration,
     status: 201,
     reply: document.PORTAL_NEW_KEY,
   },
