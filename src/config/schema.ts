@@ -7,72 +7,69 @@ import { LOG_FORMATS } from './formats.ts';
 import * as types from './setting-types.ts';
 
 const listen = types.mapping({
-  host: types.listenHost().default('0.0.0.0').describe('Address that the public listener binds to.'),
-  port: types.port().default(8080).describe('Port of the public listener; 0 takes any free one.'),
+  host: types.listenHost.default('0.0.0.0').describe('Address that the public listener binds to.'),
+  port: types.port.default(8080).describe('Port of the public listener; 0 takes any free one.'),
   trusted_proxies: types
-    .listOf(types.addressOrBlock().describe('An address or a CIDR block.'))
+    .listOf(types.addressOrBlock.describe('An address or a CIDR block.'))
     .default([])
     .describe('Proxies whose X-Forwarded-For and X-Forwarded-Proto are used.'),
-  trust_forwarded_host: types
-    .flag()
+  trust_forwarded_host: types.flag
     .default(false)
     .describe('Use X-Forwarded-Host from trusted_proxies too. Only if the proxy always sets it: see deploy.md.'),
-  keep_alive_timeout_ms: types
-    .durationMs()
+  keep_alive_timeout_ms: types.durationMs
     .default(75_000)
     .describe(
       'How long an idle client connection stays open; set it above the idle timeout of a load balancer in front.',
     ),
   tls: types
     .mapping({
-      cert_file: types.fileName().describe('The certificate in PEM, followed by its intermediate certificates.'),
-      key_file: types.fileName().describe('Its private key in PEM, without a passphrase.'),
+      cert_file: types.fileName.describe('The certificate in PEM, followed by its intermediate certificates.'),
+      key_file: types.fileName.describe('Its private key in PEM, without a passphrase.'),
     })
     .optional()
     .describe('If omitted, the listener uses HTTP without TLS. Changed files are used without a restart.'),
 });
 
 const ops = types.mapping({
-  host: types.listenHost().default('0.0.0.0').describe('Address that the ops listener binds to.'),
-  port: types.port().default(8081).describe('Port of the ops listener; 0 takes any free one.'),
+  host: types.listenHost.default('0.0.0.0').describe('Address that the ops listener binds to.'),
+  port: types.port.default(8081).describe('Port of the ops listener; 0 takes any free one.'),
 });
 
 /** Of the name in the console's header. */
 const CONSOLE_COLORS = ['gray', 'red', 'orange', 'green', 'blue', 'purple'] as const;
 
 const admin = types.mapping({
-  host: types.listenHost().default('127.0.0.1').describe('Address that the admin listener binds to.'),
-  port: types.port().default(8082).describe('Port of the admin listener; 0 takes any free one.'),
+  host: types.listenHost.default('127.0.0.1').describe('Address that the admin listener binds to.'),
+  port: types.port.default(8082).describe('Port of the admin listener; 0 takes any free one.'),
   allowed_hosts: types
-    .listOf(types.listenHost().describe('A host name or an IP address, without a port.'))
+    .listOf(types.listenHost.describe('A host name or an IP address, without a port.'))
     .default([])
     .describe('Further values of Host that the admin listener accepts, besides its own address; others get 421.'),
   token: types
     .secret('secret')
     .optional()
     .describe('Bearer token of the admin API, such as 32 random bytes; if empty, no token is accepted.'),
-  token_file: types.fileName().optional().describe('File to read the token from instead.'),
+  token_file: types.fileName.optional().describe('File to read the token from instead.'),
   jwt: types
     .mapping({
-      jwks_url: types.trustworthyUrl().describe('URL of the key set of the issuer: https, or http on loopback.'),
-      issuer: types.stringOrUri().describe('What `iss` must be.'),
-      audience: types.stringOrUri().describe('What `aud` must be or contain.'),
+      jwks_url: types.trustworthyUrl.describe('URL of the key set of the issuer: https, or http on loopback.'),
+      issuer: types.stringOrUri.describe('What `iss` must be.'),
+      audience: types.stringOrUri.describe('What `aud` must be or contain.'),
     })
     .optional()
     .describe('Accepts JWTs of this issuer, too, with the scope tollgate:read or tollgate:write.'),
 });
 
 const portal = types.mapping({
-  host: types.listenHost().default('0.0.0.0').describe('Address that the portal listener binds to.'),
-  port: types.port().default(8083).describe('Port of the portal listener; 0 takes any free one.'),
-  public_url: types
-    .origin()
-    .describe('Where browsers reach the portal. Links begin with it; requests with another host get 421.'),
-  title: types.title().default('API').describe('Name of your API, shown on each page.'),
-  support_url: types.webPage().optional().describe('Where customers get help.'),
-  accent_color: types.color().optional().describe('Color of links and buttons, such as "#0b5fff".'),
-  max_keys: types
-    .count()
+  host: types.listenHost.default('0.0.0.0').describe('Address that the portal listener binds to.'),
+  port: types.port.default(8083).describe('Port of the portal listener; 0 takes any free one.'),
+  public_url: types.origin.describe(
+    'Where browsers reach the portal. Links begin with it; requests with another host get 421.',
+  ),
+  title: types.title.default('API').describe('Name of your API, shown on each page.'),
+  support_url: types.webPage.optional().describe('Where customers get help.'),
+  accent_color: types.color.optional().describe('Color of links and buttons, such as "#0b5fff".'),
+  max_keys: types.count
     .default(20)
     .describe(
       'A customer with this many keys in use, neither replaced nor revoked nor expired, cannot create one here.',
@@ -82,12 +79,11 @@ const portal = types.mapping({
 /** For the gateway's connections to the store and to the backend. */
 const clientTls = types
   .mapping({
-    ca_file: types
-      .fileName()
+    ca_file: types.fileName
       .optional()
       .describe("Authorities in PEM that sign the peer's certificate; if omitted, those of Node.js."),
-    cert_file: types.fileName().optional().describe('Client certificate of the gateway in PEM.'),
-    key_file: types.fileName().optional().describe('Its private key in PEM, without a passphrase.'),
+    cert_file: types.fileName.optional().describe('Client certificate of the gateway in PEM.'),
+    key_file: types.fileName.optional().describe('Its private key in PEM, without a passphrase.'),
   })
   .optional();
 
@@ -98,18 +94,18 @@ const store = types.mapping({
     .describe(
       'Required, here or by url_file: redis://host:port/db, redis+sentinel://host:port,…/master-name/db, redis+cluster://host:port,…, each with user:password@ before the first host if required, rediss… for TLS; unix:/path of its socket; or sqlite:FILE for the embedded store.',
     ),
-  url_file: types.fileName().optional().describe('File to read the URL from instead.'),
+  url_file: types.fileName.optional().describe('File to read the URL from instead.'),
   tls: clientTls.describe('TLS settings for rediss://, rediss+sentinel:// and rediss+cluster://.'),
   sentinel: types
     .mapping({
-      username: types.stringOrUri().optional().describe('User for the sentinels; if omitted, the default user.'),
+      username: types.stringOrUri.optional().describe('User for the sentinels; if omitted, the default user.'),
       password: types.secret('secret').optional().describe('Password for the sentinels, if they have one.'),
-      password_file: types.fileName().optional().describe('File to read the password from instead.'),
+      password_file: types.fileName.optional().describe('File to read the password from instead.'),
     })
     .optional()
     .describe('Credentials for the sentinels; those in the URL are for Redis itself.'),
-  key_prefix: types.keyPrefix().default('tollgate').describe('First part of the name of every key in the store.'),
-  timeout_ms: types.durationMs().default(100).describe('Maximum time that a request waits for the store.'),
+  key_prefix: types.keyPrefix.default('tollgate').describe('First part of the name of every key in the store.'),
+  timeout_ms: types.durationMs.default(100).describe('Maximum time that a request waits for the store.'),
   on_error: types
     .oneOf(['local', 'deny', 'allow'])
     .default('local')
@@ -121,9 +117,9 @@ const store = types.mapping({
 const upstream = types.mapping({
   urls: types
     .listOf(
-      types
-        .upstreamUrl()
-        .describe('Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket.'),
+      types.upstreamUrl.describe(
+        'Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket.',
+      ),
     )
     .min(1, 'must have at least one entry')
     .describe('The servers of the backend; requests are balanced among them.'),
@@ -131,34 +127,30 @@ const upstream = types.mapping({
     .oneOf(['least_loaded', 'round_robin'])
     .default('least_loaded')
     .describe('Which server gets a request: the one with the fewest requests in progress, or each in turn.'),
-  connect_timeout_ms: types.durationMs().default(1000).describe('Time to open a connection to the backend.'),
-  response_timeout_ms: types
-    .durationMs()
+  connect_timeout_ms: types.durationMs.default(1000).describe('Time to open a connection to the backend.'),
+  response_timeout_ms: types.durationMs
     .default(30_000)
     .describe("Time from the last byte of the request to the first byte of the backend's response."),
-  total_timeout_ms: types
-    .durationMs()
+  total_timeout_ms: types.durationMs
     .default(120_000)
     .describe(
       "Time from the last byte of the request to the last byte of the backend's response; not below response_timeout_ms.",
     ),
-  response_header_bytes: types
-    .bytes()
+  response_header_bytes: types.bytes
     .default(65_536)
     .describe("Maximum total size of the status line and headers of a backend's response."),
-  max_connections: types.count().default(256).describe('Maximum number of connections to each backend server.'),
-  max_connections_per_customer: types
-    .count()
+  max_connections: types.count.default(256).describe('Maximum number of connections to each backend server.'),
+  max_connections_per_customer: types.count
     .optional()
     .describe(
       'Share of max_connections that a customer can exceed only while fewer than half of them are in use; if omitted, a quarter.',
     ),
   health_check: types
     .mapping({
-      path: types
-        .requestPath()
-        .describe('Full path of the request, not below a base path; any 2xx within two seconds is healthy.'),
-      interval_ms: types.durationMs().default(5000).describe('Time from the end of one check to the next.'),
+      path: types.requestPath.describe(
+        'Full path of the request, not below a base path; any 2xx within two seconds is healthy.',
+      ),
+      interval_ms: types.durationMs.default(5000).describe('Time from the end of one check to the next.'),
     })
     .optional()
     .describe('Checks each backend server; three failures in a row take it out of service.'),
@@ -171,29 +163,24 @@ const upstream = types.mapping({
     .secret('secret')
     .optional()
     .describe('The whole Authorization header for the backend; required with credentials: replace.'),
-  authorization_file: types.fileName().optional().describe('File to read authorization from instead.'),
-  preserve_host: types
-    .flag()
+  authorization_file: types.fileName.optional().describe('File to read authorization from instead.'),
+  preserve_host: types.flag
     .default(false)
     .describe("Whether the backend gets the client's Host header instead of its own authority."),
 });
 
 const route = types.mapping({
-  path: types
-    .routePath()
-    .describe(
-      'Absolute path; a segment is literal or one {name}, and the last may be {name...}: one or more segments. The most specific route wins.',
-    ),
+  path: types.routePath.describe(
+    'Absolute path; a segment is literal or one {name}, and the last may be {name...}: one or more segments. The most specific route wins.',
+  ),
   methods: types
-    .listOf(types.method().describe('A method; GET includes HEAD.'))
+    .listOf(types.method.describe('A method; GET includes HEAD.'))
     .min(1, 'must have at least one method')
     .describe('Methods that are forwarded.'),
-  max_body_bytes: types
-    .bodyBytes()
+  max_body_bytes: types.bodyBytes
     .optional()
     .describe('Maximum length of a request body, longer ones get 413; if omitted, limits.body_bytes.'),
-  scope: types
-    .scope()
+  scope: types.scope
     .optional()
     .describe(
       'A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use the route.',
@@ -201,86 +188,75 @@ const route = types.mapping({
 });
 
 const plan = types.mapping({
-  requests_per_hour: types.planLimit().describe("Each customer's hourly quota; custom: every customer has its own."),
-  burst_per_second: types
-    .count()
+  requests_per_hour: types.planLimit.describe("Each customer's hourly quota; custom: every customer has its own."),
+  burst_per_second: types.count
     .optional()
     .describe(
       'Maximum number of requests of a customer within any second, on each instance; if omitted, there is no such limit.',
     ),
-  max_concurrent: types
-    .count()
+  max_concurrent: types.count
     .optional()
     .describe(
       'Maximum number of requests of a customer in progress at the same time, on each instance; if omitted, there is no such limit.',
     ),
   shadow: types
     .mapping({
-      requests_per_hour: types.count().describe('The hourly quota to test.'),
+      requests_per_hour: types.count.describe('The hourly quota to test.'),
     })
     .optional()
     .describe('A quota that is reported but not enforced.'),
   formerly: types
-    .listOf(types.planName().describe('A former name.'))
+    .listOf(types.planName.describe('A former name.'))
     .optional()
     .describe('Former names of the plan: customers whose records have one of them are on this plan.'),
 });
 
 const override = types.mapping({
-  requests_per_hour: types.count().describe("The customer's hourly quota; it overrides plan and record."),
+  requests_per_hour: types.count.describe("The customer's hourly quota; it overrides plan and record."),
 });
 
 const noticeEndpoint = types.mapping({
-  url: types.webhookUrl().describe('Where notices are sent by POST: https, unless allow_private is true.'),
+  url: types.webhookUrl.describe('Where notices are sent by POST: https, unless allow_private is true.'),
   secret: types
     .secret('secret')
     .optional()
     .describe(
       'Signs the notices: whsec_ and 24 to 64 random bytes in base64. Required, here or by secret_file; two lines while it is rotated.',
     ),
-  secret_file: types.fileName().optional().describe('File to read the secret from instead.'),
-  allow_private: types
-    .flag()
+  secret_file: types.fileName.optional().describe('File to read the secret from instead.'),
+  allow_private: types.flag
     .default(false)
     .describe('Whether the host may be in a private network, or this machine, and the URL may be http.'),
 });
 
 const limits = types.mapping({
-  header_bytes: types.bytes().default(16_384).describe('Maximum total size of the headers of a request.'),
-  header_count: types.count().default(100).describe('Maximum number of headers in a request.'),
-  body_bytes: types
-    .bodyBytes()
+  header_bytes: types.bytes.default(16_384).describe('Maximum total size of the headers of a request.'),
+  header_count: types.count.default(100).describe('Maximum number of headers in a request.'),
+  body_bytes: types.bodyBytes
     .default(1_048_576)
     .describe('Maximum length of a request body on routes without max_body_bytes; 0 allows none.'),
-  target_bytes: types.bytes().default(8192).describe('Maximum length of a request target (path and query).'),
-  connections: types
-    .count()
+  target_bytes: types.bytes.default(8192).describe('Maximum length of a request target (path and query).'),
+  connections: types.count
     .default(10_000)
     .describe(
       'Maximum number of client connections, on each instance; beyond it, a new connection replaces an idle one.',
     ),
-  in_flight: types
-    .count()
+  in_flight: types.count
     .default(2048)
     .describe('Maximum number of requests in progress, on each instance; further ones get 503.'),
-  pipelined: types
-    .count()
+  pipelined: types.count
     .default(16)
     .describe('Maximum number of pipelined requests of one connection in progress; further ones wait.'),
-  headers_timeout_ms: types
-    .durationMs()
+  headers_timeout_ms: types.durationMs
     .default(10_000)
     .describe('Time for a client to send the headers of a request; not above request_timeout_ms.'),
-  request_timeout_ms: types
-    .durationMs()
+  request_timeout_ms: types.durationMs
     .default(30_000)
     .describe('Time for a client to send the headers of a request and the first 16 KiB of its body.'),
-  body_stall_timeout_ms: types
-    .durationMs()
+  body_stall_timeout_ms: types.durationMs
     .default(30_000)
     .describe('Time in which a client must send at least one byte of a request body; else it gets 408.'),
-  response_stall_timeout_ms: types
-    .durationMs()
+  response_stall_timeout_ms: types.durationMs
     .default(30_000)
     .describe('Time in which a client must read at least one byte of a waiting response.'),
 });
@@ -311,13 +287,12 @@ export const configSchema = types.mapping({
     .describe('Usage and keys for your customers, see portal.md; if omitted, there is no portal. Needs admin.'),
   console: types
     .mapping({
-      name: types.title().optional().describe('Name of this installation in the header of the console.'),
+      name: types.title.optional().describe('Name of this installation in the header of the console.'),
       color: types.oneOf(CONSOLE_COLORS).default('gray').describe('Background of the name.'),
     })
     .optional()
     .describe('How the console tells this installation from others.'),
-  workers: types
-    .workers()
+  workers: types.workers
     .default(1)
     .describe(
       'Processes that serve clients; auto: one for each core that the gateway may use. Each is a separate instance. The embedded store requires 1.',
@@ -330,17 +305,16 @@ export const configSchema = types.mapping({
     .prefault(DEFAULT_ROUTES)
     .describe('The paths that are forwarded; all others are refused.'),
   aliases: types
-    .mapOf(types.prefix(), types.prefix().describe('The prefix of routes that it replaces.'))
+    .mapOf(types.prefix, types.prefix.describe('The prefix of routes that it replaces.'))
     .prefault({ '/v1': '/api/v1' })
     .describe('Additional prefixes for routes. The default applies only if the routes have the prefix /api/v1.'),
-  usage_path: types
-    .usagePath()
+  usage_path: types.usagePath
     .default('/api/v1/usage')
     .describe('Path where a client reads its own quota, free of charge; null turns it off. Aliases apply.'),
   usage: types
     .mapping({
-      hours_days: types.count().default(35).describe('Days for which hours are kept.'),
-      days: types.count().default(400).describe('Days for which daily sums are kept.'),
+      hours_days: types.count.default(35).describe('Days for which hours are kept.'),
+      days: types.count.default(400).describe('Days for which daily sums are kept.'),
     })
     .nullable()
     .meta({ typeInWords: 'mapping | null' })
@@ -353,11 +327,11 @@ export const configSchema = types.mapping({
         .prefault([])
         .describe('Endpoints of the operator; each gets the notices of all customers.'),
       levels: types
-        .listOf(types.percent().describe('A level in percent of the hourly limit.'))
+        .listOf(types.percent.describe('A level in percent of the hourly limit.'))
         .default([80, 95])
         .describe('Levels of usage at which a notice is sent; one is always sent when the limit is used up.'),
       key_expiry_days: types
-        .listOf(types.days().describe('A number of days.'))
+        .listOf(types.days.describe('A number of days.'))
         .default([7, 1])
         .describe('How long before the expiry of a key a notice is sent.'),
     })
@@ -365,52 +339,46 @@ export const configSchema = types.mapping({
     .describe('Signed notices to webhooks, see notices.md; if omitted, there are none.'),
   tracing: types
     .mapping({
-      endpoint: types
-        .collectorUrl()
-        .describe('Where spans are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.'),
-      headers_file: types
-        .fileName()
+      endpoint: types.collectorUrl.describe(
+        'Where spans are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.',
+      ),
+      headers_file: types.fileName
         .optional()
         .describe('File with further headers for the collector, such as credentials: `Name: value`, one on each line.'),
-      sample_ratio: types.ratio().default(0.01).describe('Share of the requests that are traced, from 0 to 1.'),
-      trust_parent: types
-        .flag()
+      sample_ratio: types.ratio.default(0.01).describe('Share of the requests that are traced, from 0 to 1.'),
+      trust_parent: types.flag
         .default(false)
         .describe('Whether the sampled flag in traceparent decides instead, if a proxy of trusted_proxies sends it.'),
-      customer: types.flag().default(false).describe('Whether spans name the customer.'),
+      customer: types.flag.default(false).describe('Whether spans name the customer.'),
     })
     .optional()
     .describe('Traces for OpenTelemetry, see tracing.md; if omitted, there are none.'),
-  documentation_url: types
-    .documentationUrl()
+  documentation_url: types.documentationUrl
     .optional()
     .describe(
       'URL of a page that explains refusals, in every problem document of the public listener; {code} is replaced by its code.',
     ),
   plans: types
-    .mapOf(types.planName(), plan.describe('A plan.'))
+    .mapOf(types.planName, plan.describe('A plan.'))
     .prefault(DEFAULT_PLANS)
     .describe('The plans and their quotas; if set, they replace all default plans.'),
   overrides: types
-    .mapOf(types.customerId(), override.describe('A customer.'))
+    .mapOf(types.customerId, override.describe('A customer.'))
     .prefault({})
     .describe('Quotas of single customers; they override plan and customer record.'),
   auth: types
     .mapping({
-      realm: types.realm().default('conversations').describe('The realm in WWW-Authenticate.'),
-      cache_seconds: types
-        .seconds()
+      realm: types.realm.default('conversations').describe('The realm in WWW-Authenticate.'),
+      cache_seconds: types.seconds
         .default(30)
         .describe(
           'How long a key or customer is used from memory before it is read again; up to ten minutes longer while Redis pushes changes.',
         ),
-      cache_entries: types.count().default(100_000).describe('Maximum number of keys, and of customers, in memory.'),
-      stale_if_error_seconds: types
-        .seconds()
+      cache_entries: types.count.default(100_000).describe('Maximum number of keys, and of customers, in memory.'),
+      stale_if_error_seconds: types.seconds
         .default(3600)
         .describe('How long known keys are served while the store is unavailable.'),
-      failures_per_minute: types
-        .count()
+      failures_per_minute: types.count
         .default(300)
         .describe(
           'Failed keys from one IPv4 address or IPv6 /64 within a minute, on each gateway; further ones get 429. A valid key is never refused for this reason.',
@@ -426,14 +394,14 @@ export const configSchema = types.mapping({
     .describe('How clients authenticate.'),
   identity: types
     .mapping({
-      headers: types.flag().default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
+      headers: types.flag.default(true).describe('Whether the backend gets X-Tollgate-Customer, -Plan and -Key-Id.'),
       assertion: types
         .mapping({
-          issuer: types.stringOrUri().default('tollgate').describe('Its `iss`.'),
-          ttl_seconds: types.assertionSeconds().default(60).describe('Time from `iat` to `exp`.'),
-          signing_key_file: types
-            .fileName()
-            .describe('Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.'),
+          issuer: types.stringOrUri.default('tollgate').describe('Its `iss`.'),
+          ttl_seconds: types.assertionSeconds.default(60).describe('Time from `iat` to `exp`.'),
+          signing_key_file: types.fileName.describe(
+            'Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.',
+          ),
         })
         .optional()
         .describe('Sends the customer to the backend as a signed JWT, in X-Tollgate-Assertion.'),
@@ -443,12 +411,10 @@ export const configSchema = types.mapping({
   limits: limits.prefault({}).describe('Limits on requests and connections.'),
   shutdown: types
     .mapping({
-      not_ready_ms: types
-        .durationOrZeroMs()
+      not_ready_ms: types.durationOrZeroMs
         .default(5000)
         .describe('How long requests are still accepted while /readyz is already 503.'),
-      drain_ms: types
-        .durationOrZeroMs()
+      drain_ms: types.durationOrZeroMs
         .default(20_000)
         .describe('Maximum time after that for requests in progress to complete.'),
     })
