@@ -24,14 +24,11 @@ export interface LimitChange {
   readonly after: number | undefined;
 }
 
-interface CustomerImpact {
+interface CustomerImpact extends LimitChange {
   readonly customer: string;
   readonly customerName: string | undefined;
   /** As named in the customer's record. */
   readonly plan: string;
-  /** Undefined without a limit: every request is refused. */
-  readonly before: number | undefined;
-  readonly after: number | undefined;
   readonly used: number;
   readonly state: 'refused' | 'near';
 }
@@ -93,11 +90,8 @@ interface ImpactOptions {
   readonly signal?: AbortSignal;
 }
 
-interface CustomerLimits {
+interface CustomerLimits extends Pick<LimitChange, 'before' | 'after'> {
   readonly record: CustomerRecord;
-  /** Undefined without a limit. */
-  readonly before: number | undefined;
-  readonly after: number | undefined;
   /** Whether one of the limits is set by an override. */
   readonly byOverride: boolean;
 }
