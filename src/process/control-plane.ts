@@ -71,6 +71,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   const { dataPlane, store, quota, metrics, log, clock, version, startedAtMs, environment } = parts;
   const { logger } = log;
   await using opened = new AsyncDisposableStack();
+  const readers = { records: store.records, usages: store.usages, limitClock: quota.clock };
   let draining = false;
 
   const opsApp = createOpsApp({
@@ -86,12 +87,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     publicKeys: () => dataPlane.publicKeys(),
     logger,
   });
-  const opsServer = createOperatorServer(
-    listenerOf(() => opsApp),
-    clock,
-    opened,
-  );
-  const opsUrl = await openListener(opsServer, 'ops', config, opened);
+  const openServer = (name: 'ops' | 'admin' | 'portal', app: Parameters<typeof listenerOf>[0]) =>
+    openListener(createOperatorServer(listenerOf(app), clock, opened), name, config, opened);
+  const opsUrl = await openServer('ops', () => opsApp);
 
   const reloader = new Reloader({
     running: config,
@@ -107,9 +105,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       notices.applyConfig(next);
       withoutPlan.start(next);
     },
-    records: store.records,
-    usages: store.usages,
-    limitClock: quota.clock,
+    ...readers,
     metrics,
     logger,
     clock,
@@ -132,26 +128,14 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
         ...PREVIEW_BOUNDS,
         signal: closing.signal,
       }),
-    records: store.records,
-    usages: store.usages,
-    limitClock: quota.clock,
+    ...readers,
   });
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
   const pageFiles = lazyPageFiles('console');
   const portalFiles = lazyPageFiles('portal');
   let { adminApp, portalApp } = openApps(config);
-  const adminServer = createOperatorServer(
-    listenerOf(() => adminApp),
-    clock,
-    opened,
-  );
-  const adminUrl = config.admin && (await openListener(adminServer, 'admin', config, opened));
-  const portalServer = createOperatorServer(
-    listenerOf(() => portalApp ?? neverListening()),
-    clock,
-    opened,
-  );
-  const portalUrl = config.portal && (await openListener(portalServer, 'portal', config, opened));
+  const adminUrl = config.admin && (await openServer('admin', () => adminApp));
+  const portalUrl = config.portal && (await openServer('portal', () => portalApp ?? neverListening()));
 
   function openApps(config: Config) {
     const { host = '', allowedHosts = [] } = config.admin ?? {};
@@ -165,7 +149,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       metrics,
       token: config.admin?.token,
       jwt: adminJwt,
-      records: store.records,
+      ...readers,
       keyUses: store.keyUses,
       notifySecrets: store.notifySecrets,
       audit: store.audit,
@@ -173,14 +157,12 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       currentPlan: (plan) => planNameOf(plan, config),
       planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
-      limitClock: quota.clock,
       // From the last file read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
       runningConfig: () => config.disclosed,
       reload: () => reloader.reload('admin'),
       preview,
       announced: () => store.announced(),
-      usages: store.usages,
       notices: store.notices,
       testNotices: (customer) => notices.test(customer),
       history: store.usageHistory,
