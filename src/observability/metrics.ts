@@ -7,7 +7,7 @@ import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
 import type { METRICS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
-import { addCounter, addHistogram, addMeasured } from './series.ts';
+import { addCounter, addHistogram, addLatest, addMeasured, addTotal } from './series.ts';
 
 export type ResponseSource = 'upstream' | 'gateway';
 
@@ -118,24 +118,12 @@ export function createMetrics(options: MetricsOptions) {
     registry,
   );
 
-  let requestBodyBytes = 0;
-  let droppedSpans = 0;
-  let inflight = 0;
-  let connections = 0;
-  let certificateExpirySeconds: number | undefined;
-  let noticeCounts: Readonly<Record<NoticeState, number>> | undefined;
-  let customersWithoutPlan: number | undefined;
+  const requestBodyBytes = addTotal('tollgate_request_body_bytes_total', registry);
+  const certificateExpiry = addLatest('tollgate_certificate_expiry_timestamp_seconds', registry);
+  const undelivered = addLatest('tollgate_notices_undelivered', registry);
+
   let { running } = options;
   let reloadFailing = false;
-  addMeasured('tollgate_request_body_bytes_total', registry, () => requestBodyBytes);
-  addMeasured('tollgate_trace_spans_dropped_total', registry, () => droppedSpans);
-  addMeasured('tollgate_inflight_requests', registry, () => inflight);
-  addMeasured('tollgate_connections', registry, () => connections);
-  addMeasured('tollgate_certificate_expiry_timestamp_seconds', registry, () => certificateExpirySeconds);
-  addMeasured('tollgate_notices_undelivered', registry, () =>
-    Object.entries(noticeCounts ?? {}).map(([state, value]) => ({ labels: { state }, value })),
-  );
-  addMeasured('tollgate_customers_without_plan', registry, () => customersWithoutPlan);
   addMeasured('tollgate_config_info', registry, () => [{ labels: { hash: running.hash }, value: 1 }]);
   addMeasured('tollgate_config_last_success_timestamp_seconds', registry, () => running.loadedAtMs / 1000);
   addMeasured('tollgate_config_reload_failing', registry, () => Number(reloadFailing));
@@ -168,7 +156,7 @@ export function createMetrics(options: MetricsOptions) {
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
       httpRequests(route, countedMethod, String(status), source, plan);
       if (problem !== undefined) refusals(problem, plan);
-      if (bytesIn !== undefined) requestBodyBytes += bytesIn;
+      if (bytesIn !== undefined) requestBodyBytes(bytesIn);
       if (durationMs === undefined) return;
       requestDuration(durationMs / 1000, route, source);
       if (upstreamMs !== undefined) upstreamDuration(upstreamMs / 1000, route);
@@ -182,21 +170,13 @@ export function createMetrics(options: MetricsOptions) {
       registry,
     ),
     upstreamRetry: addCounter<[result: RetryResult]>('tollgate_upstream_retries_total', registry),
-    inflight(change: 1 | -1): void {
-      inflight += change;
-    },
-
-    traceSpansDropped(spans: number): void {
-      droppedSpans += spans;
-    },
-
-    connection(change: 1 | -1): void {
-      connections += change;
-    },
+    inflight: addTotal('tollgate_inflight_requests', registry),
+    traceSpansDropped: addTotal('tollgate_trace_spans_dropped_total', registry),
+    connection: addTotal('tollgate_connections', registry),
     connectionClosed: addCounter<[reason: CloseReason]>('tollgate_connections_cut_total', registry),
     /** Records the certificate in use and when it expires. */
     certificateUsed(expiresAtMs: number): void {
-      certificateExpirySeconds = expiresAtMs / 1000;
+      certificateExpiry(expiresAtMs / 1000);
     },
     certificateReload: addCounter<[result: 'used' | 'refused']>('tollgate_certificate_reloads_total', registry),
 
@@ -217,12 +197,10 @@ export function createMetrics(options: MetricsOptions) {
       registry,
     ),
     /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
-    noticesCounted(counts: typeof noticeCounts): void {
-      noticeCounts = counts;
+    noticesCounted(counts: Readonly<Record<NoticeState, number>> | undefined): void {
+      undelivered(Object.entries(counts ?? {}).map(([state, value]) => ({ labels: { state }, value })));
     },
-    customersWithoutPlanCounted(customers: number): void {
-      customersWithoutPlan = customers;
-    },
+    customersWithoutPlanCounted: addLatest('tollgate_customers_without_plan', registry),
 
     configReloaded(result: ReloadResult, now: RunningConfigFacts): void {
       configReloads(result);

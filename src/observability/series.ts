@@ -28,6 +28,24 @@ export function addMeasured(name: MetricName, registry: Registry, read: () => nu
   registry.registerMetric(metric as unknown as Metric);
 }
 
+/** Adds a metric without labels that starts at 0, and returns the function that adds to it. */
+export function addTotal(name: MetricName, registry: Registry): (change: number) => void {
+  let total = 0;
+  addMeasured(name, registry, () => total);
+  return (change) => {
+    total += change;
+  };
+}
+
+/** Adds a metric that has no value at first, and returns the function that sets it; undefined removes it. */
+export function addLatest(name: MetricName, registry: Registry): (latest: number | Samples | undefined) => void {
+  let value: number | Samples | undefined;
+  addMeasured(name, registry, () => value);
+  return (latest) => {
+    value = latest;
+  };
+}
+
 /**
  * Adds a counter, and returns the function that increments it. Label values are in the order of the definition's
  * `labels`. Series in `announced` exist from the start with value 0, so that their first increment is visible: a series
