@@ -13,6 +13,7 @@ import {
   type EnforcedKeyFields,
   isCustomerId,
   isKeyId,
+  isSuspended,
   type KeyFields,
   temporaryLimitFrom,
 } from './record-fields.ts';
@@ -53,9 +54,11 @@ const TEXTS = {
   unknown_plan: (reason: string) =>
     `has no limit, so requests get 403: ${reason}; configure that plan, list its name under "formerly" of another, or change the plan of the customer`,
   no_limit: (reason: string) =>
-    `has no limit, so requests get 403: ${reason}; write requests_per_hour as an integer of at least 1`,
+    `has no limit, so requests get 403, if not yet, then at the end of its temporary limit: ${reason}; write requests_per_hour as an integer of at least 1`,
   doubtful_suspended: (value: string) =>
     `has suspended ${value}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
+  ineffective_suspended_until: (value: string) =>
+    `has suspended_until ${value}, but no suspension that began before it, so its requests are not refused: to suspend the customer, write suspended 1 and a later suspended_until or none; otherwise delete suspended_until, because it would end a later suspension, too`,
   unreadable_temporary_limit: () =>
     `has a temporary limit that is not applied: write temporary_requests_per_hour as an integer of at least 1 and temporary_until as a time (${TIME_FORM}), or delete both`,
   bad_notify_url: () => `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
@@ -141,7 +144,7 @@ export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
 export function customerFaults(id: string, fields: CustomerFields): readonly RecordFault[] {
-  const { suspended, notify_url } = fields;
+  const { suspended, suspended_until, notify_url } = fields;
   const faults: RecordFault[] = [];
   if (!isCustomerId(id)) {
     const where = ' in its name, so no key can belong to it: between the braces there must be';
@@ -150,6 +153,11 @@ export function customerFaults(id: string, fields: CustomerFields): readonly Rec
   faults.push(...customerFaultsForRequests(fields));
   if (suspended && !CANONICAL_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
     faults.push(recordFault('doubtful_suspended', shown(suspended)));
+  }
+  // After a suspension that ended by itself, `suspended` is 1 beside a time in the past. Only a date tells that one apart.
+  const [began, ends] = [parseTimestamp(suspended ?? ''), parseTimestamp(suspended_until ?? '')];
+  if (suspended_until && ends !== undefined && (!isSuspended(suspended) || (began ?? 0) >= ends)) {
+    faults.push(recordFault('ineffective_suspended_until', shown(suspended_until)));
   }
   if (notify_url && !isWebhookUrl(notify_url)) faults.push(recordFault('bad_notify_url'));
   return faults;

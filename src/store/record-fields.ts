@@ -254,7 +254,7 @@ export function fieldsOf<Names extends FieldNames>(
 }
 
 /** Other programs also write `true` or a date: any value except `0`, `false` and empty suspends the customer. */
-function isSuspended(text: string | null | undefined): boolean {
+export function isSuspended(text: string | null | undefined): boolean {
   return Boolean(text) && text !== '0' && text !== 'false';
 }
 

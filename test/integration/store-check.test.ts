@@ -220,6 +220,29 @@ const WRONG: readonly (readonly [
     ['doubtful_suspended'],
   ],
   [
+    'a customer whose only limit is one for a time',
+    () =>
+      writeCustomer('only-for-a-time', {
+        plan: 'enterprise',
+        temporary_requests_per_hour: '5',
+        temporary_until: '2100-01-01T00:00:00Z',
+      }),
+    'tollgate:customer:{only-for-a-time}',
+    ['no_limit'],
+  ],
+  [
+    'an end without a suspension',
+    () => writeCustomer('end-alone', { suspended_until: '2100-01-01T00:00:00Z' }),
+    'tollgate:customer:{end-alone}',
+    ['ineffective_suspended_until'],
+  ],
+  [
+    'a suspension that began after the end that an earlier one left',
+    () => writeCustomer('again', { suspended: '2026-11-20T00:00:00Z', suspended_until: '2026-11-01T00:00:00Z' }),
+    'tollgate:customer:{again}',
+    ['ineffective_suspended_until'],
+  ],
+  [
     'a customer with a URL of its private network for notices',
     () => writeCustomer('notified', { notify_url: 'https://10.0.0.1/' }),
     'tollgate:customer:{notified}',
@@ -242,6 +265,8 @@ const WRONG: readonly (readonly [
 describe('what is wrong is listed with where it is and what to do', () => {
   test('each kind of fault, once for each record, and nothing else', async () => {
     await writeCustomer('acme');
+    await writeCustomer('ended', { suspended: '1', suspended_until: '2020-01-01T00:00:00Z' });
+    await writeCustomer('ended-date', { suspended: '2019-12-01T00:00:00Z', suspended_until: '2020-01-01T00:00:00Z' });
     for (const [, write] of WRONG) await write();
     const expected = WRONG.flatMap(([, , name, faults]) => faults.map((fault) => [name, fault]));
     expect(await faultsIn(redis.url)).toEqual(expected.toSorted());
