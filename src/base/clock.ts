@@ -59,7 +59,7 @@ export const systemScheduler: Scheduler = {
 /** Bound on clock drift, by which waits are extended: of this clock against the store's, and of a client's against it. */
 export const CLOCK_DRIFT = 1.0005;
 
-/** Returns the whole seconds that a client has to wait from `nowMs` until `atMs`, both monotonic; at least 1. */
+/** Returns the whole seconds that a client has to wait from `nowMs` until `atMs`, both of one clock; at least 1. */
 export function secondsUntil(atMs: number, nowMs: number): number {
   return Math.max(1, Math.ceil((CLOCK_DRIFT * (atMs - nowMs)) / 1000));
 }

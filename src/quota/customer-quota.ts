@@ -1,5 +1,5 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, secondsUntil } from '../base/clock.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../store/record-fields.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
@@ -11,7 +11,7 @@ import {
   planNameOf,
   planOf,
 } from './effective-limit.ts';
-import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Refused, Usage } from './hourly-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
 
 /** The plan's burst limit, and how many more requests it allows now. */
@@ -49,6 +49,9 @@ export type QuotaDecision =
   | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
+
+/** By which the clocks of two instances may differ: each is bounded by a reading of the store's clock. */
+const CLOCK_MARGIN_MS = 100;
 
 interface CustomerQuotaParts {
   /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
@@ -141,35 +144,46 @@ export class CustomerQuota {
 
   #decideHour(
     customer: CustomerRecord,
-    { requestsPerHour: limit, source }: Extract<EffectiveLimit, { found: true }>,
+    found: FoundLimit,
     plan: PlanPolicy | undefined,
     burst?: BurstState,
     release?: () => void,
   ): QuotaDecision | Promise<QuotaDecision> {
     // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
-    const shadowLimit = source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
-    const admission = this.hourly.admit(customer.id, settingsOf(customer, limit));
+    const shadowLimit = found.source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
+    const admission = this.hourly.admit(customer.id, settingsOf(customer, found.requestsPerHour));
     return admission instanceof Promise
-      ? admission.then(decisionOf.bind(undefined, limit, shadowLimit, burst, release))
-      : decisionOf(limit, shadowLimit, burst, release, admission);
+      ? admission.then(decisionOf.bind(undefined, this.clock, found, shadowLimit, burst, release))
+      : decisionOf(this.clock, found, shadowLimit, burst, release, admission);
   }
 }
 
+type FoundLimit = Extract<EffectiveLimit, { found: true }>;
+
 function decisionOf(
-  limit: number,
+  clock: Pick<Clock, 'nowMs'>,
+  found: FoundLimit,
   shadowLimit: number | undefined,
   burst: BurstState | undefined,
   release: (() => void) | undefined,
   admission: Admission,
 ): QuotaDecision {
   if (admission.outcome === 'refused') {
-    const resetSeconds = admission.resetSeconds();
+    const resetSeconds = secondsUntilUnits(admission, found, clock);
     return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
   }
+  const { requestsPerHour: limit } = found;
   // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
   const used = limit - admission.remaining;
   const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
   return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
+}
+
+/** A temporary limit may end before the window drops a unit, and the limit then may have free ones. */
+function secondsUntilUnits(refused: Refused, { until }: FoundLimit, clock: Pick<Clock, 'nowMs'>): number {
+  const seconds = refused.resetSeconds();
+  if (until?.then === undefined || refused.used === undefined || refused.used >= until.then) return seconds;
+  return Math.min(seconds, secondsUntil(until.atMs + CLOCK_MARGIN_MS, clock.nowMs()));
 }
 
 /** Calls `undo` once if the decision is not an admission, or cannot be made. */

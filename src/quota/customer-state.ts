@@ -42,6 +42,7 @@ export interface LastReply {
 /** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
   readonly limit: number;
+  readonly used: number;
   readonly until: number;
   /** When units become available again. */
   readonly moreAt: number;

@@ -75,11 +75,13 @@ export interface Admitted {
   resetSeconds(): number;
 }
 
-interface Refused {
+export interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
   /** That refuses: a reload may have changed it while the request waited for the store. */
   readonly limit: number;
+  /** Units that the window counted; undefined if the store did not say. */
+  readonly used?: number;
   /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */
   resetSeconds(): number;
 }

@@ -197,9 +197,9 @@ export class LeasedQuota implements HourlyQuota {
     return new LeaseAdmission(state, lease, now, unitsLeft, mode, this.#options.clock);
   }
 
-  #refused({ limit, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
+  #refused({ limit, used, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    return { outcome: 'refused', mode, limit, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
+    return { outcome: 'refused', mode, limit, used, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
   }
 
   #reserve(state: CustomerState): void {
@@ -395,5 +395,5 @@ function rememberRefusal({ sentAt, settings }: Call, grant: Grant, receivedAt: n
   const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
   const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
   const until = sentAt.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
-  return { limit: settings.limit, until, moreAt: moreAt(grant, receivedAt) };
+  return { limit: settings.limit, used: grant.used, until, moreAt: moreAt(grant, receivedAt) };
 }

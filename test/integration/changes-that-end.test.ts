@@ -21,9 +21,14 @@ const patch = (gateway: TestGateway, body: object) =>
 const documentOf = async (gateway: TestGateway) => (await callAdmin(gateway, '/admin/v1/customers/acme')).body;
 const explain = async (gateway: TestGateway) => (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body;
 
-async function send(gateway: Pick<TestGateway, 'public'>, key: string) {
+async function request(gateway: Pick<TestGateway, 'public'>, key: string) {
   const response = await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) });
   await response.arrayBuffer();
+  return response;
+}
+
+async function send(gateway: Pick<TestGateway, 'public'>, key: string) {
+  const response = await request(gateway, key);
   return [response.status, Number(response.headers.get('x-ratelimit-limit'))] as const;
 }
 
@@ -63,6 +68,33 @@ describe.each(STORES)('over $name', (store) => {
     expect(await send(gateway, key)).toEqual([429, 1]);
     await moment(until);
     expect(await send(gateway, key)).toEqual([200, 1000]);
+  });
+
+  it('a client that a lower limit for a time refuses waits at most until its end, and is admitted then', async () => {
+    const { gateway, key } = await startSystem({ store, customer: { id: 'acme', plan: 'starter' } });
+    const until = timeIn(SOON_MS);
+    await patch(gateway, { temporary_limit: { requests_per_hour: 1, until } });
+    expect(await send(gateway, key)).toEqual([200, 1]);
+    // Refused by the store, and then from memory.
+    for (let i = 0; i < 2; i++) {
+      const refused = await request(gateway, key);
+      expect(refused.status).toBe(429);
+      const seconds = Number(refused.headers.get('retry-after'));
+      expect(seconds).toBeLessThanOrEqual(Math.ceil((SOON_MS + MARGIN_MS) / 1000) + 1);
+      expect(Date.now() + 1000 * seconds).toBeGreaterThan(Date.parse(until));
+      expect(refused.headers.get('ratelimit')).toContain(`r=0;t=${seconds}`);
+      if (i === 1) await setTimeout(1000 * seconds);
+    }
+    expect(await send(gateway, key)).toEqual([200, 1000]);
+  });
+
+  it('a client is not told to come back at an end that leaves it without free units', async () => {
+    const { gateway, key } = await startSystem({ store, customer: { ...customer, requests_per_hour: 2 } });
+    for (let i = 0; i < 2; i++) expect(await send(gateway, key)).toEqual([200, 2]);
+    await patch(gateway, { temporary_limit: { requests_per_hour: 1, until: timeIn(SOON_MS) } });
+    await expect.poll(() => send(gateway, key), { timeout: 1000 }).toEqual([429, 1]);
+    const refused = await request(gateway, key);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000);
   });
 
   it('a temporary limit can be removed early, and its absence changes nothing', async () => {
