@@ -105,38 +105,51 @@ export interface BodyContext {
   nowMs(): number;
 }
 
-export function newCustomer({ plans }: Pick<BodyContext, 'plans'>) {
-  return z.strictObject({
-    id: NEW_CUSTOMER_ID,
+/** The optional members of a customer, for its creation, a change and an import. */
+export function customerMembers(nowMs: () => number) {
+  const limit = z.strictObject({ requests_per_hour: REQUESTS_PER_HOUR, until: expiry(nowMs) });
+  return {
     name: DISPLAY_NAME.optional(),
-    plan: configuredPlan(plans),
     requests_per_hour: REQUESTS_PER_HOUR.optional().describe('Allowed for any plan; required for a custom one.'),
+    temporary_limit: limit.optional().describe('Precedes the other limits of the record until it ends.'),
+    suspended: z
+      .boolean()
+      .optional()
+      .describe('Requests of a suspended customer get 403. Without `suspended_until`, the suspension has no end.'),
+    suspended_until: expiry(nowMs).optional().describe('Suspends the customer until then.'),
     notify_url: NOTIFY_URL.optional(),
-  });
+  };
+}
+
+interface Suspension {
+  readonly suspended?: boolean | undefined;
+  readonly suspended_until?: string | undefined;
+}
+
+/** Parameters of `refine`, for schemas with {@link customerMembers}. */
+export const END_NEEDS_SUSPENSION = [
+  ({ suspended, suspended_until: until }: Suspension) => suspended !== false || until === undefined,
+  { path: ['suspended_until'] as string[], message: 'must not be given with suspended: false' },
+] as const;
+
+export function newCustomer({ plans, nowMs }: BodyContext) {
+  return z
+    .strictObject({ id: NEW_CUSTOMER_ID, plan: configuredPlan(plans), ...customerMembers(nowMs) })
+    .refine(...END_NEEDS_SUSPENSION);
 }
 
 export function customerChange({ plans, nowMs }: BodyContext) {
+  const { name, requests_per_hour, temporary_limit, notify_url, ...suspension } = customerMembers(nowMs);
   return z
     .strictObject({
       plan: configuredPlan(plans).optional(),
-      name: DISPLAY_NAME.nullable().optional(),
-      requests_per_hour: REQUESTS_PER_HOUR.nullable().optional(),
-      temporary_limit: z
-        .strictObject({ requests_per_hour: REQUESTS_PER_HOUR, until: expiry(nowMs) })
-        .nullable()
-        .optional()
-        .describe('Precedes the other limits of the record until it ends.'),
-      suspended: z
-        .boolean()
-        .optional()
-        .describe('Requests of a suspended customer get 403. Without `suspended_until`, the suspension has no end.'),
-      suspended_until: expiry(nowMs).optional().describe('Suspends the customer until then.'),
-      notify_url: NOTIFY_URL.nullable().optional(),
+      name: name.nullable(),
+      requests_per_hour: requests_per_hour.nullable(),
+      temporary_limit: temporary_limit.nullable(),
+      ...suspension,
+      notify_url: notify_url.nullable(),
     })
-    .refine(({ suspended, suspended_until: until }) => suspended !== false || until === undefined, {
-      path: ['suspended_until'],
-      message: 'must not be given with suspended: false',
-    })
+    .refine(...END_NEEDS_SUSPENSION)
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }
 

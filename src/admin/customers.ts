@@ -1,18 +1,16 @@
 import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { newWebhookSecret } from '../notices/webhook-signature.ts';
-import type { CustomerChange, CustomerRecord, EnforcedCustomer, TemporaryLimit } from '../store/record-fields.ts';
+import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
 import { filteredCustomers } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { definedMembers, limitMembers, pageOf, suspensionMembers } from './documents.ts';
+import { definedMembers, limitMembers, pageOf, setMembers, suspensionMembers } from './documents.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
 /** Notices are signed with both secrets for so long, so that the receiver can change to the new one. */
 const FORMER_SECRET_MS = 24 * 3600 * 1000;
-
-const UPDATE = 'PATCH /admin/v1/customers/:id';
 
 /** Lists, creates, reads, changes and deletes customers. */
 export function customerHandlers(context: AdminContext) {
@@ -25,33 +23,23 @@ export function customerHandlers(context: AdminContext) {
       return pageOf(page.items.map(describe), page);
     },
     async 'POST /admin/v1/customers'({ body: { id, ...details } }, res) {
-      const { name, plan, requests_per_hour: requestsPerHour, notify_url: notifyUrl } = details;
-      const optional = definedMembers({ name, requestsPerHour, notifyUrl });
-      const createdAt = isoTime(clock.nowMs());
-      const customer: CustomerRecord = { id, plan, suspended: false, createdAt, ...optional };
-      const problem = limitProblem(customer);
+      const members = setMembers(changeOf(details));
+      const created = { id, plan: details.plan, suspended: false, createdAt: isoTime(clock.nowMs()) };
+      const customer: CustomerRecord = { ...created, ...members };
+      const problem = limitProblem(withLimitOf(created, members));
       if (problem) throw problem;
       if ((await records.createCustomer(customer)) === 'exists') {
         throw new Refusal('conflict', 'A customer with this id exists already.');
       }
-      await recordChange(res, { action: 'customer.create', customer: id, details });
+      await recordChange(res, { action: 'customer.create', customer: id, details: valuesOf(members) });
       res.location(`/admin/v1/customers/${id}`);
       return describe(customer);
     },
     async 'GET /admin/v1/customers/:id'({ id }) {
       return describe(await requireCustomer(records, id));
     },
-    async [UPDATE]({ id, body: details }, res) {
-      const { plan, name, requests_per_hour: requestsPerHour, temporary_limit, notify_url: notifyUrl } = details;
-      const temporaryLimit = temporary_limit && {
-        requestsPerHour: temporary_limit.requests_per_hour,
-        untilMs: Date.parse(temporary_limit.until),
-      };
-      const suspension = suspensionOf(details);
-      const change: CustomerChange = definedMembers({
-        ...{ plan, name, requestsPerHour, temporaryLimit, notifyUrl },
-        ...suspension,
-      });
+    async 'PATCH /admin/v1/customers/:id'({ id, body }, res) {
+      const change = changeOf(body);
       const customer = await requireCustomer(records, id);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
       const changesLimit = 'plan' in change || 'requestsPerHour' in change;
@@ -63,7 +51,10 @@ export function customerHandlers(context: AdminContext) {
       if (changesNothing(customer, change) && !check(customer)) return describe(customer);
 
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
-      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before: valuesOf(former) });
+      const before = valuesOf(former);
+      const { suspended_until: until, ...others } = valuesOf(change);
+      const details = { ...others, suspended_until: until ?? (before.suspended_until && null) };
+      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before });
       return describe(result);
     },
     async 'DELETE /admin/v1/customers/:id'({ id }, res) {
@@ -100,33 +91,43 @@ export function customerHandlers(context: AdminContext) {
   }
 }
 
+type CustomerBody = CheckedRequestOf<'PATCH /admin/v1/customers/:id'>['body'];
+
+/** A suspension without an end removes the end of an earlier one. */
+function changeOf({ plan, name, ...body }: CustomerBody): CustomerChange {
+  const { requests_per_hour: requestsPerHour, temporary_limit: limit, notify_url: notifyUrl } = body;
+  const { suspended, suspended_until: until } = body;
+  const temporaryLimit = limit && {
+    requestsPerHour: limit.requests_per_hour,
+    untilMs: Date.parse(limit.until),
+  };
+  const suspension =
+    until !== undefined
+      ? { suspended: true, suspendedUntilMs: Date.parse(until) }
+      : definedMembers({ suspended, suspendedUntilMs: suspended === undefined ? undefined : null });
+  return definedMembers({ plan, name, requestsPerHour, temporaryLimit, notifyUrl, ...suspension });
+}
+
 /** Returns the members that can be changed, as named in the admin API. */
-function valuesOf(customer: CustomerRecord) {
-  const { plan, name, requestsPerHour, temporaryLimit, suspended, suspendedUntilMs, notifyUrl } = customer;
+function valuesOf({ requestsPerHour, temporaryLimit, ...record }: CustomerRecord | CustomerChange) {
+  const { plan, name, suspended, suspendedUntilMs: untilMs, notifyUrl } = record;
   return {
     plan,
     name,
     requests_per_hour: requestsPerHour === 'invalid' ? undefined : requestsPerHour,
-    temporary_limit: limitDetail(temporaryLimit),
+    temporary_limit: temporaryLimit && {
+      requests_per_hour: temporaryLimit.requestsPerHour,
+      until: isoTime(temporaryLimit.untilMs),
+    },
     suspended,
-    suspended_until: isoTime(suspendedUntilMs),
+    suspended_until: isoTime(untilMs),
     notify_url: notifyUrl,
   };
-}
-
-function limitDetail(limit: TemporaryLimit | undefined) {
-  return limit && { requests_per_hour: limit.requestsPerHour, until: isoTime(limit.untilMs) };
-}
-
-/** A suspension without an end removes the end of an earlier one. */
-function suspensionOf({ suspended, suspended_until: until }: CheckedRequestOf<typeof UPDATE>['body']) {
-  if (until !== undefined) return { suspended: true, suspendedUntilMs: Date.parse(until) };
-  return suspended === undefined ? {} : { suspended, suspendedUntilMs: null };
 }
 
 /** Applies the part of a change that affects the lasting limit: a customer must have one. */
 function withLimitOf(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
   const { requestsPerHour: before, temporaryLimit: _, ...rest } = customer;
-  const after = requestsPerHour === undefined ? before : (requestsPerHour ?? undefined);
-  return { ...rest, ...definedMembers({ plan, requestsPerHour: after }) };
+  const after = requestsPerHour === undefined ? before : requestsPerHour;
+  return { ...rest, ...setMembers({ plan, requestsPerHour: after }) };
 }

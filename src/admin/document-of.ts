@@ -66,6 +66,6 @@ function inUtc(time: string | undefined): string | null {
 }
 
 /** Returns a wall time in ms as ISO 8601 in UTC. */
-export function isoTime<Ms extends number | undefined>(ms: Ms): string | (undefined & Ms) {
-  return (ms === undefined ? undefined : new Date(ms).toISOString()) as string | (undefined & Ms);
+export function isoTime<Ms extends number | null | undefined>(ms: Ms): string | (Ms & (null | undefined)) {
+  return (ms == null ? ms : new Date(ms).toISOString()) as string | (Ms & (null | undefined));
 }

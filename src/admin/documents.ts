@@ -81,3 +81,10 @@ type Defined<Members> = string extends keyof Members
 export function definedMembers<Members extends object>(members: Members): Defined<Members> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<Members>;
 }
+
+/** Returns the members without those that are undefined or null. */
+export function setMembers<Members extends object>(members: Members) {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value != null)) as {
+    [Name in keyof Members]?: NonNullable<Members[Name]>;
+  };
+}

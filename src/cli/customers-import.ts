@@ -2,8 +2,9 @@
  * Imports customers from a file. The whole file is checked first, also against the gateway's plans; only then are
  * customers created. An existing customer is not changed, so the same file can be imported again.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { DISPLAY_NAME, NEW_CUSTOMER_ID, REQUESTS_PER_HOUR } from '../admin-api/requests.ts';
+import { customerMembers, END_NEEDS_SUSPENSION, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import type { ConfigDocument, CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
@@ -11,33 +12,49 @@ import { printable } from '../admin-client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
 import { type Line, type RawLine, readImportFile } from './import-file.ts';
+import { readTime } from './times.ts';
 
-/** The admin API's rules for each member. */
-const LINE = z.strictObject({
-  id: NEW_CUSTOMER_ID,
-  plan: z.string().min(1, 'must not be empty'),
-  name: DISPLAY_NAME.optional(),
-  // CSV fields are text.
-  requests_per_hour: z.preprocess(
-    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
-    REQUESTS_PER_HOUR.optional(),
-  ),
-});
+/** The admin API's rules for each member. The fields of CSV are text. `nowMs`: an end by then is a fault. */
+function lineSchema(nowMs: number) {
+  const { requests_per_hour, temporary_limit, suspended, suspended_until, ...texts } = customerMembers(() => nowMs);
+  const time = (text: string) => readTime(text, nowMs, 'future') ?? text;
+  const limit = (text: string) => {
+    const [number = '', until = ''] = text.split(' until ');
+    return { requests_per_hour: numberIn(number), until: time(until) };
+  };
+  return z
+    .strictObject({
+      id: NEW_CUSTOMER_ID,
+      plan: z.string().min(1, 'must not be empty'),
+      ...texts,
+      requests_per_hour: z.preprocess(fromText(numberIn), requests_per_hour),
+      temporary_limit: z.preprocess(fromText(limit), temporary_limit),
+      suspended: z.preprocess(fromText(flagIn), suspended),
+      suspended_until: z.preprocess(fromText(time), suspended_until),
+    })
+    .refine(...END_NEEDS_SUSPENSION);
+}
+
+const fromText = (convert: (text: string) => unknown) => (value: unknown) =>
+  typeof value === 'string' ? convert(value) : value;
+const numberIn = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
+const flagIn = (text: string) => (/^(true|false|1|0)$/.test(text) ? text === 'true' || text === '1' : text);
 
 /** One customer to import, in the admin API's form. */
-type CustomerLine = Line<z.output<typeof LINE>>;
+type CustomerLine = Line<z.output<ReturnType<typeof lineSchema>>>;
 
 export function importCustomers(options: ImportOptions): Promise<void> {
+  const schema = lineSchema(Date.now());
   return importFile(options, {
     items: 'customers',
     read: (content) =>
       readImportFile(content, {
-        columns: ['id', 'plan', 'name', 'requests_per_hour'],
+        columns: Object.keys(schema.shape),
         missingIn(header) {
           const missing = ['id', 'plan'].filter((name) => !header.includes(name));
           return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
         },
-        schema: LINE,
+        schema,
         identity: { name: 'id', of: ({ id }) => id },
       }),
     askGateway: async (client, lines) => planFaults(lines, await client.call('GET /admin/v1/config')),
@@ -83,12 +100,11 @@ async function importOne(client: AdminClient, customerLine: CustomerLine): Promi
 }
 
 /** Compares only the members that the line has. */
-function compared(customer: CustomerDocument, { plan, name, requests_per_hour: own }: CustomerLine): ImportResult {
+function compared(customer: CustomerDocument, { line: _, id, plan, ...members }: CustomerLine): ImportResult {
+  const others = Object.entries(members).filter(
+    ([name, value]) => value !== undefined && !isDeepStrictEqual(value, Reflect.get(customer, name)),
+  );
   const isOnPlan = plan === customer.plan || plan === customer.current_plan;
-  const differs = [
-    ...(isOnPlan ? [] : ['plan']),
-    ...(name === undefined || name === customer.name ? [] : ['name']),
-    ...(own === undefined || own === customer.requests_per_hour ? [] : ['requests_per_hour']),
-  ];
+  const differs = [...(isOnPlan ? [] : ['plan']), ...others.map(([name]) => name)];
   return differs.length === 0 ? { outcome: 'already there' } : { outcome: 'differs', differs };
 }

@@ -60,20 +60,16 @@ export function addCustomerCommands(program: Command): void {
       await printCustomer(await client.call('GET /admin/v1/customers/:id', { id: customer }), options);
     });
 
-  documentCommand(customers, 'create', 'create a customer')
-    .addArgument(customerArgument())
+  withMembers(documentCommand(customers, 'create', 'create a customer'))
     .requiredOption('--plan <plan>', 'a plan of the configuration')
-    .option('--name <name>', 'display name of the customer')
-    .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
-    .option('--notify-url <url>', 'where its notices are sent (https)')
-    .action(async (customer, options) => {
-      const { plan, name, requestsPerHour, notifyUrl } = options;
+    .action(async (id, options) => {
+      const { plan, name, requestsPerHour: requests_per_hour, notifyUrl: notify_url } = options;
+      const body = { id, plan, name, requests_per_hour, notify_url, ...membersWithEnd(options) };
       const client = await connect(options);
-      const body = { id: customer, plan, name, requests_per_hour: requestsPerHour, notify_url: notifyUrl };
       await printChanged(await client.call('POST /admin/v1/customers', { body }), options);
     });
 
-  const imported = 'id, plan, name, requests_per_hour';
+  const imported = 'id, plan, name, requests_per_hour, temporary_limit, suspended, suspended_until, notify_url';
   importCommand(customers, 'create many customers from a file of CSV or JSON Lines; safe to repeat', imported).action(
     async (options) => {
       const { importCustomers } = await import('./customers-import.ts');
@@ -81,47 +77,26 @@ export function addCustomerCommands(program: Command): void {
     },
   );
 
-  documentCommand(customers, 'update', 'change a customer; members without an option stay unchanged')
-    .addArgument(customerArgument())
+  withMembers(documentCommand(customers, 'update', 'change a customer; members without an option stay unchanged'))
     .option('--plan <plan>', 'a plan of the configuration')
-    .option('--name <name>', 'display name of the customer')
     .option('--no-name', 'remove its name')
-    .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
     .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
-    .option('--temporary-limit <number>', 'a limit for a time, instead of all others of its record', integerParser(1))
     .option('--no-temporary-limit', 'remove it')
-    .option('--suspended', 'refuse its requests')
     .option('--no-suspended', 'accept its requests again')
-    .option(
-      '--until <time>',
-      'when the temporary limit or the suspension ends: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 7d',
-      timeParser('future'),
-    )
-    .option('--notify-url <url>', 'where its notices are sent (https)')
     .option('--no-notify-url', 'send it no notices')
-    .action(async (customer, options) => {
-      const { plan, name, requestsPerHour, temporaryLimit, suspended, until, notifyUrl } = options;
-      const isTemporary = typeof temporaryLimit === 'number';
-      if (isTemporary && until === undefined) throw new UsageError('--temporary-limit needs --until');
-      if (until !== undefined && !isTemporary && !suspended) {
-        throw new UsageError('--until needs --temporary-limit or --suspended');
-      }
+    .action(async (id, options) => {
+      const { plan, name, requestsPerHour, temporaryLimit, notifyUrl } = options;
       const body = {
         plan,
         name: unset(name),
         requests_per_hour: unset(requestsPerHour),
-        temporary_limit: isTemporary
-          ? { requests_per_hour: temporaryLimit, until: until ?? '' }
-          : temporaryLimit === false
-            ? null
-            : undefined,
-        suspended,
-        suspended_until: suspended ? until : undefined,
         notify_url: unset(notifyUrl),
+        ...membersWithEnd(options),
+        ...(temporaryLimit === false && { temporary_limit: null }),
       };
       requireSomeChange(body);
       const client = await connect(options);
-      await printChanged(await client.call('PATCH /admin/v1/customers/:id', { id: customer, body }), options);
+      await printChanged(await client.call('PATCH /admin/v1/customers/:id', { id, body }), options);
     });
 
   documentCommand(
@@ -154,17 +129,51 @@ export function addCustomerCommands(program: Command): void {
     });
 }
 
-function printCustomer(customer: CustomerDocument, options: DocumentOptions): Promise<void> {
-  return printDocument(options.json ? customer : withTimes(customer), options);
+/** Adds the customer and the options of what can be set at creation and by a change. */
+function withMembers(command: ReturnType<typeof documentCommand>) {
+  return command
+    .addArgument(customerArgument())
+    .option('--name <name>', 'display name of the customer')
+    .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
+    .option('--temporary-limit <number>', 'a limit for a time, instead of all others of its record', integerParser(1))
+    .option('--suspended', 'refuse its requests')
+    .option(
+      '--until <time>',
+      'when the temporary limit or the suspension ends: 2030-01-31, 2030-01-31T12:00:00Z or a duration from now, such as 7d',
+      timeParser('future'),
+    )
+    .option('--notify-url <url>', 'where its notices are sent (https)');
 }
 
 type LimitOption = number | boolean | undefined;
 
+interface LimitOptions {
+  readonly requestsPerHour?: LimitOption;
+  readonly temporaryLimit?: LimitOption;
+  readonly suspended?: boolean | undefined;
+  readonly until?: string | undefined;
+}
+
+/** Returns the members that may end by themselves, as in the admin API. */
+function membersWithEnd({ temporaryLimit: limit, suspended, until }: LimitOptions) {
+  const isTemporary = typeof limit === 'number';
+  if (isTemporary && until === undefined) throw new UsageError('--temporary-limit needs --until');
+  if (until !== undefined && !isTemporary && !suspended) {
+    throw new UsageError('--until needs --temporary-limit or --suspended');
+  }
+  return {
+    temporary_limit: isTemporary ? { requests_per_hour: limit, until: until ?? '' } : undefined,
+    suspended,
+    suspended_until: suspended ? until : undefined,
+  };
+}
+
+function printCustomer(customer: CustomerDocument, options: DocumentOptions): Promise<void> {
+  return printDocument(options.json ? customer : withTimes(customer), options);
+}
+
 /** Prints the changed customer, with a remark if an override takes precedence over the limit just set. */
-async function printChanged(
-  customer: CustomerDocument,
-  options: DocumentOptions & { readonly requestsPerHour?: LimitOption; readonly temporaryLimit?: LimitOption },
-): Promise<void> {
+async function printChanged(customer: CustomerDocument, options: DocumentOptions & LimitOptions): Promise<void> {
   await printCustomer(customer, options);
   const setsLimit = [options.requestsPerHour, options.temporaryLimit].some((limit) => typeof limit === 'number');
   if (!setsLimit || customer.limit_source !== 'override') return;

@@ -74,6 +74,28 @@ overBothStores((start) => {
       expect((await create({ id: 'b', plan: 'enterprise', requests_per_hour: 7 })).body).toMatchObject(own);
     });
 
+    it('takes a limit and a suspension for a time, as a change does, and a suspension without an end', async () => {
+      const until = '2026-04-01T00:00:00.000Z';
+      const temporary = { temporary_limit: { requests_per_hour: 2000, until }, suspended_until: until };
+      const created = await create({ id: 'a', plan: 'starter', ...temporary });
+      const shown = { ...temporary, suspended: true, limit: 2000, limit_until: until, limit_then: 1000 };
+      expect(created).toMatchObject({ status: 201, body: shown });
+      expect((await admin.call('GET', '/admin/v1/customers/a')).body).toEqual(created.body);
+      const endless = { suspended: true, suspended_until: null };
+      expect((await create({ id: 'b', plan: 'starter', suspended: true })).body).toMatchObject(endless);
+      expect((await admin.call('GET', '/admin/v1/customers/b')).body).toMatchObject(endless);
+      const details = {
+        plan: 'starter',
+        temporary_limit: `2000 until ${until}`,
+        suspended: true,
+        suspended_until: until,
+      };
+      expect((await admin.list('/admin/v1/audit')).map((entry) => entry.details)).toEqual([
+        { plan: 'starter', suspended: true },
+        details,
+      ]);
+    });
+
     it("takes the configuration's override over everything", async () => {
       const created = await create({ id: 'vip', plan: 'starter', requests_per_hour: 7 });
       expect(created.body).toMatchObject({ limit: 120_000, limit_source: 'override' });
@@ -97,6 +119,21 @@ overBothStores((start) => {
     it.each([
       ['an unknown plan', { id: 'a', plan: 'gold' }, 'plan: must be one of the configured plans: starter, enterprise'],
       ['a custom plan without a limit', { id: 'a', plan: 'enterprise' }, 'requests_per_hour'],
+      [
+        'a custom plan with a limit for a time alone',
+        { id: 'a', plan: 'enterprise', temporary_limit: { requests_per_hour: 5, until: '2100-01-01T00:00:00Z' } },
+        'requests_per_hour',
+      ],
+      [
+        'a limit for a time that is over',
+        { id: 'a', plan: 'starter', temporary_limit: { requests_per_hour: 5, until: '2020-01-01T00:00:00Z' } },
+        'temporary_limit.until: must be in the future',
+      ],
+      [
+        'an end of no suspension',
+        { id: 'a', plan: 'starter', suspended: false, suspended_until: '2100-01-01T00:00:00Z' },
+        'suspended_until: must not be given with suspended: false',
+      ],
       ['a missing plan', { id: 'a' }, 'plan: missing'],
       ['a missing id', { plan: 'starter' }, 'id: missing'],
       ['a number for an id', { id: 12345, plan: 'starter' }, 'id: must be a string'],

@@ -125,6 +125,12 @@ describe.each(STORES)('over $name', (kind) => {
       new RegExp(`^acme +starter +2000 until ${until}, then 1000 +temporary`, 'm'),
     );
     expect(await update('--no-temporary-limit')).toMatch(/^limit +1000$/m);
+    const created = await succeedAsJson(
+      ...['customers', 'create', 'globex', '--plan', 'starter', '--temporary-limit', '9', '--suspended'],
+      ...['--until', '2100-01-01'],
+    );
+    const fromStart = { requests_per_hour: 9, until: '2100-01-01T00:00:00.000Z' };
+    expect(created).toMatchObject({ temporary_limit: fromStart, suspended: true, suspended_until: fromStart.until });
 
     expect(await update('--suspended', '--until', '2100-01-01')).toMatch(/^suspended +until 2100-01-01T00:00:00Z$/m);
     expect(await update('--suspended')).toMatch(/^suspended +true$/m);
@@ -139,6 +145,8 @@ describe.each(STORES)('over $name', (kind) => {
       ['--no-suspended', '--until', '7d'],
     ]) {
       expect(await tollgate('customers', 'update', 'acme', ...options)).toMatchObject({ status: 2, stdout: '' });
+      const refused = await tollgate('customers', 'create', 'new', '--plan', 'starter', ...options);
+      expect(refused).toMatchObject({ status: 2, stdout: '' });
     }
   });
 

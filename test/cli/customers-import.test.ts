@@ -62,6 +62,43 @@ it.each([
   ]);
 });
 
+it.each([
+  [
+    'CSV',
+    `id,plan,temporary_limit,suspended,suspended_until,notify_url
+acme,starter,2000 until 2100-01-01,,,https://hooks.example/acme
+globex,starter,,1,,
+initech,starter,,true,2100-01-01T12:00:00Z,
+hooli,starter,,false,,
+`,
+  ],
+  [
+    'JSON Lines',
+    `{"id":"acme","plan":"starter","temporary_limit":{"requests_per_hour":2000,"until":"2100-01-01T00:00:00Z"},"notify_url":"https://hooks.example/acme"}
+{"id":"globex","plan":"starter","suspended":true,"suspended_until":null}
+{"id":"initech","plan":"starter","suspended_until":"2100-01-01T12:00:00Z"}
+{"id":"hooli","plan":"starter","suspended":false}`,
+  ],
+])('limits and suspensions that end, and those without an end, are imported from %s, and compared', async (_, text) => {
+  expect(await importText(text)).toMatchObject({ status: 0, stderr: '' });
+  const until = '2100-01-01T00:00:00.000Z';
+  expect(await customersOf()).toMatchObject([
+    { id: 'acme', temporary_limit: { requests_per_hour: 2000, until }, notify_url: 'https://hooks.example/acme' },
+    { id: 'globex', suspended: true, suspended_until: null },
+    { id: 'hooli', suspended: false },
+    { id: 'initech', suspended: true, suspended_until: '2100-01-01T12:00:00.000Z' },
+  ]);
+  for (const id of ['acme', 'initech']) {
+    const body = { temporary_limit: { requests_per_hour: 5, until }, suspended: false };
+    await callAdmin(gateway, `/admin/v1/customers/${id}`, { method: 'PATCH', body });
+  }
+  const again = await importText(text, '--json');
+  expect(outcomesOf(again.stdout)).toEqual(['differs', 'already there', 'differs', 'already there']);
+  const [acme, , initech] = JSON.parse(again.stdout).items;
+  expect(acme.differs).toEqual(['temporary_limit']);
+  expect(initech.differs).toContain('suspended_until');
+});
+
 it('can be repeated: existing customers stay unchanged, and differences are shown', async () => {
   await importText(CSV);
   await callAdmin(gateway, '/admin/v1/customers/globex', {
@@ -119,10 +156,34 @@ short,starter
   expect(await customersOf()).toEqual([]);
 });
 
+it('names what is wrong with a limit or a suspension for a time, and imports nothing', async () => {
+  const { stderr } = await importText(`id,plan,temporary_limit,suspended,suspended_until
+a,starter,2000,,
+b,starter,many until 2100-01-01,,
+c,starter,2000 until 2020-01-01,,
+d,starter,,yes,
+e,starter,,,2020-01-01
+f,starter,,0,2100-01-01
+g,enterprise,2000 until 2100-01-01,,
+`);
+  expect(stderr.split('\n')).toEqual([
+    expect.stringMatching(/^FILE:2: temporary_limit.until: must be an ISO 8601 time/),
+    'FILE:3: temporary_limit.requests_per_hour: must be a number',
+    'FILE:4: temporary_limit.until: must be in the future',
+    'FILE:5: suspended: must be a boolean',
+    'FILE:6: suspended_until: must be in the future',
+    'FILE:7: suspended_until: must not be given with suspended: false',
+    'FILE:8: requests_per_hour: missing, and the plan is custom',
+    'Nothing was imported.',
+    '',
+  ]);
+  expect(await customersOf()).toEqual([]);
+});
+
 it.each([
-  ['', /^FILE:1: there is no header line; it names columns: id, plan, name, requests_per_hour\n/],
+  ['', /^FILE:1: there is no header line; it names columns: id, plan, name, notify_url, requests_per_hour, /],
   ['name\n', /^FILE:1: the header line has no column id and no column plan\n/],
-  ['id,plan,suspended\n', /^FILE:1: the header line has a column that is none of id, plan,/],
+  ['id,plan,tier\n', /^FILE:1: the header line has a column that is none of id, plan,/],
 ])('refuses a file with the header %j', async (text, fault) => {
   expect((await importText(text)).stderr).toMatch(fault);
 });

@@ -97,6 +97,26 @@ describe.each(STORES)('over $name', (store) => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000);
   });
 
+  it('the audit has both members of a suspension, with the end that a reactivation removes', async () => {
+    const { gateway } = await startSystem({ store });
+    const until = timeIn(HOUR_MS);
+    for (const body of [
+      { suspended_until: until },
+      { suspended: true },
+      { suspended_until: until },
+      { suspended: false },
+    ]) {
+      await patch(gateway, body);
+    }
+    const { body: audit } = await callAdmin(gateway, '/admin/v1/audit?action=customer.update');
+    expect(audit.items.map(({ details, before }: Record<string, unknown>) => ({ details, before })).reverse()).toEqual([
+      { details: { suspended: true, suspended_until: until }, before: { suspended: false, suspended_until: null } },
+      { details: { suspended: true, suspended_until: null }, before: { suspended_until: until } },
+      { details: { suspended: true, suspended_until: until }, before: { suspended_until: null } },
+      { details: { suspended: false, suspended_until: null }, before: { suspended: true, suspended_until: until } },
+    ]);
+  });
+
   it('a temporary limit can be removed early, and its absence changes nothing', async () => {
     const { gateway } = await startSystem({ store, customer });
     await patch(gateway, { temporary_limit: { requests_per_hour: 5, until: timeIn(HOUR_MS) } });
