@@ -157,43 +157,77 @@ function changes({ details, before }: AuditDocument) {
 const WORDS: Readonly<Record<string, string>> = { true: 'yes', false: 'no', null: 'none' };
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
-function valueText(value: string | number | boolean | null | undefined) {
+function valueText(value: Values[string] | undefined) {
   if (typeof value === 'number') return count(value);
   if (typeof value !== 'string') return WORDS[String(value)];
+  const limit = limitIn(value);
+  if (limit) return html`${count(limit.requests_per_hour)} until ${time(limit.until)}`;
   return TIME.test(value) ? time(value) : value;
 }
 
-const UNDONE = ['plan', 'requests_per_hour', 'suspended'] as const;
+type Values = NonNullable<AuditDocument['before']>;
+
+/** Reads `2000 until 2026-11-29T00:00:00.000Z`, as the audit has a limit for a time. */
+function limitIn(value: Values[string] | undefined) {
+  const [, number, until] = /^(\d+) until (\S+Z)$/.exec(String(value)) ?? [];
+  return until === undefined ? undefined : { requests_per_hour: Number(number), until };
+}
+
+const UNDONE = ['plan', 'requests_per_hour', 'temporary_limit', 'suspended', 'suspended_until'] as const;
 
 /** The members that can be set back. */
 const undoOf = ({ action, before }: AuditDocument) =>
   action === 'customer.update' && before ? UNDONE.filter((name) => name in before) : [];
 
+/** Returns the values without what has ended by itself. */
+function unlessEnded(values: Values): Values {
+  const hasEnded = (until: Values[string] | undefined) => Date.parse(String(until)) <= Date.now();
+  return {
+    ...values,
+    ...(hasEnded(limitIn(values.temporary_limit)?.until) && { temporary_limit: null }),
+    ...(hasEnded(values.suspended_until) && { suspended: false, suspended_until: null }),
+  };
+}
+
+/** What was before, if it has not ended. `details` has what the change set, `before` only what it changed. */
+const formerOf = ({ details, before }: AuditDocument) => unlessEnded({ ...details, ...before });
+
 function undoForm(entry: AuditDocument): FormDescription {
-  const { customer, before } = entry;
-  const id = customer ?? '';
-  const json = Object.fromEntries(undoOf(entry).map((name) => [name, before?.[name] ?? null]));
-  // The command line has no value for a member that is unset or false.
-  const options = Object.fromEntries(
-    Object.entries(json).map(([name, value]) => [name, value === false ? null : value]),
-  );
+  const id = entry.customer ?? '';
+  const names: readonly string[] = undoOf(entry);
+  const { temporary_limit, suspended_until, suspended = Boolean(suspended_until), ...rest } = formerOf(entry);
+  const others = Object.fromEntries(Object.entries(rest).filter(([name]) => names.includes(name)));
+  const limit = names.includes('temporary_limit') ? (limitIn(temporary_limit) ?? null) : undefined;
+  const isSuspension = names.includes('suspended') || names.includes('suspended_until');
+  const suspension = isSuspension && { suspended, suspended_until: suspended_until ?? undefined };
+  // The command line has no value for a member that is unset or false, and one end for both the limit and the suspension.
+  const options = {
+    ...others,
+    temporary_limit: limit === null ? null : limit?.requests_per_hour,
+    suspended: isSuspension ? suspended || null : undefined,
+    until: limit?.until ?? (isSuspension ? suspended_until : undefined) ?? undefined,
+  };
   return {
     title: `Undo this change of ${id}?`,
     label: 'Undo',
     text: html`<${UndoText} entry=${entry} />`,
-    command: () => ['customers', 'update', id, options],
-    submit: () => call('PATCH', customerPath(id), { json }),
+    ...(!(limit && isSuspension && suspended) && { command: () => ['customers', 'update', id, options] }),
+    submit: () => call('PATCH', customerPath(id), { json: { ...others, temporary_limit: limit, ...suspension } }),
     said: `Changed ${id} back.`,
   };
 }
 
-/** Says what was changed once more since. */
+/** Says what was changed once more since, and what is not set back because it has ended. */
 function UndoText({ entry }: { entry: AuditDocument }) {
   const { data } = useResource<CustomerDocument>(customerPath(entry.customer ?? ''));
+  const [given, former] = [unlessEnded(entry.details ?? {}), formerOf(entry)];
+  const limit = data?.temporary_limit;
+  const current = data && { ...data, temporary_limit: limit && `${limit.requests_per_hour} until ${limit.until}` };
   return undoOf(entry).map((name) => {
-    const [then, now] = [entry.details?.[name], data?.[name]];
-    return html`<span class="undone">${name.replaceAll('_', ' ')}: ${valueText(data ? now : then)} → <strong>${valueText(entry.before?.[name])}</strong>
-      ${data && now !== then && html` ${badge('warn', 'changed again since')}`}</span>`;
+    const now = current?.[name];
+    return html`<span class="undone">${name.replaceAll('_', ' ')}: ${valueText(current ? now : given[name])} → <strong>${valueText(former[name])}</strong>
+      ${former[name] !== entry.before?.[name] && html` ${badge('warn', 'it has ended')}`}
+      ${current && now !== given[name] && html` ${badge('warn', 'changed again since')}`}</span>`;
   });
 }
 

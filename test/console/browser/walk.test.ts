@@ -702,12 +702,70 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, 'tollgate customers update audited --plan starter --requests-per-hour 25');
       await page.getByRole('dialog').getByText('requests per hour: 300 → 25 changed again since').waitFor();
       await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+      // The dialog has the same text.
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
       await see(page, 'requests per hour: 300 → 25');
       expect(await api('/admin/v1/customers/audited')).toMatchObject({ plan: 'starter', requests_per_hour: 25 });
       await click(page, 'Yesterday');
       await see(page, 'No entries.');
     };
     await open('/console', use, { token: false });
+  });
+
+  describe('an undo of what ends by itself', () => {
+    const path = '/admin/v1/customers/undone';
+    const patch = (body: object) => callAdmin(sample.gateway, path, { method: 'PATCH', body });
+    const limit = (until: string) => ({ requests_per_hour: 2000, until });
+    const ends = (ms: number) => new Date(Date.now() + ms).toISOString();
+    /** Has a limit and a suspension until then, each removed by a change of its own. */
+    async function change(until: string): Promise<void> {
+      await callAdmin(sample.gateway, path, { method: 'DELETE' });
+      await callAdmin(sample.gateway, '/admin/v1/customers', { body: { id: 'undone', plan: 'starter' } });
+      const bodies = [{ temporary_limit: limit(until) }, { temporary_limit: null }, { suspended_until: until }];
+      for (const body of [...bodies, { suspended: false }]) expect(await patch(body)).toMatchObject({ status: 200 });
+    }
+    async function undo(page: Page, changed: RegExp, shown: string | RegExp): Promise<void> {
+      await page.getByRole('row').filter({ hasText: changed }).first().getByRole('button', { name: 'Undo' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText(shown).first().waitFor();
+      await dialog.getByRole('button', { name: 'Undo' }).click();
+      await dialog.waitFor({ state: 'detached' });
+    }
+    const LIMIT_REMOVED = /temporary limit: 2,000 until .+ → none/;
+    const REACTIVATED = /suspended: yes → no/;
+
+    it('sets it back with its end', async () => {
+      const until = ends(3_600_000);
+      await change(until);
+      await open('/console/customers/undone', async (page) => {
+        await undo(page, LIMIT_REMOVED, `tollgate customers update undone --temporary-limit 2000 --until ${until}`);
+        await undo(page, REACTIVATED, `tollgate customers update undone --suspended --until ${until}`);
+      });
+      const back = { temporary_limit: limit(until), suspended: true, suspended_until: until };
+      expect(await api(path)).toMatchObject(back);
+
+      // Another end, and none: the end that was before comes back.
+      for (const body of [{ suspended_until: ends(7_200_000) }, { suspended: true }]) {
+        await patch({ suspended_until: until });
+        await patch(body);
+        await open('/console/customers/undone', async (page) => {
+          await undo(page, /suspended: yes.*suspended until: .+ → /, '--suspended --until');
+        });
+        expect(await api(path)).toMatchObject(back);
+      }
+    });
+
+    it('says that it has ended, and sets neither a limit nor a suspension without an end', async () => {
+      await change(ends(4000));
+      const { items } = await api('/admin/v1/audit?customer=undone');
+      const [{ before }] = items;
+      await expect.poll(() => Date.now(), { timeout: 8000 }).toBeGreaterThan(Date.parse(before.suspended_until));
+      await open('/console/customers/undone', async (page) => {
+        await undo(page, LIMIT_REMOVED, 'it has ended');
+        await undo(page, REACTIVATED, 'it has ended');
+      });
+      expect(await api(path)).toMatchObject({ temporary_limit: null, suspended: false, suspended_until: null });
+    });
   });
 
   it('a session that may only read sees no control that writes', async () => {
