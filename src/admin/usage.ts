@@ -1,6 +1,7 @@
+import type { Clock } from '../base/clock.ts';
 import { isUnreadable, isValidKey } from '../keys/key-state.ts';
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
-import type { EffectiveLimit } from '../quota/effective-limit.ts';
+import { type EffectiveLimit, secondsUntilUnits } from '../quota/effective-limit.ts';
 import type { Usage } from '../quota/hourly-quota.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
@@ -42,7 +43,7 @@ export function usageHandlers(context: AdminContext) {
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,
-        ...verdictOf(suspension, limit, used, await keysOf(customer.id)),
+        ...verdictOf(suspension, limit, used, await keysOf(customer.id), limitClock),
         plan: customer.plan,
         currentPlan: currentPlan(customer.plan),
         ...suspension,
@@ -83,13 +84,17 @@ function verdictOf(
   limit: EffectiveLimit,
   used: Usage | undefined,
   keys: KeysOf,
+  clock: Pick<Clock, 'nowMs'>,
 ) {
   const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
   if (keys === 'none') return refused('it has no valid key');
   if (keys === 'unreadable') return refused('the scopes or allowed addresses of its valid keys are unreadable');
   if (suspended) return refused(`the customer is suspended${suspendedUntil ? ` until ${suspendedUntil}` : ''}`);
   if (!limit.found) return refused('it has no limit');
-  if (used?.remaining === 0) return refused(`the hourly limit is used up; more in ${used.resetSeconds} s`);
+  if (used?.remaining === 0) {
+    const seconds = secondsUntilUnits(used.resetSeconds, used.used, limit, clock);
+    return refused(`the hourly limit is used up; more in ${seconds} s`);
+  }
   const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
   return { admitted: true, verdict: `Its requests are admitted now${extent}.` };
 }

@@ -1,17 +1,19 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
-import { type Clock, secondsUntil } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../store/record-fields.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
   type EffectiveLimit,
   effectiveLimit,
+  type FoundLimit,
   type LimitPolicy,
   type PlanPolicy,
   planNameOf,
   planOf,
+  secondsUntilUnits,
 } from './effective-limit.ts';
-import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Refused, Usage } from './hourly-quota.ts';
+import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
 
 /** The plan's burst limit, and how many more requests it allows now. */
@@ -49,9 +51,6 @@ export type QuotaDecision =
   | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
-
-/** By which the clocks of two instances may differ: each is bounded by a reading of the store's clock. */
-const CLOCK_MARGIN_MS = 100;
 
 interface CustomerQuotaParts {
   /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
@@ -158,8 +157,6 @@ export class CustomerQuota {
   }
 }
 
-type FoundLimit = Extract<EffectiveLimit, { found: true }>;
-
 function decisionOf(
   clock: Pick<Clock, 'nowMs'>,
   found: FoundLimit,
@@ -169,7 +166,7 @@ function decisionOf(
   admission: Admission,
 ): QuotaDecision {
   if (admission.outcome === 'refused') {
-    const resetSeconds = secondsUntilUnits(admission, found, clock);
+    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), admission.used, found, clock);
     return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
   }
   const { requestsPerHour: limit } = found;
@@ -177,13 +174,6 @@ function decisionOf(
   const used = limit - admission.remaining;
   const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
   return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
-}
-
-/** A temporary limit may end before the window drops a unit, and the limit then may have free ones. */
-function secondsUntilUnits(refused: Refused, { until }: FoundLimit, clock: Pick<Clock, 'nowMs'>): number {
-  const seconds = refused.resetSeconds();
-  if (until?.then === undefined || refused.used === undefined || refused.used >= until.then) return seconds;
-  return Math.min(seconds, secondsUntil(until.atMs + CLOCK_MARGIN_MS, clock.nowMs()));
 }
 
 /** Calls `undo` once if the decision is not an admission, or cannot be made. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, secondsUntil } from '../base/clock.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
 
 /** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
@@ -29,6 +29,11 @@ export type EffectiveLimit =
     }
   | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
 
+export type FoundLimit = Extract<EffectiveLimit, { found: true }>;
+
+/** By which the clocks of two instances may differ: each is bounded by a reading of the store's clock. */
+const CLOCK_MARGIN_MS = 100;
+
 /** Where limits are set, such as `config/gateway.yaml:41`: by plan name (former names included), and by customer id. */
 interface LimitOrigins {
   readonly plans: ReadonlyMap<string, string>;
@@ -56,6 +61,20 @@ export function effectiveLimit(
   const then = lasting.found ? lasting.requestsPerHour : undefined;
   const until = { atMs: temporary.untilMs, then };
   return { found: true, requestsPerHour: temporary.requestsPerHour, source: 'temporary', until };
+}
+
+/**
+ * Returns when a customer without free units gets some: when the window drops units (`windowSeconds`), or when a temporary
+ * limit ends before that and `used` is below the limit then. `used`: undefined if unknown.
+ */
+export function secondsUntilUnits(
+  windowSeconds: number,
+  used: number | undefined,
+  { until }: FoundLimit,
+  clock: Pick<Clock, 'nowMs'>,
+): number {
+  if (until?.then === undefined || used === undefined || used >= until.then) return windowSeconds;
+  return Math.min(windowSeconds, secondsUntil(until.atMs + CLOCK_MARGIN_MS, clock.nowMs()));
 }
 
 /** Returns the limit that a temporary one covers. */

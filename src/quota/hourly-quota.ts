@@ -75,7 +75,7 @@ export interface Admitted {
   resetSeconds(): number;
 }
 
-export interface Refused {
+interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
   /** That refuses: a reload may have changed it while the request waited for the store. */

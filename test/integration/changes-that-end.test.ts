@@ -75,6 +75,7 @@ describe.each(STORES)('over $name', (store) => {
     const until = timeIn(SOON_MS);
     await patch(gateway, { temporary_limit: { requests_per_hour: 1, until } });
     expect(await send(gateway, key)).toEqual([200, 1]);
+    expect((await explain(gateway)).verdict).toMatch(/the hourly limit is used up; more in [1-4] s/);
     // Refused by the store, and then from memory.
     for (let i = 0; i < 2; i++) {
       const refused = await request(gateway, key);
