@@ -47,7 +47,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'portal-api': 'admin-api npm:zod',
   'pages/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   'portal/client': 'type:admin-api pages/client type:portal-api problems npm:htm/preact npm:preact npm:preact/hooks',
-  'console/client': 'type:admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
+  'console/client': 'admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
   pages: 'problems npm:express',
   console: 'type:base pages npm:jose',
   admin:

@@ -1,24 +1,25 @@
 import { type Command, Option } from '@commander-js/extra-typings';
+import { type AuditRow, auditRowsOf } from '../admin-api/audit-rows.ts';
 import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
 import { printableJson } from '../admin-client/printable.ts';
 import { documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
-import { print, printList } from './output.ts';
+import { print, printJson, printList } from './output.ts';
 import { type Columns, shortTime } from './table.ts';
 import { FROM, TO } from './times.ts';
 
-const COLUMNS: Columns<AuditDocument> = {
+const COLUMNS: Columns<AuditRow> = {
   AT: ({ at }) => shortTime(at),
   WHO: 'actor',
   FROM: 'from',
-  ACTION: 'action',
+  ACTION: ({ action, entries: { length } }) => (length > 1 ? `${length} × ${action}` : action),
   CUSTOMER: 'customer',
   KEY: 'key_id',
   DETAILS: describeDetails,
 };
 
 export function addAuditCommand(program: Command): void {
-  documentCommand(program, 'audit', 'list who changed what, when and from where, newest first')
+  documentCommand(program, 'audit', 'list who changed what, when and from where, newest first; an import is one line')
     .option(...FROM)
     .option(...TO)
     .option('--limit <number>', 'maximum number of entries', integerParser(1))
@@ -40,7 +41,9 @@ export function addAuditCommand(program: Command): void {
         for await (const page of client.pages('GET /admin/v1/audit', wanted)) await print(page.map(jsonLine).join(''));
         return;
       }
-      await printList('entries', COLUMNS, await client.list('GET /admin/v1/audit', wanted), options);
+      const entries = await client.list('GET /admin/v1/audit', wanted);
+      if (options.json) return printJson({ items: entries, next_cursor: null });
+      await printList('entries', COLUMNS, auditRowsOf(entries), options);
     });
 }
 
@@ -49,7 +52,8 @@ function jsonLine(entry: AuditDocument): string {
 }
 
 /** Returns text such as `plan="starter" → "business"`; only the new values where the former ones are unknown. */
-function describeDetails({ details, before }: Pick<AuditDocument, 'details' | 'before'>): string {
+function describeDetails({ details, before, entries }: AuditRow): string {
+  if (entries.length > 1) return `since ${shortTime(entries.at(-1)?.at ?? '')}`;
   const was = (name: string) => (before && name in before ? `${JSON.stringify(before[name])} → ` : '');
   return Object.entries(details ?? {})
     .map(([name, value]) => `${name}=${was(name)}${JSON.stringify(value)}`)

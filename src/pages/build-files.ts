@@ -50,9 +50,13 @@ interface Library {
   readonly suffix?: string;
 }
 
-/** What the client may import besides its own modules, by specifier. Of the gateway, only a table without imports. */
+/** `.ts` in a checkout, `.js` in the built package. */
+const EXTENSION = extname(import.meta.filename);
+
+/** What the client may import besides its own modules, by specifier. Of the gateway, only modules without imports. */
 const LIBRARIES: Readonly<Record<string, Library>> = {
-  '../../problems/table.ts': { name: 'problem-table.js', file: `../problems/table${extname(import.meta.filename)}` },
+  '../../admin-api/audit-rows.ts': { name: 'audit-rows.js', file: `../admin-api/audit-rows${EXTENSION}` },
+  '../../problems/table.ts': { name: 'problem-table.js', file: `../problems/table${EXTENSION}` },
   preact: { name: 'preact.js' },
   'preact/hooks': { name: 'preact-hooks.js' },
   htm: { name: 'htm.js' },

@@ -221,6 +221,19 @@ describe.each(STORES)('over $name', (kind) => {
     expect(lines[2]).toMatch(/ customer\.create +acme +- +plan="starter"$/);
     expect((await succeedAsJson('audit', '--limit', '1')).items).toMatchObject([{ action: 'customer.update' }]);
   });
+
+  it('prints what an import added as one line of the audit, and each entry as JSON', async () => {
+    await succeed('customers', 'create', 'acme', '--plan', 'starter');
+    for (let i = 0; i < 4; i++) {
+      await callAdmin(gateway, '/admin/v1/customers/acme/keys', { body: { value: `imported-key-${i}` } });
+    }
+    const lines = (await succeed('audit')).trimEnd().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toMatch(/ token +127\.0\.0\.1 +4 × key\.import +acme +- +since \d{4}-\S+Z$/);
+    expect(lines[2]).toMatch(/ customer\.create +acme +- +plan="starter"$/);
+    expect((await succeedAsJson('audit')).items).toHaveLength(5);
+    expect((await succeed('audit', '--jsonl')).trimEnd().split('\n')).toHaveLength(5);
+  });
 });
 
 it('lists everything, however many pages it takes', async () => {
@@ -289,6 +302,12 @@ describe('what cannot be done', () => {
       stderr: 'There are no customers.\n',
     });
     expect(await succeedAsJson('customers', 'list')).toEqual({ items: [], next_cursor: null });
+  });
+
+  it('says how fresh the list of customers near their limits is', async () => {
+    expect((await tollgate('usage', 'near')).stderr).toMatch(
+      /^There are no customers near their limits\.\nAs of \d{4}-\S+Z\. A customer is listed at most 10 seconds after /,
+    );
   });
 });
 

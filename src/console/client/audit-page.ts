@@ -1,5 +1,6 @@
 /** Who changed what, from which value to which, and a way back. */
 import { html } from 'htm/preact';
+import { type AuditRow, auditRowsOf } from '../../admin-api/audit-rows.ts';
 import type { AuditAction, AuditDocument, CustomerDocument } from '../../admin-api/responses.ts';
 import { call, pathWith } from '../../pages/client/api.ts';
 import { badge, Command, FilterField, inputValue, queryFilter, time } from '../../pages/client/components.ts';
@@ -78,72 +79,42 @@ function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; with
   const isFiltered = Boolean(filter.customer || filter.action);
   const entries = useList<AuditDocument>(pathWith('/admin/v1/audit', { ...filter }), {
     isFiltered,
-    numberOf: (rows) => runsOf(rows).length,
+    numberOf: (read) => auditRowsOf(read).length,
   });
   const undo = (entry: AuditDocument) =>
     undoOf(entry).length > 0 &&
     html`<span class="row-actions"><${FormButton} label="Undo" form=${() => undoForm(entry)} /></span>`;
-  const columns: Column<Run>[] = [
-    ['When', ({ entry }) => time(entry.at)],
-    ['Who', ({ entry }) => html`<span>${entry.actor} <small class="quiet">${entry.from}</small></span>`],
-    ['What', ({ entry, others }) => what(entry, others.length + 1)],
+  const columns: Column<AuditRow>[] = [
+    ['When', ({ at }) => time(at)],
+    ['Who', ({ actor, from }) => html`<span>${actor} <small class="quiet">${from}</small></span>`],
+    ['What', what],
     ...(withCustomer ? [CUSTOMER] : []),
-    ['Key', ({ entry, others }) => others.length === 0 && entry.key_id && keyLink(entry.key_id)],
+    ['Key', ({ key_id }) => key_id && keyLink(key_id)],
     ['Change', changeOf],
-    ...(mayWrite ? [['Undo', ({ entry, others }: Run) => others.length === 0 && undo(entry)] as const] : []),
+    ...(mayWrite ? [['Undo', undo] as const] : []),
   ];
-  const list = { ...entries, rows: runsOf(entries.rows) };
-  return listTable({ label: 'Audit', list, keyOf: ({ entry }) => entry.id, empty: 'No entries.', columns });
+  const list = { ...entries, rows: auditRowsOf(entries.rows) };
+  return listTable({ label: 'Audit', list, keyOf: ({ id }) => id, empty: 'No entries.', columns });
 }
 
-function what({ action }: AuditDocument, times: number) {
+function what({ action, entries: { length } }: AuditRow) {
   const text = entryOf(ACTIONS, action) ?? action;
-  return html`<span title=${action}>${times > 1 && `${count(times)} × `}${text}</span>`;
+  return html`<span title=${action}>${length > 1 && `${count(length)} × `}${text}</span>`;
 }
 
-const CUSTOMER: Column<Run> = [
+const CUSTOMER: Column<AuditRow> = [
   'Customer',
-  ({ entry: { customer, customer_name: name }, others }) =>
-    customer && others.every((other) => other.customer === customer) && customerLink(customer, name),
+  ({ customer, customer_name: name }) => customer && customerLink(customer, name),
 ];
 
 const keyLink = (id: string) =>
   html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
 
-/** One change, or what one import added: the newest entry, and those before it. */
-interface Run {
-  readonly entry: AuditDocument;
-  readonly others: readonly AuditDocument[];
-}
-
-const IMPORTED: readonly string[] = ['customer.create', 'key.create', 'key.import'] satisfies AuditAction[];
-const MAX_GAP_MS = 10_000;
-const MIN_IMPORT = 3;
-
-/** Folds what one import made: equal actions of one actor at one address, seconds apart. `entries`: the newest first. */
-function runsOf(entries: readonly AuditDocument[]): Run[] {
-  const groups: AuditDocument[][] = [];
-  for (const entry of entries) {
-    const group = groups.at(-1);
-    const last = group?.at(-1);
-    const belongs =
-      last !== undefined &&
-      IMPORTED.includes(entry.action) &&
-      (['action', 'actor', 'from'] as const).every((member) => entry[member] === last[member]) &&
-      Date.parse(last.at) - Date.parse(entry.at) <= MAX_GAP_MS;
-    if (belongs) group?.push(entry);
-    else groups.push([entry]);
-  }
-  return groups.flatMap((group) => {
-    const runs = group.length < MIN_IMPORT ? group.map((entry) => [entry]) : [group];
-    return runs.flatMap(([entry, ...others]) => (entry ? [{ entry, others }] : []));
-  });
-}
-
-function changeOf({ entry, others }: Run) {
-  if (others.length === 0) return html`<small>${changes(entry)}</small>`;
-  return html`<details><summary>${count(others.length + 1)} entries</summary>
-    <ul class="changes">${[entry, ...others].map((each) => html`<li>${each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>
+function changeOf(row: AuditRow) {
+  const { entries } = row;
+  if (entries.length === 1) return html`<small>${changes(row)}</small>`;
+  return html`<details><summary>${count(entries.length)} entries</summary>
+    <ul class="changes">${entries.map((each) => html`<li>${!row.customer && each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>
   </details>`;
 }
 
@@ -160,6 +131,7 @@ const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 function valueText(value: Values[string] | undefined) {
   if (typeof value === 'number') return count(value);
   if (typeof value !== 'string') return WORDS[String(value)];
+  if (/^key_\w+$/.test(value)) return keyLink(value);
   const limit = limitIn(value);
   if (limit) return html`${count(limit.requests_per_hour)} until ${time(limit.until)}`;
   return TIME.test(value) ? time(value) : value;
