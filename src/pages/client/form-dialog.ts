@@ -124,10 +124,12 @@ function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: F
   if (failure && only !== undefined) return { [only]: failure.detail };
   const parts = failure?.status === 422 ? failure.detail.split('; ') : [];
   const faults = parts.map((part) => {
-    const [, name = '', what = ''] = /^(\w+): (.*)$/s.exec(part) ?? [];
-    return [name, what] as const;
+    const [, path = '', what = ''] = /^([\w.]+): (.*)$/s.exec(part) ?? [];
+    // `temporary_limit.until` and `suspended_until` are about `until`, `scopes.0` is about `scopes`.
+    const field = fields.findLast(({ name }) => path.endsWith(name) || path.startsWith(`${name}.`));
+    return [field?.name ?? '', what] as const;
   });
-  const areAll = faults.length > 0 && faults.every(([name]) => fields.some((field) => field.name === name));
+  const areAll = faults.length > 0 && faults.every(([name]) => name !== '');
   return areAll ? Object.fromEntries(faults) : NO_FAULTS;
 }
 

@@ -69,7 +69,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
       [
         'Key',
         (key) => html`<span class="key-name" title=${key.id}>${key.name ?? html`<span class="quiet">no name</span>`}
-        <small><code>${key.prefix ? `${key.prefix}…` : key.id}</code> ${restrictions(key)}</small></span>`,
+        <small><code>${key.prefix ? `${key.prefix}…` : shortened(key.id)}</code></small></span><small class="quiet">${restrictions(key)}</small>`,
         undefined,
         ({ name, prefix }) => name ?? prefix,
       ],
