@@ -55,6 +55,7 @@ export const adminSections = () =>
       AuditEntry: responses.AUDIT_ENTRY,
       AuditPage: responses.AUDIT_PAGE,
       Configuration: responses.CONFIGURATION,
+      ConfigurationFile: responses.CONFIGURATION_FILE,
       ConfigurationChange: responses.CONFIGURATION_CHANGE,
       Reload: responses.RELOAD,
       Preview: responses.PREVIEW,

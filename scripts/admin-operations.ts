@@ -19,6 +19,15 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     success: 'The configuration of the instance that serves this request.',
     refusals: ['IssuerUnavailable'],
   },
+  'GET /admin/v1/config/file': {
+    operationId: 'getConfigFile',
+    tag: 'operation',
+    summary: 'What the running config file sets, without secrets',
+    description:
+      'Without comments, and with variables as written. Written as YAML, it can be changed and sent to a preview, in which `(secret)` stands for the running secret.',
+    success: 'The file of the instance that serves this request.',
+    refusals: ['IssuerUnavailable'],
+  },
   'POST /admin/v1/config/reload': {
     operationId: 'reloadConfig',
     tag: 'operation',
@@ -34,7 +43,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     summary: 'What a config file would change, and which customers it would affect now',
     description:
       // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of the config file
-      "The file is not applied. `${NAME}` is replaced, and a named file is opened, only if the running config has the same text or file for the same setting; otherwise the response is 422. Secrets are not compared. Relative file names are relative to the folder of the gateway's own config file. Only one preview runs at a time: meanwhile, others get 503 `overloaded`. The audit has an entry for each preview, without the file's content.",
+      "The file is not applied. `${NAME}` is replaced, and a named file is opened, only if the running config has the same text or file for the same setting; otherwise the response is 422. Secrets are not compared; `(secret)` stands for the running one. Relative file names are relative to the folder of the gateway's own config file. Only one preview runs at a time: meanwhile, others get 503 `overloaded`. The audit has an entry for each preview, without the file's content.",
     success: "The limits before and after, compared with each customer's usage of the last hour.",
   },
   'GET /admin/v1/customers': {

@@ -368,6 +368,13 @@ export const CONFIGURATION = z
   );
 export type ConfigDocument = z.output<typeof CONFIGURATION>;
 
+export const CONFIGURATION_FILE = z
+  .looseObject({})
+  .describe(
+    'Named as in the configuration file. Only the keys that it sets, as written there; `(secret)` for a secret.',
+  );
+export type ConfigFileDocument = z.output<typeof CONFIGURATION_FILE>;
+
 export const CONFIGURATION_CHANGE = z.object({
   key: z.string().meta({ description: 'As in docs/configuration.md.', examples: ['plans.starter.requests_per_hour'] }),
   before: z.unknown().describe('Null: not set. Secrets are hidden.'),

@@ -17,6 +17,7 @@ const RANGE = { from: query.FROM, to: query.TO };
 export const ADMIN_ROUTES = {
   'GET /status': { reply: document.STATUS },
   'GET /admin/v1/config': { reply: document.CONFIGURATION },
+  'GET /admin/v1/config/file': { reply: document.CONFIGURATION_FILE },
   'POST /admin/v1/config/reload': { reply: document.RELOAD },
   'POST /admin/v1/config/preview': { body: 'yaml', reply: document.PREVIEW },
   'GET /admin/v1/customers': {

@@ -52,6 +52,8 @@ export interface AdminDependencies {
   limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
   /** Returns the running configuration, named as in the file, without secrets. */
   runningConfig(): Disclosed;
+  /** Returns what the running file sets, as written there, without secrets. */
+  runningFile(): Disclosed;
   /** Reloads the configuration file. Never rejects. */
   reload(): Promise<ReloadOutcome>;
   /** Returns what a posted file would change. Rejects with ConfigError, PreviewBusyError or StoreUnavailableError. */

@@ -1,6 +1,6 @@
 /** Routes that show the running configuration, reload its file, and compare it with a posted file. */
 import type { Response } from 'express';
-import type { ConfigDocument, ReloadDocument } from '../admin-api/responses.ts';
+import type { ConfigDocument, ConfigFileDocument, ReloadDocument } from '../admin-api/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import { ConfigError } from '../config/problems.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
@@ -10,7 +10,7 @@ import type { AdminContext } from './dependencies.ts';
 import { Refusal } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
-export function runningConfigHandlers({ runningConfig, reload, preview, recordChange }: AdminContext) {
+export function runningConfigHandlers({ runningConfig, runningFile, reload, preview, recordChange }: AdminContext) {
   /** Records the preview before the response is sent, because an attacker may be after the information in it. */
   async function audited(res: Response, content: Uint8Array): Promise<Preview> {
     const record = (outcome: string, hash?: string) =>
@@ -31,6 +31,7 @@ export function runningConfigHandlers({ runningConfig, reload, preview, recordCh
     'POST /admin/v1/config/preview': async ({ body }, res) => previewMembers(await audited(res, body)),
     // The file's schema guarantees this shape.
     'GET /admin/v1/config': () => runningConfig() as ConfigDocument,
+    'GET /admin/v1/config/file': () => runningFile() as ConfigFileDocument,
     async 'POST /admin/v1/config/reload'(_request, res) {
       const outcome = await reload();
       const { hash, changes } = outcome;

@@ -33,13 +33,15 @@ export function addConfigCommands(program: Command): void {
   });
 
   const config = program.command('config').description('the running configuration of a gateway');
-  documentCommand(config, 'show', 'show it as YAML, with defaults and without secrets').action(async (options) => {
-    const client = await connect(options);
-    const config = await client.call('GET /admin/v1/config');
-    if (options.json) return printJson(config);
-    const { stringify } = await import('yaml');
-    await print(stringify(config).split('\n').map(printable).join('\n'));
-  });
+  documentCommand(config, 'show', 'show it as YAML, with defaults and without secrets')
+    .option('--file', 'only what its file sets, as written there, to change and preview it')
+    .action(async (options) => {
+      const client = await connect(options);
+      const config = await client.call(options.file ? 'GET /admin/v1/config/file' : 'GET /admin/v1/config');
+      if (options.json) return printJson(config);
+      const { stringify } = await import('yaml');
+      await print(stringify(config).split('\n').map(printable).join('\n'));
+    });
 }
 
 function isAboutTheFile({ problem }: AdminRefusal): boolean {

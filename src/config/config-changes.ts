@@ -104,6 +104,19 @@ export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfi
   return uncompared.map(formatPath);
 }
 
+/** Returns what the file sets, as written there: a preview accepts it. `given`: the values of the file. */
+export function disclosedFile({ disclosed, expressions }: DisclosedConfig, given: unknown): Disclosed {
+  return asWritten(onlyGiven(disclosed, given), [], expressions) ?? null;
+}
+
+function onlyGiven(disclosed: Disclosed, given: unknown): Disclosed {
+  if (Array.isArray(disclosed) && Array.isArray(given)) return disclosed.map((item, i) => onlyGiven(item, given[i]));
+  if (!isMapping(given)) return disclosed;
+  // Not an empty secret, which counts as not set.
+  const set = Object.entries(given).filter(([name, value]) => value === null || memberOf(disclosed, name) !== null);
+  return Object.fromEntries(set.map(([name, value]) => [name, onlyGiven(memberOf(disclosed, name) ?? null, value)]));
+}
+
 /** Replaces each scalar with a substitution by its text in the file, because a variable may hold a misplaced secret. */
 function asWritten(
   value: Disclosed | undefined,

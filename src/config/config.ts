@@ -34,6 +34,8 @@ export interface Config
   };
   /** All values by their names in the file, without secrets. */
   readonly disclosed: Disclosed;
+  /** What the file sets, as written there, without secrets. */
+  readonly disclosedFile: Disclosed;
   /** Absent: no admin API. */
   readonly admin?: AdminConfig;
   /** Absent: no portal. `publicUrl`: as the URL standard writes an origin. */

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
 import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
+import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
@@ -62,13 +63,14 @@ export async function parseConfig(
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossProblems];
   if (!checked.values || problems.length > 0) throw ConfigError.of(file, located(problems), source);
   const { values } = checked;
+  const shown = { disclosed: disclose(values), expressions: document.expressions };
   return deepFreeze({
     file,
     source,
     warnings: formatProblems(file, located(findWarnings(document, values, secrets)), 'warnings'),
-    expressions: document.expressions,
     limitOrigins: limitOrigins(file, document, values),
-    disclosed: disclose(values),
+    ...shown,
+    disclosedFile: disclosedFile(shown, root),
     ...assemble(folder, values, secrets),
   });
 }
@@ -95,7 +97,7 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
 }
 
 /** Members that `assemble` does not set; they are not part of the hash. */
-type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed';
+type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed' | 'disclosedFile';
 
 function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
   const {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { readNamedFile } from './config-files.ts';
 import type { NamedFile } from './config-source.ts';
+import { HIDDEN } from './disclose.ts';
 import type { ConfigDocument } from './document.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';
@@ -38,6 +39,9 @@ export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>>
   readonly noticeEndpoints: readonly Secret[];
 };
 
+/** In a preview, stands for a secret that the file hides. Breaks no rule of any secret. */
+const ANY_SECRET = `whsec_${'A'.repeat(32)}`;
+
 interface NamedFileRead extends NamedFile {
   /** Undefined if the file could not be read. */
   readonly content: Uint8Array | undefined;
@@ -57,13 +61,15 @@ export async function readSecrets(
     const [value, file] = [document.at(path), document.at(filePath)];
     // Values that are not text are already reported by another check.
     if (![value, file].every((given) => given === undefined || typeof given === 'string')) return { kind: 'unknown' };
-    if (typeof file !== 'string' || file === '') {
-      return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
-    }
-    const refuse = (what: string): Secret => {
-      problems.push({ path: filePath, what });
+    const refuse = (what: string, at: Path = filePath): Secret => {
+      problems.push({ path: at, what });
       return { kind: 'unknown' };
     };
+    if (typeof file !== 'string' || file === '') {
+      if (value === HIDDEN && scope) return { kind: 'value', value: ANY_SECRET, path };
+      if (value === HIDDEN) return refuse('is the text that hides a secret; write the secret', path);
+      return typeof value === 'string' && value !== '' ? { kind: 'value', value, path } : { kind: 'none' };
+    }
     if (value) return refuse(`${path.at(-1)} is set too; remove one of the two`);
     const named = { setting: formatPath(filePath), file: resolve(folder, file) };
     const forbidden = scope?.namedFile(named.setting, named.file);

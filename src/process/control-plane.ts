@@ -160,6 +160,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       // From the last file read: an edit that changes no value may move lines.
       limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
       runningConfig: () => config.disclosed,
+      runningFile: () => reloader.running.disclosedFile,
       reload: () => reloader.reload('admin'),
       preview,
       announced: () => store.announced(),

@@ -118,6 +118,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     limitClock: clock,
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 }, plans: {} }),
+    runningFile: () => ({ plans: {} }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),
     preview: createPreviewer({
       limitClock: clock,

@@ -4,6 +4,7 @@ import { load, MINIMAL, withFolder } from './support.ts';
 
 /** A value that nobody may see. */
 const MARK = 'marked-4f0c';
+const variable = (name: string) => `\${${name}}`;
 
 async function disclosedAs(yaml: string): Promise<unknown> {
   return (await load(yaml)).disclosed;
@@ -67,4 +68,34 @@ it('an empty secret is not set', async () => {
 it('the credentials of a URL in a setting that expects none are not disclosed', async () => {
   const disclosed = await disclosedAs(`${MINIMAL}auth: { realm: "http://user:${MARK}@host/x" }\n`);
   expect(disclosed).toMatchObject({ auth: { realm: 'http://host/x' } });
+});
+
+it('of the file, what it sets is disclosed as written, in its order, and no secret or default', async () => {
+  const yaml = `
+workers: ${variable('WORKERS:-1')}
+upstream: { urls: ["http://backend:3000"], credentials: replace, authorization: "${variable('AUTHORIZATION')}" }
+usage_path: null
+admin: { token: "", token_file: "" }
+store: { url: "redis://gateway:${MARK}@127.0.0.1:6379/3" }
+routes: [{ path: "/a/{id}", methods: [GET] }]
+plans: { starter: { requests_per_hour: 5 } }
+`;
+  const { disclosedFile } = await load(yaml, { AUTHORIZATION: `Basic ${MARK}` });
+  expect(JSON.stringify(disclosedFile)).toBe(
+    JSON.stringify({
+      workers: variable('WORKERS:-1'),
+      upstream: { urls: ['http://backend:3000'], credentials: 'replace', authorization: '(secret)' },
+      usage_path: null,
+      admin: { token_file: '' },
+      store: { url: 'redis://127.0.0.1:6379/3' },
+      routes: [{ path: '/a/{id}', methods: ['GET'] }],
+      plans: { starter: { requests_per_hour: 5 } },
+    }),
+  );
+});
+
+it('the text that hides a secret is refused as one, because everybody knows it', async () => {
+  await expect(load(`${MINIMAL}admin: { token: (secret) }\n`)).rejects.toThrow(
+    /admin\.token: is the text that hides a secret; write the secret/,
+  );
 });

@@ -25,6 +25,7 @@ describe('the shipped files', () => {
       warnings: _warnings,
       expressions: _expressions,
       limitOrigins: _origins,
+      disclosedFile: _disclosedFile,
       ...values
     } = shipped;
     expect(minimal).toMatchObject(values);

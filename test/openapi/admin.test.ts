@@ -29,7 +29,7 @@ const CONTRACT = readContract('admin.yaml', (header) => !FRAMING.includes(header
 const PATHS = [...new Set(CONTRACT.operations.map(({ path }) => path))];
 const HEADS = CONTRACT.operations.filter(({ method }) => method === 'HEAD');
 /** Answered from memory. */
-const WITHOUT_STORE = ['/admin/v1/usage/refused', '/status', '/admin/v1/config'];
+const WITHOUT_STORE = ['/admin/v1/usage/refused', '/status', '/admin/v1/config', '/admin/v1/config/file'];
 const KEY = await createIssuerKey('key-1', 'EdDSA');
 const PORTAL = { host: '127.0.0.1', port: 0, public_url: 'https://keys.example.com' };
 const IN_A_YEAR = new Date(systemClock.nowMs() + 365 * 24 * 3600 * 1000).toISOString();
@@ -129,6 +129,7 @@ async function useEverything(session: Session): Promise<void> {
   const at = '/admin/v1';
   await session.call('GET', '/status');
   await session.call('GET', `${at}/config`);
+  await session.call('GET', `${at}/config/file`);
   expect((await session.call('POST', RELOAD)).body).toMatchObject({ result: 'unchanged' });
   const preview = { body: CONFIG_TEXT, type: 'application/yaml' };
   const previews = await Promise.all([session.call('POST', PREVIEW, preview), session.call('POST', PREVIEW, preview)]);
@@ -347,6 +348,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     refusals: fail(bug),
     status: fail(bug),
     runningConfig: fail(bug),
+    runningFile: fail(bug),
     reload: reloadTo('failed'),
   };
   await withParts(buggy, ({ origin }) => new Session(origin, TOKEN, received).expectOfAll(500, suitable));

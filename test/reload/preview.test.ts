@@ -1,7 +1,7 @@
 /** What a file would change, and for whom: over the admin API and the command line, against real usage. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { run, tollgateFor } from '../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey, postPreview } from '../support/admin.ts';
 import { STORES, type TestGateway } from '../support/gateway.ts';
@@ -165,4 +165,35 @@ test('the command prints tables for people and the document for programs', async
   expect(faulty.stderr).toMatch(new RegExp(`^${file.replaceAll('.', '\\.')}:\\d+: nonsense: unknown key`, 'm'));
   expect(await tollgate(['preview', `${file}-that-is-not-there`])).toMatchObject({ status: 1 });
   expect((await run(process.execPath, ['src/main.ts', 'preview', file])).status).toBe(2);
+});
+
+test('the running file without its secrets can be read, changed and previewed: a hidden secret stands for the running one', async () => {
+  const realm = `\${${'REALM'}:-none}`;
+  const secret = `whsec_${Buffer.alloc(24, 'marked').toString('base64')}`;
+  const { gateway } = await startSystem({
+    environment: { REALM: 'of-the-environment' },
+    config: {
+      plans: PLANS,
+      auth: { realm },
+      upstream: { credentials: 'replace', authorization: 'Basic marked' },
+      notices: { endpoints: [{ url: 'https://hooks.example/x', secret }] },
+    },
+  });
+  const tollgate = tollgateFor(gateway);
+  const { stdout } = await tollgate(['config', 'show', '--file']);
+  const { store, admin, ...others } = gateway.sections;
+  expect(parse(stdout)).toEqual({
+    ...others,
+    admin: { ...admin, token: '(secret)' },
+    store: { url: expect.stringMatching(/^(?:redis|sqlite|unix):/) },
+    upstream: { ...others.upstream, authorization: '(secret)' },
+    notices: { endpoints: [{ url: 'https://hooks.example/x', secret: '(secret)' }] },
+  });
+  expect(Object.keys(parse(stdout))).toEqual(Object.keys(gateway.sections));
+  expect(stdout).toContain(`realm: ${realm}`);
+
+  const { body } = await postPreview(gateway, stdout);
+  expect(body).toMatchObject({ reload: 'unchanged', changes: [], hash: body.running_hash });
+  const changed = await postPreview(gateway, stdout.replace('requests_per_hour: 100', 'requests_per_hour: 5'));
+  expect(changed.body).toMatchObject({ reload: 'applied', changes: [{ key: 'plans.starter.requests_per_hour' }] });
 });

@@ -9,14 +9,16 @@ import { useList, useResource } from '../../pages/client/resources.ts';
 import { Progress, table } from '../../pages/client/table.ts';
 import { useSubmit } from '../../pages/client/use-submit.ts';
 import { customerLink } from './customer-link.ts';
+import { yamlOf } from './yaml.ts';
 
 export function LimitsPage() {
   const config = useResource<ConfigDocument>('/admin/v1/config');
+  const file = useResource<object>('/admin/v1/config/file');
   return html`<div class="grid">
     <${Panel} title="Try a number" command=${tollgate('usage', 'list')} wide>
       ${loaded(config, (data) => html`<${PlanTrials} config=${data} />`)}
     <//>
-    <${Panel} title="Try a config file" command=${tollgate('preview', 'FILE')} wide><${FilePreview} /><//>
+    <${Panel} title="Try a config file" command=${tollgate('preview', 'FILE')} wide>${loaded(file, (data) => html`<${FilePreview} running=${yamlOf(data)} />`)}<//>
   </div>`;
 }
 
@@ -89,8 +91,9 @@ function PlanTrial(props: { plan: string; settings: PlanSettings; usage: readonl
   </section>`;
 }
 
-function FilePreview() {
-  const [text, setText] = useState('');
+/** `running`: the file to begin with. */
+function FilePreview({ running }: { running: string }) {
+  const [text, setText] = useState(running);
   const [isOver, setIsOver] = useState(false);
   const [result, setResult] = useState<PreviewDocument>();
   const { isBusy, failure, onSubmit } = useSubmit(async () => {
@@ -108,11 +111,12 @@ function FilePreview() {
     setIsOver(true);
   };
   return html`<form onSubmit=${onSubmit} aria-busy=${isBusy}>
-      <p>Shows what the file would change and whom it would refuse. Nothing is applied.</p>
-      <textarea class=${isOver ? 'over' : ''} aria-label="Config file" rows="10" spellcheck=${false} required placeholder="Paste or drop a YAML file" value=${text}
+      <p>Change the running file, or paste or drop another one. The preview shows what it would change and whom it would refuse. Nothing is applied. Leave <code>(secret)</code> as it is: the running secret is meant.</p>
+      <textarea class=${isOver ? 'over' : ''} aria-label="Config file" rows="16" spellcheck=${false} required value=${text}
         onInput=${(event: Event) => setText(inputValue(event))} onDrop=${onDrop} onDragOver=${onDragOver} onDragLeave=${() => setIsOver(false)}></textarea>
       <div class="buttons">
         <input type="file" accept=".yaml,.yml" aria-label="Choose a file" onChange=${(event: Event) => void take((event.currentTarget as HTMLInputElement).files?.[0])} />
+        ${text !== running && html`<button type="button" onClick=${() => setText(running)}>Running file</button>`}
         <button class="primary" disabled=${isBusy}>${isBusy ? 'Comparing…' : 'Preview'}</button>
       </div>
     </form>

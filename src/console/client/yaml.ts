@@ -1,4 +1,4 @@
-/** Writes a JSON value as YAML, for reading. */
+/** Writes a JSON value as YAML. */
 export function yamlOf(value: unknown, indent = ''): string {
   if (Array.isArray(value)) {
     return value
@@ -17,11 +17,11 @@ function isNested(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 }
 
-/** Quotes what YAML would read as another type or as syntax. */
+/** Quotes what YAML would read as another type or as syntax. A variable of the config file must not be in quotes. */
 function scalar(value: unknown): string {
   const isPlain =
     typeof value === 'string' &&
-    /^[A-Za-z_/.][\w/.:@ -]*$/.test(value) &&
-    !/: |:$|^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value);
+    /^[A-Za-z_/.$(][\w/.:@${}() -]*$/.test(value) &&
+    !/: |[: ]$|^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value);
   return isPlain ? value : JSON.stringify(value);
 }

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { callAdmin } from '../../support/admin.ts';
 import { ADMIN_TOKEN, STORES } from '../../support/gateway.ts';
 import {
@@ -492,7 +492,7 @@ describe.each(STORES)('over $name', (store) => {
     });
   });
 
-  it('a limit is tried out, by number and by config file', async () => {
+  it('a limit is tried out, by number, and by a preview that begins with the running file', async () => {
     await open(
       '/console/limits',
       async (page) => {
@@ -502,12 +502,17 @@ describe.each(STORES)('over $name', (store) => {
         await page.getByRole('region', { name: 'business' }).getByRole('link', { name: 'acme' }).waitFor();
 
         const file = page.getByRole('textbox', { name: 'Config file' });
+        const running = await file.inputValue();
+        const { admin } = sample.gateway.sections;
+        expect(parse(running)).toMatchObject({ ...sample.gateway.sections, admin: { ...admin, token: '(secret)' } });
+        await click(page, 'Preview');
+        await see(page, 'The file equals the running configuration.');
         await file.fill('plans: { starter: { requests_per_hour: 0 } }');
         await click(page, 'Preview');
         await see(page, /requests_per_hour: must be an integer of at least 1/);
-        await file.fill(
-          stringify({ ...sample.gateway.sections, plans: { ...PLANS, business: { requests_per_hour: 5 } } }),
-        );
+        await click(page, 'Running file');
+        expect(await file.inputValue()).toBe(running);
+        await file.fill(`${running}\n${stringify({ plans: { ...PLANS, business: { requests_per_hour: 5 } } })}`);
         await click(page, 'Preview');
         await see(page, 'plans.business.requests_per_hour: 20000 → 5');
         const worst = page.getByRole('table', { name: 'Customers that the file affects most' });
