@@ -183,7 +183,7 @@ describe.each(STORES)('over $name', (store) => {
       for (const name of ['Near the limit', 'Refused in the last hour']) {
         const panel = page.getByRole('region', { name });
         const rows = panel.locator('tbody tr');
-        expect(await rows.count()).toBe(8);
+        await expect.poll(() => rows.count()).toBe(8);
         expect(await panel.getByRole('link').first().innerText()).toBe('org-2f8a…b5c4d3e');
         expect(await panel.locator('.customer').first().getAttribute('title')).toContain(refused[0]?.customer);
         await panel.getByRole('button', { name: 'All 17' }).click();
