@@ -126,6 +126,8 @@ interface AxeResults {
 /** Takes a picture of the whole page, as `<name>-<look>.png`. */
 export async function takeScreenshot(page: Page, name: string, look: Look): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
+  // What stays while the page scrolls would be in the middle of the picture.
+  await page.evaluate('scrollTo(0, 0)');
   await page.screenshot({ path: join(SCREENSHOTS, `${name}-${look}.png`), fullPage: true, animations: 'disabled' });
 }
 
