@@ -24,7 +24,7 @@ import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
 import { guard } from './guard.ts';
-import { rateLimitHeaders } from './rate-limit-headers.ts';
+import { flatHeaders, rateLimitLines } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
 import { RequestContext, sendJson, sendProblem } from './request-context.ts';
@@ -69,9 +69,10 @@ const NEVER_SENT: ForwardOutcome = {
   contentBytes: 0,
 };
 
-/** The headers that only the gateway sends to the backend. */
+/** The headers that only the gateway sends, to the backend or to the client. */
 const ownLines = {
   requestId: headerLineOf('X-Request-Id'),
+  expiresAt: headerLineOf('X-Api-Key-Expires-At'),
   customer: headerLineOf('X-Tollgate-Customer'),
   plan: headerLineOf('X-Tollgate-Plan'),
   keyId: headerLineOf('X-Tollgate-Key-Id'),
@@ -280,17 +281,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   const handlers: ForwardHandlers<RequestContext> = {
-    addResponseHeaders(context, headers) {
-      quotaHeaders(context, headers).push('X-Request-Id', context.requestId);
+    responseLines(context) {
+      const lines = quotaLines(context) + ownLines.requestId(context.requestId);
       const expiresAtMs = context.known?.expiresAtMs;
-      if (expiresAtMs !== undefined && expiresAtMs - clock.nowMs() <= EXPIRY_NOTICE_MS) {
-        headers.push('X-Api-Key-Expires-At', new Date(expiresAtMs).toISOString());
-      }
+      if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return lines;
+      return lines + ownLines.expiresAt(new Date(expiresAtMs).toISOString());
     },
     onOutcome(context, outcome) {
       if (!outcome.wasSent) context.admitted?.admission.refund();
       if (outcome.kind === 'failed' && !outcome.headSent) {
-        const headers = outcome.wasSent ? quotaHeaders(context, []) : undefined;
+        const headers = outcome.wasSent ? flatHeaders(quotaLines(context)) : undefined;
         refuse(context, refusals.upstreamFailed(outcome.failure, headers), outcome);
         return;
       }
@@ -316,12 +316,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return lines + ownLines.via(req.httpVersion === '1.1' ? '1.1 tollgate' : '1.0 tollgate');
   }
 
-  /** Appends the quota headers of responses to counted requests, whether from the backend or a problem document. */
-  function quotaHeaders({ admitted }: RequestContext, headers: string[]): string[] {
-    if (admitted === undefined) return headers;
+  /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
+  function quotaLines({ admitted }: RequestContext): string {
+    if (admitted === undefined) return '';
     const { admission, burst, limit } = admitted;
     const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
-    return rateLimitHeaders(hour, burst, clock.nowMs(), headers);
+    return rateLimitLines(hour, burst, clock.nowMs());
   }
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {

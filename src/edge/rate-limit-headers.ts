@@ -20,24 +20,21 @@ interface QuotaState {
 }
 
 /**
- * Returns `headers` with the quota headers appended (name, value, …). `burst` is undefined if the plan has no burst limit.
- * `nowMs` is wall time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
+ * Returns the quota headers as lines, each after the CRLF of the line before it. `burst` is undefined if the plan has no
+ * burst limit. `nowMs` is wall time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
  */
-export function rateLimitHeaders(
-  quota: QuotaState,
-  burst: BurstState | undefined,
-  nowMs: number,
-  headers: string[] = [],
-): string[] {
+export function rateLimitLines(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string {
   const { limit, remaining, resetSeconds } = quota;
   const burstItem = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
-  headers.push(
-    'RateLimit-Policy',
-    `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
-    'RateLimit',
-    `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}`,
+  return (
+    `\r\nRateLimit-Policy: ${hourlyPolicy(limit)}${burst ? `, ${burstPolicy(burst.limit)}` : ''}` +
+    `\r\nRateLimit: "${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}${onePolicyLines(quota, nowMs)}`
   );
-  return withOnePolicy(headers, quota, nowMs);
+}
+
+/** Returns lines of {@link rateLimitLines} as flat headers (name, value, …), for a problem. */
+export function flatHeaders(lines: string): string[] {
+  return lines.split(/\r\n|: /).slice(1);
 }
 
 /**
@@ -50,26 +47,21 @@ export function burstExceededHeaders(
   resetSeconds: number,
   nowMs: number,
 ): string[] {
-  const headers = [
-    'RateLimit-Policy',
-    `"${HOURLY_POLICY}";q=${hourlyLimit};w=${WINDOW_SECONDS}, ${burstPolicy(burstLimit)}`,
-    'RateLimit',
-    `"${BURST_POLICY}";r=0;t=${resetSeconds}`,
-  ];
-  return withOnePolicy(headers, { limit: burstLimit, remaining: 0, resetSeconds }, nowMs);
+  return flatHeaders(
+    `\r\nRateLimit-Policy: ${hourlyPolicy(hourlyLimit)}, ${burstPolicy(burstLimit)}` +
+      `\r\nRateLimit: "${BURST_POLICY}";r=0;t=${resetSeconds}` +
+      onePolicyLines({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs),
+  );
 }
 
-/** Appends the `X-RateLimit-*` headers, which can describe only one policy. */
-function withOnePolicy(headers: string[], { limit, remaining, resetSeconds }: QuotaState, nowMs: number): string[] {
-  headers.push(
-    'X-RateLimit-Limit',
-    String(limit),
-    'X-RateLimit-Remaining',
-    String(remaining),
-    'X-RateLimit-Reset',
-    String(Math.ceil(nowMs / 1000) + resetSeconds),
-  );
-  return headers;
+/** The `X-RateLimit-*` headers, which can describe only one policy. */
+function onePolicyLines({ limit, remaining, resetSeconds }: QuotaState, nowMs: number): string {
+  const resetAt = Math.ceil(nowMs / 1000) + resetSeconds;
+  return `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${resetAt}`;
+}
+
+function hourlyPolicy(limit: number): string {
+  return `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}`;
 }
 
 function burstPolicy(limit: number): string {

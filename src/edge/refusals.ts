@@ -4,7 +4,13 @@ import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
-import { BURST_POLICY, burstExceededHeaders, HOURLY_POLICY, rateLimitHeaders } from './rate-limit-headers.ts';
+import {
+  BURST_POLICY,
+  burstExceededHeaders,
+  flatHeaders,
+  HOURLY_POLICY,
+  rateLimitLines,
+} from './rate-limit-headers.ts';
 import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
@@ -90,7 +96,7 @@ export function quotaExceeded(
     headers: [
       'Retry-After',
       String(resetSeconds),
-      ...rateLimitHeaders({ limit, remaining: 0, resetSeconds }, burst, nowMs),
+      ...flatHeaders(rateLimitLines({ limit, remaining: 0, resetSeconds }, burst, nowMs)),
     ],
     members: { 'violated-policies': [HOURLY_POLICY] },
   };

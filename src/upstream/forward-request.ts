@@ -40,10 +40,10 @@ export interface ForwardRequest {
 /** What the receiver of the outcomes does with each request: the same object for all of them. */
 export interface ForwardHandlers<Request extends ForwardRequest> {
   /**
-   * Appends the gateway's response headers to `headers` (name, value, …); called when the head of the response has
+   * Returns the gateway's response headers, as `headerLine` returns each; called when the head of the response has
    * arrived. Their names must be in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
    */
-  addResponseHeaders(request: Request, headers: string[]): void;
+  responseLines(request: Request): string;
   /**
    * Called once, when the request has ended. With `failed`, the receiver must respond to the client or, with
    * `headSent`, close its connection so that the client notices the truncation.
@@ -56,7 +56,7 @@ export interface ForwardHandlers<Request extends ForwardRequest> {
   onBug(request: Request, error: unknown): void;
 }
 
-export interface ForwardFacts {
+interface ForwardFacts {
   /**
    * Whether the first byte of the request may have reached the upstream. If false, nothing was sent, and the quota unit
    * may be refunded.

@@ -7,6 +7,7 @@ import type { ForwardHandlers, ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { Relay, type RelayParts } from './relay.ts';
+import { createResponseFilter } from './response-headers.ts';
 import type { UpstreamStatus } from './upstream.ts';
 import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
@@ -55,7 +56,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     upstreams,
     deadlines: new Deadlines(clock),
     disconnects: new ClientDisconnects(),
-    ownHeaderNames,
+    passedLines: createResponseFilter(ownHeaderNames),
     responseTimeoutMs,
     totalTimeoutMs,
     clock,

@@ -1,9 +1,9 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { ClientDisconnects } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
-import type { ForwardFacts, ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
+import type { ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type UpstreamConnection,
 } from './http1/upstream-connection.ts';
 import type { BodyConsumer, BodyFault } from './request-body.ts';
-import { CLEAN_REASON, removeHopHeaders } from './response-headers.ts';
+import { type createResponseFilter, writeResponseHead } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -22,7 +22,8 @@ export interface RelayParts {
   readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly disconnects: Pick<ClientDisconnects, 'watch' | 'unwatch'>;
-  readonly ownHeaderNames: ReadonlySet<string>;
+  /** See {@link createResponseFilter}. */
+  readonly passedLines: ReturnType<typeof createResponseFilter>;
   /** For each attempt, from the last byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
   /** From the last byte of the request to that of the response, including the wait for a connection and a slow client. */
@@ -107,7 +108,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   start(): void {
     if (this.#phase !== 'idle') return;
     if (this.#request.req.socket.destroyed || this.#res.destroyed) {
-      this.#end({ kind: 'client_gone', ...this.#facts() });
+      this.#end(this.#facts('client_gone', this.#status));
       return;
     }
     this.#phase = 'waiting';
@@ -175,14 +176,12 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     return false;
   }
 
-  onHead(status: number, reason: string, headers: string[], ended: boolean): void {
+  onHead(status: number, reason: string, lines: string, contentLength: string | undefined, ended: boolean): void {
     if (this.#phase !== 'dispatched') return;
-    removeHopHeaders(headers, status, this.#parts.ownHeaderNames);
-    this.#handlers.addResponseHeaders(this.#request, headers);
+    const passed = this.#parts.passedLines(lines, status) + this.#handlers.responseLines(this.#request);
     // The client is still sending: what follows the response is no request.
     if (this.#isUploading) this.#res.shouldKeepAlive = false;
-    if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) this.#res.writeHead(status, headers);
-    else this.#res.writeHead(status, reason, headers);
+    writeResponseHead(this.#res, status, reason, passed, status === 204 ? undefined : contentLength);
     this.#status = status;
     this.#phase = 'relaying';
     this.#setDeadline();
@@ -260,7 +259,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   onClientGone(): void {
     if (this.#phase === 'ended') return;
-    this.#end({ kind: 'client_gone', ...this.#facts() });
+    this.#end(this.#facts('client_gone', this.#status));
     this.#dropConnection();
   }
 
@@ -313,7 +312,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   #finished(): void {
     if (this.#phase !== 'received' || this.#status === undefined) return;
-    this.#end({ kind: 'completed', ...this.#facts(), status: this.#status });
+    this.#end(this.#facts('completed', this.#status));
   }
 
   #fail(failure: UpstreamFailure, cause: Error): void {
@@ -322,7 +321,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#dropConnection();
     // If the retry never started, report the first attempt's failure: that one was sent and counted.
     const reported = (this.#phase === 'waiting' && this.#firstFailure) || { failure, cause };
-    this.#end({ kind: 'failed', ...reported, headSent, ...this.#facts() });
+    this.#end({ ...this.#facts('failed', this.#status), ...reported, headSent });
   }
 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
@@ -433,10 +432,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     return this.#wasSent ? this.#parts.clock.monotonicMs() - this.#sentAtMs : 0;
   }
 
-  #facts(): ForwardFacts {
+  #facts<Kind extends string, Status>(kind: Kind, status: Status) {
     return {
+      kind,
       wasSent: this.#wasSent,
-      status: this.#status,
+      status,
       upstreamMs: this.#upstreamMs ?? this.#sinceSentMs(),
       upstream: this.#upstream?.name,
       contentBytes: this.#contentBytes,

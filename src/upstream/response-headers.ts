@@ -1,31 +1,61 @@
-import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** A reason phrase (RFC 9112 §4) without obs-text. Any other is replaced by Node.js's default. */
 export const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
+/** A Connection header with an option other than `close` and `keep-alive`, which is rare. */
+const NAMING_CONNECTION = /\r\nconnection:(?![\t ]*(?:close|keep-alive)?[\t ]*(?:\r|$))/i;
+const CONTENT_LENGTH = /\r\ncontent-length:[^\r]*/i;
+const DATE = /\r\ndate:[^\r]*/gi;
+/** Groups: name, value. */
+const LINE = /\r\n([^:]*):([^\r]*)/g;
 
 /**
- * Removes from `headers` what is not passed on to the client: hop-by-hop headers, headers that only the gateway sets, and
- * repeated Dates. All others stay as received (names, order, repeats).
- * @param headers - the upstream's, flat (name, value, …); decoded as Latin-1, which Node.js writes back unchanged
- * @param status - the final status: RFC 9110 §8.6 forbids Content-Length in a 204
+ * Returns a function that removes from response headers what is not passed on to the client: hop-by-hop headers, headers
+ * that only the gateway sets, and repeated Dates. All others stay as received (names, order, repeats). Its parameters:
+ * - `lines`: the upstream's headers, each after the CRLF of the line before it
+ * - `status`: the final status; RFC 9110 §8.6 forbids Content-Length in a 204
  * @param ownNames - lower-case names of headers that only the gateway sets
  */
-export function removeHopHeaders(headers: string[], status: number, ownNames: ReadonlySet<string>): void {
-  const named = connectionNamed(headers);
-  let kept = 0;
-  let dated = false;
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || ownNames.has(lower) || named?.has(lower)) continue;
-    if (lower.startsWith('x') && comparableName(lower).startsWith('x-tollgate-')) continue;
-    if (lower === 'content-length' && status === 204) continue;
-    if (lower === 'date') {
-      if (dated) continue;
-      dated = true;
+export function createResponseFilter(ownNames: ReadonlySet<string>): (lines: string, status: number) => string {
+  const names = [...HOP_BY_HOP, ...ownNames, 'x[^a-z0-9:]tollgate[^a-z0-9:][^:]*'].join('|');
+  const dropped = new RegExp(`\\r\\n(?:${names}):[^\\r]*`, 'gi');
+  return (lines, status) => {
+    let kept = lines.replace(dropped, '');
+    if (NAMING_CONNECTION.test(lines)) {
+      const named = connectionNamed([...lines.matchAll(LINE)].flatMap(([, ...nameAndValue]) => nameAndValue));
+      kept = kept.replace(LINE, (line, name: string) => (named?.has(name.toLowerCase()) ? '' : line));
     }
-    headers[kept++] = name;
-    headers[kept++] = headers[i + 1] ?? '';
-  }
-  headers.length = kept;
+    if (status === 204) kept = kept.replace(CONTENT_LENGTH, '');
+    DATE.lastIndex = 0;
+    if (!DATE.test(kept)) return kept;
+    const end = DATE.lastIndex;
+    return DATE.test(kept) ? kept.slice(0, end) + kept.slice(end).replace(DATE, '') : kept;
+  };
+}
+
+/** A private field of Node.js: the head as it is sent, in Latin-1. */
+type WithHead = ServerResponse & { _header: string };
+
+/**
+ * Writes the head of a response. `lines` are added as they are: Node.js would take each header apart and join it again,
+ * a tenth of all garbage. Node.js adds the rest: framing, Date and Connection.
+ * @param contentLength - the value of Content-Length in `lines`; undefined if there is none
+ */
+export function writeResponseHead(
+  res: ServerResponse,
+  status: number,
+  reason: string,
+  lines: string,
+  contentLength: string | undefined,
+): void {
+  const framing = contentLength === undefined ? [] : ['Content-Length', contentLength];
+  DATE.lastIndex = 0;
+  res.sendDate = !DATE.test(lines);
+  if (reason === STATUS_CODES[status] || !CLEAN_REASON.test(reason)) res.writeHead(status, framing);
+  else res.writeHead(status, reason, framing);
+  const { _header: head } = res as WithHead;
+  const statusEnd = head.indexOf('\r\n');
+  const framingEnd = contentLength === undefined ? statusEnd : head.indexOf('\r\n', statusEnd + 2);
+  (res as WithHead)._header = head.slice(0, statusEnd) + lines + head.slice(framingEnd);
 }

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { rateLimitHeaders } from '../../src/edge/rate-limit-headers.ts';
+import { flatHeaders, rateLimitLines } from '../../src/edge/rate-limit-headers.ts';
 
 it('the quota is in the headers of the draft and in the older ones, with the reset rounded up', () => {
-  expect(rateLimitHeaders({ limit: 1000, remaining: 742, resetSeconds: 41 }, undefined, 1_700_000_000_001)).toEqual([
+  const quota = { limit: 1000, remaining: 742, resetSeconds: 41 };
+  expect(flatHeaders(rateLimitLines(quota, undefined, 1_700_000_000_001))).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600',
     'RateLimit',
@@ -17,11 +18,8 @@ it('the quota is in the headers of the draft and in the older ones, with the res
 });
 
 it('a burst limit is a second policy beside the hour', () => {
-  const headers = rateLimitHeaders(
-    { limit: 1000, remaining: 742, resetSeconds: 41 },
-    { limit: 50, remaining: 49 },
-    1_700_000_000_001,
-  );
+  const quota = { limit: 1000, remaining: 742, resetSeconds: 41 };
+  const headers = flatHeaders(rateLimitLines(quota, { limit: 50, remaining: 49 }, 1_700_000_000_001));
   expect(headers.slice(0, 4)).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600, "burst";q=50;w=1',

@@ -48,7 +48,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       beginDeadlineWallMs: Number.POSITIVE_INFINITY,
     },
     {
-      addResponseHeaders: () => {},
+      responseLines: () => '',
       onOutcome: (_request, ended) => onOutcome(ended),
       onBug: (_request, error) => onBug(error),
     },
@@ -59,7 +59,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
         watch: (_socket, watcher) => void disconnects.add(watcher),
         unwatch: (_socket, watcher) => void disconnects.delete(watcher),
       },
-      ownHeaderNames: new Set(),
+      passedLines: (lines) => lines,
       responseTimeoutMs: 1_000_000,
       totalTimeoutMs: 2_000_000,
       clock,

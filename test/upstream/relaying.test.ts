@@ -73,7 +73,7 @@ test('the gateway replaces its own response headers and relays no hop-by-hop hea
     ),
   );
   const gateway = await startGateway(upstream.port, {
-    request: () => ({ addResponseHeaders: (_, headers) => headers.push('X-Request-Id', 'ours', 'X-Extra', '1') }),
+    request: () => ({ responseLines: () => linesOf(['X-Request-Id', 'ours', 'X-Extra', '1']) }),
   });
   expect((await call(gateway.port)).headers).toEqual([
     ...['Date', 'Sun, 06 Nov 1994 08:49:37 GMT', 'Content-Length', '0', 'X-Request-Id', 'ours', 'X-Extra', '1'],
@@ -251,7 +251,7 @@ test('a bug in a callback rejects and leaves the response to the caller of forwa
   const upstream = await startHttpUpstream((_req, res) => res.end('x'));
   const gateway = await startGateway(upstream, {
     request: () => ({
-      addResponseHeaders() {
+      responseLines() {
         throw new TypeError('a bug');
       },
     }),

@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
-import { CLEAN_REASON, removeHopHeaders } from '../../src/upstream/response-headers.ts';
+import { CLEAN_REASON, createResponseFilter } from '../../src/upstream/response-headers.ts';
+import { headersIn, linesOf } from './support/header-lines.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
 function kept(received: readonly string[], status = 200, ownNames = NONE): string[] {
-  const headers = [...received];
-  removeHopHeaders(headers, status, ownNames);
-  return headers;
+  return headersIn(createResponseFilter(ownNames)(linesOf(received), status));
 }
 
 test.each([

@@ -13,10 +13,11 @@ export class InvalidResponseError extends Error {
 /** Receives one response in order: its head, then its body until `ended`. Its exceptions reach the parser's caller. */
 export interface ResponseSink {
   /**
-   * Called with the head of the final response; interim responses are skipped. `headers`: as received, flat (name,
-   * value, …), decoded as Latin-1. `ended`: there is no body.
+   * Called with the head of the final response; interim responses are skipped. `lines`: all headers as received, each
+   * after the CRLF of the line before it, decoded as Latin-1. `contentLength`: digits, undefined if there is no such
+   * header. `ended`: there is no body.
    */
-  onHead(status: number, reason: string, headers: string[], ended: boolean): void;
+  onHead(status: number, reason: string, lines: string, contentLength: string | undefined, ended: boolean): void;
   /**
    * Called with body bytes: `bytes` from `start` to before `end`, valid only during the call. Called once for all
    * chunks that arrive in one read.
@@ -273,7 +274,7 @@ export class ResponseParser {
     let lineEnd = text.indexOf('\r\n');
     if (lineEnd < 0) lineEnd = text.length;
     const reason = text.slice(STATUS_AT + 4, lineEnd);
-    const headers: string[] = [];
+    const lines = text.slice(lineEnd);
     let contentLength: string | undefined;
     let coding: string | undefined;
     this.mayPersist = text[7] === '1'; // HTTP/1.0 announces persistence in several ways, which are not supported
@@ -282,11 +283,9 @@ export class ResponseParser {
       lineEnd = text.indexOf('\r\n', start);
       if (lineEnd < 0) lineEnd = text.length;
       const colon = text.indexOf(':', start);
-      const name = text.slice(start, colon);
+      if (!INSPECTED_LENGTHS.has(colon - start)) continue;
       const value = trimmed(text, colon + 1, lineEnd);
-      headers.push(name, value);
-      if (!INSPECTED_LENGTHS.has(name.length)) continue;
-      switch (name.toLowerCase()) {
+      switch (text.slice(start, colon).toLowerCase()) {
         case 'content-length':
           if (contentLength !== undefined || !LENGTH.test(value)) {
             throw new InvalidResponseError('an invalid or repeated Content-Length');
@@ -312,14 +311,14 @@ export class ResponseParser {
     if (coding !== undefined && (contentLength !== undefined || text[7] === '0')) {
       throw new InvalidResponseError('a transfer coding beside a length, or in HTTP/1.0'); // RFC 9112 §6.1, §6.3
     }
-    this.#beginContent(status, reason, headers, contentLength, coding !== undefined);
+    this.#beginContent(status, reason, lines, contentLength, coding !== undefined);
   }
 
   /** Determines what follows the head (RFC 9112 §6.3). */
   #beginContent(
     status: number,
     reason: string,
-    headers: string[],
+    lines: string,
     contentLength: string | undefined,
     isChunked: boolean,
   ): void {
@@ -343,7 +342,7 @@ export class ResponseParser {
     } else {
       this.#state = 'close';
     }
-    sink?.onHead(status, reason, headers, ended);
+    sink?.onHead(status, reason, lines, contentLength, ended);
   }
 
   #beginChunk(): void {

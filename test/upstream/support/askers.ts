@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { ConnectionError, createConnect } from '../../../src/upstream/http1/connect.ts';
 import { ConnectionPool } from '../../../src/upstream/http1/connection-pool.ts';
 import { InvalidResponseError } from '../../../src/upstream/http1/response-parser.ts';
+import { linesOf } from './header-lines.ts';
 import { NotingSink, type Reading } from './response-reading.ts';
 
 /** Sends one request and tells what was made of the answer, or of that there was none. */
@@ -65,7 +66,7 @@ export function nodeAsker(port: number): Asker {
       let isWhole = false;
       const req = request({ host: '127.0.0.1', port, method: isHead ? 'HEAD' : 'GET', agent: false });
       req.once('response', (res) => {
-        sink.onHead(res.statusCode ?? 0, res.statusMessage ?? '', res.rawHeaders, false);
+        sink.onHead(res.statusCode ?? 0, res.statusMessage ?? '', linesOf(res.rawHeaders), undefined, false);
         res.on('data', (bytes: Buffer) => sink.onContent(bytes, 0, bytes.length, false));
         res.on('error', () => {});
         res.once('end', () => {

@@ -40,8 +40,8 @@ function parse(bytes: Buffer): Omit<RawAnswer, 'end'> {
   const headEnd = bytes.indexOf('\r\n\r\n');
   const [statusLine = '', ...fields] = bytes.subarray(0, Math.max(0, headEnd)).toString('latin1').split('\r\n');
   const headers = fields.flatMap((field) => {
-    const colon = field.indexOf(': ');
-    return [field.slice(0, colon), field.slice(colon + 2)];
+    const colon = field.indexOf(':');
+    return [field.slice(0, colon), field.slice(colon + 1).replace(/^ /, '')];
   });
   const content = headEnd < 0 ? Buffer.alloc(0) : bytes.subarray(headEnd + 4);
   return { status: Number(statusLine.split(' ')[1] ?? 0), statusLine, headers, content };

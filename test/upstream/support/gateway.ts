@@ -26,7 +26,7 @@ export interface Gateway {
 
 export interface GatewayOptions extends Partial<ForwarderOptions> {
   /** What one request is forwarded with, where it is not the default. */
-  request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'addResponseHeaders'>>;
+  request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'responseLines'>>;
   beforeForwarding?: (req: IncomingMessage) => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export async function startGateway(
     const target = req.url ?? '';
     if (beforeForwarding) await beforeForwarding(req);
     const forwarded = new Promise<ForwardOutcome>((onOutcome, onBug) => {
-      const { addResponseHeaders = () => {}, ...given } = request?.(target) ?? {};
+      const { responseLines = () => '', ...given } = request?.(target) ?? {};
       forwarder.forward(
         {
           req,
@@ -74,7 +74,7 @@ export async function startGateway(
           ...given,
         },
         {
-          addResponseHeaders,
+          responseLines,
           onOutcome: (_request, outcome) => onOutcome(outcome),
           onBug: (_request, error) => onBug(error),
         },

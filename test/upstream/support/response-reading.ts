@@ -11,7 +11,7 @@ export interface Reading {
   /** 0 when there was no head. */
   readonly status: number;
   readonly reason: string;
-  /** Flat, as received. */
+  /** Flat, as received but for white space around values. */
   readonly fields: readonly string[];
   readonly content: string;
 }
@@ -25,12 +25,15 @@ export class NotingSink implements ResponseSink {
   hasEnded = false;
   #hasHead = false;
 
-  onHead(status: number, reason: string, fields: string[], ended: boolean): void {
+  onHead(status: number, reason: string, lines: string, _contentLength: string | undefined, ended: boolean): void {
     if (this.#hasHead) throw new Error('told of two heads');
     this.#hasHead = true;
     this.status = status;
     this.reason = reason;
-    this.fields = fields;
+    this.fields = lines
+      .split('\r\n')
+      .slice(1)
+      .flatMap((line) => [line.slice(0, line.indexOf(':')), /:[\t ]*(.*?)[\t ]*$/s.exec(line)?.[1] ?? '']);
     this.hasEnded = ended;
   }
 
